@@ -1,9 +1,9 @@
 // BrokerStorm: one broker on the simulated backend and its peers, driven by an input of bytes: each byte chooses the
 // next action. Peers of all framings call, stream, cancel, register, subscribe, publish, answer, resume, read slowly,
-// and close half or all of their connection; principals are reloaded, and the broker drains. Its model (storm_model.hpp)
-// keeps the answers due and lists each violation: an answer without a call, or another peer's; an item or event out of
-// order; a line that is no JSON value; a call without an outcome; state that the broker keeps after all have gone. One
-// thread. fuzz/broker.cpp drives it by libFuzzer, tests/server/broker_storm_test.cpp by seeds.
+// and close half or all of their connection; principals are reloaded, and the broker drains. Its model
+// (storm_model.hpp) keeps the answers due and lists each violation: an answer without a call, or another peer's; an
+// item or event out of order; a line that is no JSON value; a call without an outcome; state that the broker keeps
+// after all have gone. One thread. fuzz/broker.cpp drives it by libFuzzer, tests/server/broker_storm_test.cpp by seeds.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@
 #include "fuzz/storm_actions.hpp"
 #include "fuzz/storm_model.hpp"
 #include "fuzz/storm_peer.hpp"
-#include "http/access.hpp"
+#include "http/browser_access.hpp"
 #include "rpc/access.hpp"
 #include "server/serving_loop.hpp"
 #include "tests/runtime/simulated_backend.hpp"
@@ -68,13 +68,11 @@ class BrokerStorm {
     }
     wirecall::Registry registry;
     add_own(registry);
-    const wirecall::session::HttpSettings http;
-    wirecall::session::ServerShared shared{.options = options,
-                                           .registry = registry,
-                                           .http = http,
-                                           .make_broker = wirecall::session::broker_factory(options)};
+    const wirecall::net::HttpSettings http;
+    wirecall::net::ServerShared shared{
+        .options = options, .registry = registry, .http = http, .make_broker = wirecall::net::broker_factory(options)};
     backend_ = new wirecall::runtime::SimulatedBackend{seed};
-    wirecall::session::ServingLoop serving{std::unique_ptr<wirecall::runtime::Backend>{backend_}, shared};
+    wirecall::net::ServingLoop serving{std::unique_ptr<wirecall::runtime::Backend>{backend_}, shared};
     serving_ = &serving;
     if (guarded_) reload();
 
@@ -290,7 +288,7 @@ class BrokerStorm {
 
   Choices choices_;
   wirecall::runtime::SimulatedBackend* backend_ = nullptr;
-  wirecall::session::ServingLoop* serving_ = nullptr;
+  wirecall::net::ServingLoop* serving_ = nullptr;
   StormModel::Peers peers_;
   StormModel model_;
   StormActions actions_{choices_, peers_};

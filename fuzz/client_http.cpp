@@ -11,7 +11,7 @@
 namespace {
 
 using wirecall::Endpoint;
-using wirecall::session::World;
+using wirecall::net::World;
 
 std::string good_answer(const std::string& posted) {
   const std::size_t at = posted.rfind("\"id\":") + 5;

@@ -8,7 +8,7 @@
 
 #include "codec/json_scan.hpp"
 #include "codec/msgpack_scan.hpp"
-#include "connection/session.hpp"
+#include "connection/message_connection.hpp"
 #include "framing/length_prefix.hpp"
 #include "fuzz/msgpack_maker.hpp"
 #include "fuzz/peer.hpp"
@@ -73,9 +73,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::size_t i = 0; i < 2 && i < all.size(); ++i) seed = seed << 8 | static_cast<unsigned char>(all[i]);
   const std::string input = with_lengths(all.substr(std::min<std::size_t>(2, all.size())));
 
-  const auto make = [](wirecall::session::Host& host, std::unique_ptr<wirecall::transport::ByteStream> stream) {
-    return std::make_unique<wirecall::session::Session>(host, std::move(stream),
-                                                        std::make_unique<wirecall::framing::LengthPrefix>(kLimits));
+  const auto make = [](wirecall::net::Host& host, std::unique_ptr<wirecall::transport::ByteStream> stream) {
+    return std::make_unique<wirecall::net::MessageConnection>(
+        host, std::move(stream), std::make_unique<wirecall::framing::LengthPrefix>(kLimits));
   };
   fuzz::Peer whole{registry, kLimits, make};
   if (!input.empty()) whole.send(input);

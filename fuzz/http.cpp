@@ -12,8 +12,8 @@
 #include "fuzz/http_maker.hpp"
 #include "fuzz/peer.hpp"
 #include "fuzz/texts.hpp"
-#include "http/access.hpp"
-#include "http/session.hpp"
+#include "http/browser_access.hpp"
+#include "http/http_connection.hpp"
 #include "message/transcoder.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/registry.hpp"
@@ -66,8 +66,8 @@ struct Heard {
 
 Heard hear(const Methods& methods, std::string_view input, const std::vector<fuzz::HttpRequest>& requests,
            const auto& send) {
-  static const wirecall::session::HttpSettings settings = [] {
-    wirecall::session::HttpSettings made;
+  static const wirecall::net::HttpSettings settings = [] {
+    wirecall::net::HttpSettings made;
     made.metrics = [](const wirecall::rpc::Asker&) { return std::make_unique<wirecall::rpc::PlainText>("metric 1\n"); };
     made.openrpc = [](wirecall::rpc::LoopContext&, const wirecall::rpc::Asker&, std::span<const std::string>) {
       return std::make_unique<wirecall::rpc::PlainText>("{}");
@@ -75,8 +75,8 @@ Heard hear(const Methods& methods, std::string_view input, const std::vector<fuz
     return made;
   }();
   fuzz::Peer peer{methods.registry, kLimits,
-                  [](wirecall::session::Host& host, std::unique_ptr<wirecall::transport::ByteStream> stream) {
-                    return std::make_unique<wirecall::session::HttpSession>(host, settings, std::move(stream));
+                  [](wirecall::net::Host& host, std::unique_ptr<wirecall::transport::ByteStream> stream) {
+                    return std::make_unique<wirecall::net::HttpConnection>(host, settings, std::move(stream));
                   }};
   send(peer);
   Heard heard;

@@ -65,10 +65,10 @@ class FakeStream final : public wirecall::transport::ByteStream {
 };
 
 /// Sends bytes, and collects everything sent to it.
-class Peer final : wirecall::session::ConnectionOwner {
+class Peer final : wirecall::net::ConnectionOwner {
  public:
-  using Make = std::function<std::unique_ptr<wirecall::session::Channel>(
-      wirecall::session::Host&, std::unique_ptr<wirecall::transport::ByteStream>)>;
+  using Make = std::function<std::unique_ptr<wirecall::net::Channel>(wirecall::net::Host&,
+                                                                     std::unique_ptr<wirecall::transport::ByteStream>)>;
 
   /// `make` makes the session. All references outlive the peer.
   Peer(const wirecall::Registry& registry, const wirecall::Limits& limits, const Make& make) {
@@ -76,7 +76,7 @@ class Peer final : wirecall::session::ConnectionOwner {
     backend_ = backend.get();
     loop_ = std::make_unique<wirecall::Loop>(std::move(backend));
     loop_context_ = std::make_unique<wirecall::rpc::LoopContext>(wirecall::json_codec(), loop_.get());
-    host_.reset(new wirecall::session::Host{*loop_, registry, limits, *loop_context_, *this});
+    host_.reset(new wirecall::net::Host{*loop_, registry, limits, *loop_context_, *this});
     channel_ = make(*host_, std::make_unique<FakeStream>(wire_));
   }
   /// Waits until it is read, then sends.
@@ -107,7 +107,7 @@ class Peer final : wirecall::session::ConnectionOwner {
   // Work that needs no time is done in this many turns.
   static constexpr int kTurnsWithoutTime = 100;
 
-  void connection_ended(wirecall::session::Connection&, wirecall::session::CloseReason, int) override { over_ = true; }
+  void connection_ended(wirecall::net::Connection&, wirecall::net::CloseReason, int) override { over_ = true; }
   void wait_to_be_read(std::string_view input) {
     for (int turns = 0; wire_.paused && !over_; ++turns) {
       if (turns > kTurnsMax) found("a session never reads on", input);
@@ -132,9 +132,9 @@ class Peer final : wirecall::session::ConnectionOwner {
   NoBackend* backend_ = nullptr;
   std::unique_ptr<wirecall::Loop> loop_;
   std::unique_ptr<wirecall::rpc::LoopContext> loop_context_;
-  std::unique_ptr<wirecall::session::Host> host_;
+  std::unique_ptr<wirecall::net::Host> host_;
   Wire wire_;
-  std::unique_ptr<wirecall::session::Channel> channel_;
+  std::unique_ptr<wirecall::net::Channel> channel_;
   bool over_ = false;
   bool has_waited_ = false;
 };

@@ -1,11 +1,10 @@
 // A whole session without a socket: what the peer gets must not depend on how its bytes were cut up on the way. The
 // first bytes of an input choose the cuts; the rest arrives once whole and once in these pieces.
-#include "connection/session.hpp"
-
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "connection/message_connection.hpp"
 #include "framing/json_text.hpp"
 #include "fuzz/json_maker.hpp"
 #include "fuzz/peer.hpp"
@@ -39,9 +38,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view input = all.substr(std::min<std::size_t>(2, all.size()));
 
   static const wirecall::framing::JsonTextSettings settings{kLimits};
-  const auto make = [](wirecall::session::Host& host, std::unique_ptr<wirecall::transport::ByteStream> stream) {
-    return std::make_unique<wirecall::session::Session>(host, std::move(stream),
-                                                        std::make_unique<wirecall::framing::JsonText>(settings));
+  const auto make = [](wirecall::net::Host& host, std::unique_ptr<wirecall::transport::ByteStream> stream) {
+    return std::make_unique<wirecall::net::MessageConnection>(host, std::move(stream),
+                                                              std::make_unique<wirecall::framing::JsonText>(settings));
   };
   fuzz::Peer whole{registry, kLimits, make};
   if (!input.empty()) whole.send(input);

@@ -87,7 +87,7 @@ def self_test(ranks: Ranks) -> int:
     cases = [
         ("rpc/dispatch.cpp", '"', "wirecall/message.hpp", True),
         ("codec/json.cpp", '"', "wirecall/limits.hpp", True),
-        ("connection/session.cpp", '"', "runtime/epoll.hpp", True),
+        ("connection/message_connection.cpp", '"', "runtime/epoll.hpp", True),
         ("wirecall/wirecall.hpp", '"', "wirecall/server.hpp", True),
         ("codec/json.cpp", '"', "message/envelope.hpp", False),  # up
         ("codec/json.cpp", '"', "framing/json_text.hpp", False),  # sideways

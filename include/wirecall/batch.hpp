@@ -51,7 +51,7 @@ class OutgoingBatch {
  public:
   static constexpr std::size_t kNoResult = std::numeric_limits<std::size_t>::max();
 
-  explicit OutgoingBatch(std::shared_ptr<session::ClientCore> core) noexcept : core_(std::move(core)) {}
+  explicit OutgoingBatch(std::shared_ptr<net::ClientCore> core) noexcept : core_(std::move(core)) {}
 
   [[nodiscard]] OutgoingCall begin_call(std::string_view method) const { return OutgoingCall{core_, method}; }
   void add(OutgoingCall call, std::size_t result);
@@ -85,7 +85,7 @@ class OutgoingBatch {
  private:
   BatchHandle start_nothing(std::move_only_function<void()> done);
 
-  std::shared_ptr<session::ClientCore> core_;
+  std::shared_ptr<net::ClientCore> core_;
   std::vector<OutgoingCall> calls_;
   std::vector<std::size_t> results_;
   std::size_t result_count_ = 0;

@@ -364,7 +364,7 @@ class Client {
 
  private:
   friend struct detail::ClientAccess;
-  explicit Client(std::shared_ptr<session::ClientCore> core) noexcept;
+  explicit Client(std::shared_ptr<net::ClientCore> core) noexcept;
   [[nodiscard]] std::shared_ptr<detail::Executor> executor() const;
   /// Runs `change` while no thread drives the client, so that nothing reads what it changes.
   void exclusively(const std::function<void()>& change);
@@ -375,7 +375,7 @@ class Client {
   /// Drives on this thread until `finished`. `begin` is called first, with the stop token for what it starts.
   void run(std::stop_token stop, const std::function<void(std::stop_token)>& begin, const bool& finished);
 
-  std::shared_ptr<session::ClientCore> core_;
+  std::shared_ptr<net::ClientCore> core_;
 };
 
 template <class T>

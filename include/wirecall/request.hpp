@@ -32,11 +32,11 @@
 
 namespace wirecall {
 
-namespace session {
+namespace net {
 class ClientCore;
 class ClientStream;
 struct ClientCall;
-}  // namespace session
+}  // namespace net
 namespace detail {
 class OutgoingCall;
 }  // namespace detail
@@ -51,8 +51,8 @@ class CallHandle {
  private:
   friend class detail::OutgoingCall;
 
-  std::weak_ptr<session::ClientCore> core_;
-  session::ClientCall* call_ = nullptr;
+  std::weak_ptr<net::ClientCore> core_;
+  net::ClientCall* call_ = nullptr;
   std::uint64_t generation_ = 0;
 };
 
@@ -138,7 +138,7 @@ using AnswerFunction = std::move_only_function<void(Answer&)>;
 /// A call that is being written, and is then sent once. One owner.
 class OutgoingCall {
  public:
-  OutgoingCall(std::shared_ptr<session::ClientCore> core, std::string_view method);
+  OutgoingCall(std::shared_ptr<net::ClientCore> core, std::string_view method);
   OutgoingCall(OutgoingCall&& other) noexcept
       : core_(std::move(other.core_)), call_(std::exchange(other.call_, nullptr)), generation_(other.generation_) {}
   OutgoingCall& operator=(OutgoingCall&&) = delete;
@@ -157,7 +157,7 @@ class OutgoingCall {
   void set_to(std::string_view provider);
   /// Makes this a streaming call with `credit` results to begin with; `release` then hands the call to a ClientStream.
   void set_credit(std::uint32_t credit) noexcept;
-  [[nodiscard]] std::unique_ptr<session::ClientStream> release();
+  [[nodiscard]] std::unique_ptr<net::ClientStream> release();
   /// Keeps the text of the response for `response`.
   void keep_response() noexcept;
   /// Has the result converted to JSON where the connection speaks MessagePack.
@@ -179,8 +179,8 @@ class OutgoingCall {
   void make_notification() noexcept;
   /// The call is not sent, and ends with an error.
   void leave_unsent() noexcept;
-  [[nodiscard]] session::ClientCall& prepare();
-  [[nodiscard]] session::ClientCall& hand_in(AnswerFunction done);
+  [[nodiscard]] net::ClientCall& prepare();
+  [[nodiscard]] net::ClientCall& hand_in(AnswerFunction done);
   /// After hand_in, where starting has failed: takes the call back, to be handed in again or dropped.
   void take_back() noexcept;
   [[nodiscard]] Answer answer();
@@ -188,12 +188,12 @@ class OutgoingCall {
   [[nodiscard]] std::string_view response() const noexcept;
 
  private:
-  explicit OutgoingCall(std::shared_ptr<session::ClientCore> core);
+  explicit OutgoingCall(std::shared_ptr<net::ClientCore> core);
   void begin_params();
   void drop() noexcept;
 
-  std::shared_ptr<session::ClientCore> core_;
-  session::ClientCall* call_;
+  std::shared_ptr<net::ClientCore> core_;
+  net::ClientCall* call_;
   std::uint64_t generation_ = 0;  // of the call once it has been started, and belongs to the core; 0 before
 };
 

@@ -22,9 +22,9 @@
 
 namespace wirecall {
 
-namespace session {
+namespace net {
 class ClientStream;
-}  // namespace session
+}  // namespace net
 
 /// Results that a server may send ahead of the consumer: the credit of Client::stream.
 inline constexpr std::uint32_t kStreamCredit = 64;
@@ -59,10 +59,10 @@ class ItemReader {
   void throw_if_failed() const;
 
  private:
-  [[nodiscard]] session::ClientStream& begun();
+  [[nodiscard]] net::ClientStream& begun();
 
   OutgoingCall call_;
-  std::unique_ptr<session::ClientStream> stream_;  // has taken the call over; null until an item is asked for
+  std::unique_ptr<net::ClientStream> stream_;  // has taken the call over; null until an item is asked for
 };
 
 /// Awaits the next item.

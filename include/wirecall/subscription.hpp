@@ -17,10 +17,10 @@
 namespace wirecall {
 
 class Client;
-namespace session {
+namespace net {
 class ClientCore;
 struct ClientSubscription;
-}  // namespace session
+}  // namespace net
 
 /// One published event: a notification whose method is the topic. A value.
 struct Event {
@@ -93,11 +93,11 @@ class [[nodiscard]] Subscription {
 
  private:
   friend class Client;
-  Subscription(std::weak_ptr<session::ClientCore> core, std::shared_ptr<session::ClientSubscription> entry) noexcept
+  Subscription(std::weak_ptr<net::ClientCore> core, std::shared_ptr<net::ClientSubscription> entry) noexcept
       : core_(std::move(core)), entry_(std::move(entry)) {}
 
-  std::weak_ptr<session::ClientCore> core_;
-  std::shared_ptr<session::ClientSubscription> entry_;
+  std::weak_ptr<net::ClientCore> core_;
+  std::shared_ptr<net::ClientSubscription> entry_;
 };
 
 }  // namespace wirecall

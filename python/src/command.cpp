@@ -24,12 +24,12 @@ namespace wirecall::python {
 namespace nb = nanobind;
 namespace {
 
-using session::OptionRow;
+using net::OptionRow;
 
 const OptionRow* row_of_flag(const std::string& flag) {
-  for (const OptionRow& row : session::option_rows()) {
+  for (const OptionRow& row : net::option_rows()) {
     const bool alias = !row.alias.empty() && flag == "--" + std::string{row.alias};
-    if (row.in_server != nullptr && (alias || flag == session::flag_of(row))) return &row;
+    if (row.in_server != nullptr && (alias || flag == net::flag_of(row))) return &row;
   }
   return nullptr;
 }
@@ -49,9 +49,9 @@ std::string unknown_flag(const std::string& flag) {
   if (flag == "--demo")
     return "--demo is for the broker: wirecall serve --demo serves methods of its own, and no program";
   std::vector<std::string> names{"--config", "--insecure", "--listen", "--print-config", "--workers"};
-  for (const OptionRow& row : session::option_rows()) {
+  for (const OptionRow& row : net::option_rows()) {
     if (row.in_server == nullptr) continue;
-    names.push_back(session::flag_of(row));
+    names.push_back(net::flag_of(row));
     if (!row.alias.empty()) names.push_back("--" + std::string{row.alias});
   }
   const std::string nearest{nearest_of(flag, names)};
@@ -74,16 +74,16 @@ std::vector<std::pair<std::string, std::string>> options_of_flags(const std::vec
     } else if (++i < words.size()) {
       given[row].push_back(words[i]);
     } else {
-      throw std::invalid_argument{flag + " needs a value: " + session::range_of(*row)};
+      throw std::invalid_argument{flag + " needs a value: " + net::range_of(*row)};
     }
   }
   std::vector<std::pair<std::string, std::string>> options;
   for (const auto& [row, values] : given) {
     Options assigned;
-    const session::OptionSlot slot = row->in_server(assigned, *row);
-    if (const auto done = session::assign(*row, slot, session::value_of_words(*row, values)); !done)
-      throw std::invalid_argument{session::flag_of(*row) + ": " + done.error()};
-    options.emplace_back(row->name, session::json_of(*row, slot));
+    const net::OptionSlot slot = row->in_server(assigned, *row);
+    if (const auto done = net::assign(*row, slot, net::value_of_words(*row, values)); !done)
+      throw std::invalid_argument{net::flag_of(*row) + ": " + done.error()};
+    options.emplace_back(row->name, net::json_of(*row, slot));
   }
   return options;
 }

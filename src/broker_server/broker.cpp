@@ -10,7 +10,7 @@
 
 namespace wirecall {
 
-rpc::BrokerFactory session::broker_factory(const Options& options) {
+rpc::BrokerFactory net::broker_factory(const Options& options) {
   const broker::Settings settings{.disclose_callers = options.disclose_callers,
                                   .log_calls_every = options.log_calls_every,
                                   .kick_time = std::chrono::milliseconds{options.kick_ms}};
@@ -20,6 +20,6 @@ rpc::BrokerFactory session::broker_factory(const Options& options) {
 }
 
 Broker::Broker() : Broker(Options{}) {}
-Broker::Broker(const Options& options) : Server(options, session::broker_factory(options)) {}
+Broker::Broker(const Options& options) : Server(options, net::broker_factory(options)) {}
 
 }  // namespace wirecall

@@ -4,9 +4,9 @@
 #include "rpc/broker.hpp"
 #include "wirecall/options.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 /// Refers to nothing of the options.
 [[nodiscard]] rpc::BrokerFactory broker_factory(const Options& options);
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

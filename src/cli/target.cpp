@@ -22,7 +22,7 @@ using std::chrono::steady_clock;
 const char* const kTokenCure = "; give the server's token by --token or in $WIRECALL_TOKEN";
 
 RawClient::RawClient(std::string_view url, const ClientOptions& options)
-    : url_(url), core_(std::make_shared<session::ClientCore>(std::vector{Endpoint{url}}, options)) {}
+    : url_(url), core_(std::make_shared<net::ClientCore>(std::vector{Endpoint{url}}, options)) {}
 RawClient::~RawClient() { core_->close(); }
 
 void RawClient::connect() { core_->connect(); }

@@ -47,7 +47,7 @@ class RawClient {
 
  private:
   std::string url_;
-  std::shared_ptr<session::ClientCore> core_;
+  std::shared_ptr<net::ClientCore> core_;
 };
 
 /// Uses the first server that can be connected to; `use` returns the exit status. What cannot be connected to is told.

@@ -14,7 +14,7 @@ bool BatchHandle::cancel() const {
 
 namespace detail {
 
-using session::ClientCall;
+using net::ClientCall;
 
 void OutgoingBatch::add(OutgoingCall call, std::size_t result) {
   if (context_) call.set_context(*context_);

@@ -23,8 +23,8 @@ std::string_view Event::value_json() const {
 }
 
 void Subscription::unsubscribe() noexcept {
-  const std::shared_ptr<session::ClientSubscription> entry = std::exchange(entry_, nullptr);
-  const std::shared_ptr<session::ClientCore> core = std::exchange(core_, {}).lock();
+  const std::shared_ptr<net::ClientSubscription> entry = std::exchange(entry_, nullptr);
+  const std::shared_ptr<net::ClientCore> core = std::exchange(core_, {}).lock();
   if (entry != nullptr && core != nullptr) core->broker().unsubscribe(*entry);
 }
 

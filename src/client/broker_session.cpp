@@ -17,7 +17,7 @@
 #include "wirecall/codec.hpp"
 #include "wirecall/reflect.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
@@ -362,4 +362,4 @@ void BrokerSession::lagged(const Received& message) {
             [&] { (*function)(what->topic, what->dropped); });
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -15,7 +15,7 @@
 #include "client/declarations.hpp"
 #include "client/outstanding_calls.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class BrokerSession {
  public:
@@ -75,4 +75,4 @@ class BrokerSession {
   std::shared_ptr<const LaggedFunction> on_lagged_;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

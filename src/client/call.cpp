@@ -1,7 +1,7 @@
 // See call.hpp.
 #include "client/call.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 void CallTable::insert(ClientCall& call) {
   if (2 * size_ >= slots_.size()) {
@@ -20,4 +20,4 @@ void CallTable::insert(ClientCall& call) {
   ++size_;
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

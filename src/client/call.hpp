@@ -20,7 +20,7 @@
 #include "wirecall/error.hpp"
 #include "wirecall/request.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class ClientConnection;
 class ClientStream;
@@ -204,4 +204,4 @@ class CallTable {
   std::uint64_t last_id_ = 0;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -6,7 +6,7 @@
 
 #include "base/reserve_extra.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 // Larger buffers are given back after the call that needed them; smaller ones where there are many calls.
@@ -71,4 +71,4 @@ void CallPool::share_all() noexcept {
   own_idle_.clear();
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -10,7 +10,7 @@
 #include "client/driver.hpp"
 #include "wirecall/codec.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class CallPool {
  public:
@@ -41,4 +41,4 @@ class CallPool {
   std::vector<ClientCall*> idle_;  // has room for all
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

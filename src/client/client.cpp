@@ -13,8 +13,8 @@
 
 namespace wirecall {
 
-using session::ClientCall;
-using session::ClientCore;
+using net::ClientCall;
+using net::ClientCore;
 using std::chrono::milliseconds;
 
 namespace {
@@ -218,8 +218,8 @@ void OutgoingCall::set_wait(milliseconds wait) noexcept {
 }
 void OutgoingCall::set_credit(std::uint32_t credit) noexcept { call_->credit = std::max<std::uint32_t>(credit, 1); }
 
-std::unique_ptr<session::ClientStream> OutgoingCall::release() {
-  auto stream = std::make_unique<session::ClientStream>(core_, prepare());
+std::unique_ptr<net::ClientStream> OutgoingCall::release() {
+  auto stream = std::make_unique<net::ClientStream>(core_, prepare());
   call_ = nullptr;
   return stream;
 }
@@ -250,7 +250,7 @@ ClientCall& OutgoingCall::prepare() {
                                   .limit = "max_message_size"});
   }
   if (call_->stop.stop_possible()) {
-    call_->on_stop.emplace(call_->stop, session::StopCall{&core_->calls(), call_, call_->generation + 1});
+    call_->on_stop.emplace(call_->stop, net::StopCall{&core_->calls(), call_, call_->generation + 1});
   }
   return *call_;
 }
@@ -314,7 +314,7 @@ const Executor* OutgoingCall::driver() const noexcept { return core_->executor()
 void OutgoingCall::forget() noexcept { core_->calls().forget(*call_, generation_); }
 
 std::string_view OutgoingCall::response() const noexcept {
-  return call_->state == session::CallState::idle && call_->keep_response ? call_->response.view() : std::string_view{};
+  return call_->state == net::CallState::idle && call_->keep_response ? call_->response.view() : std::string_view{};
 }
 
 }  // namespace detail

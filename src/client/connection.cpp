@@ -1,7 +1,7 @@
 // See connection.hpp.
 #include "client/connection.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 // With more output than this waiting on a connection, calls wait in the queue instead: there they can still be given
@@ -76,4 +76,4 @@ ClientCall& ClientConnection::first() const noexcept {
   return calls.front();
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -19,10 +19,10 @@
 #include "client/unattributed_errors.hpp"
 #include "connection/channel.hpp"
 #include "connection/counted_stream.hpp"
-#include "connection/session.hpp"
+#include "connection/message_connection.hpp"
 #include "http/client.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class MessageRouter;
 
@@ -127,4 +127,4 @@ class ClientConnection final : public ResponseHandler, public HttpUser {
   ConnectionState state_ = ConnectionState::down;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -13,7 +13,7 @@
 #include "transport/setup.hpp"
 #include "wirecall/client.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
@@ -179,7 +179,8 @@ void ConnectionPool::connected(ClientConnection& connection, transport::PendingC
     } else {
       framing = std::make_unique<framing::JsonText>(shared_.text);
     }
-    auto session = std::make_unique<Session>(shared_.host, std::move(stream), std::move(framing), &connection);
+    auto session =
+        std::make_unique<MessageConnection>(shared_.host, std::move(stream), std::move(framing), &connection);
     if (msgpack) session->speak_msgpack();
     connection.sink = session.get();
     made = std::move(session);
@@ -356,4 +357,4 @@ void ConnectionPool::tell_news(Lock& lock) noexcept {
   }
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

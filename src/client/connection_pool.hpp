@@ -19,7 +19,7 @@
 #include "wirecall/error.hpp"
 #include "wirecall/subscription.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 /// What a ConnectionPool needs to know, and whom it tells. With the mutex held.
 class PoolUser {
@@ -126,4 +126,4 @@ class ConnectionPool {
 /// What is offered to a server that speaks HTTP alone would wait for ever. Throws std::logic_error.
 void require_callable(const std::vector<Endpoint>& endpoints, std::string_view what);
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -9,7 +9,7 @@
 
 #include "wirecall/client.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 using detail::ErrorClass;
 using std::chrono::milliseconds;
@@ -236,4 +236,4 @@ void ClientCore::connection_ended(Connection& ended, CloseReason reason, int err
   if (!connection.useful) connections_.set_last_failure(std::move(gone));
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -29,7 +29,7 @@
 #include "runtime/backend.hpp"
 #include "runtime/inbox.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 /// Of a run of small responses, so much is looked at at once: what their callers ask for next is on its way to the
 /// server while the client looks at the rest, so both are busy at the same time.
@@ -110,4 +110,4 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>,
   MessageRouter router_;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -14,7 +14,7 @@
 #include "wirecall/codec.hpp"
 #include "wirecall/reflect.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 // No call has such an id: theirs are numbers.
@@ -271,4 +271,4 @@ const Declaration* Declarations::refused() const noexcept {
   return nullptr;
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -17,7 +17,7 @@
 #include "wirecall/registry.hpp"
 #include "wirecall/subscription.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 /// One method, or one subscription.
 struct Declaration {
@@ -96,4 +96,4 @@ class Declarations {
   std::uint64_t last_message_ = 0;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
@@ -117,4 +117,4 @@ void Dialer::left(nanoseconds now, bool useful) {
   ended(now, useful);
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -17,7 +17,7 @@
 #include "wirecall/endpoint.hpp"
 #include "wirecall/options.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 /// A connection to the endpoint. Throws std::runtime_error with the cause and the cure. Any thread.
 using DialFunction = std::function<transport::PendingConnection(const Endpoint&, std::chrono::milliseconds timeout)>;
@@ -82,4 +82,4 @@ class Dialer {
   std::shared_ptr<Attempt> attempt_;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -7,7 +7,7 @@
 
 #include "base/assert.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
@@ -245,4 +245,4 @@ void Driver::close() noexcept {
   work_.end_all(lock);
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -25,7 +25,7 @@
 #include "client/lock.hpp"
 #include "wirecall/loop.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 /// Before what there was no memory for is tried again.
 inline constexpr std::chrono::milliseconds kMemoryPause{1};
@@ -177,4 +177,4 @@ class Driver {
   std::size_t asynchronous_ = 0;   // calls that have not been delivered
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

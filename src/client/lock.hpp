@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 using Lock = std::unique_lock<std::mutex>;
 
@@ -37,4 +37,4 @@ class Listed {
   Waiting* entry_;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -13,7 +13,7 @@
 #include "message/own_error.hpp"
 #include "message/read_error.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 using detail::Answer;
 using detail::ErrorClass;
@@ -312,4 +312,4 @@ void MessageRouter::refuse_post(ClientConnection& connection, const Received& me
   }
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -9,7 +9,7 @@
 #include "client/broker_session.hpp"
 #include "client/outstanding_calls.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class MessageRouter {
  public:
@@ -41,4 +41,4 @@ class MessageRouter {
   std::uint64_t dropped_ = 0;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -13,7 +13,7 @@
 
 #include "wirecall/error.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 [[nodiscard]] inline bool has_code(const Error& error, ErrorCode code) noexcept {
   return error.code() == static_cast<int>(code);
@@ -54,4 +54,4 @@ class MissingMethods {
   bool batched_ = false;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

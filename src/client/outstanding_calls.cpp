@@ -11,7 +11,7 @@
 #include "message/own_error.hpp"
 #include "wirecall/client.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 using detail::Answer;
 using detail::ErrorClass;
@@ -380,4 +380,4 @@ void OutstandingCalls::expire_due(nanoseconds& wait_max) noexcept {
   shorten(wait_max, earliest_ - now);
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -24,7 +24,7 @@
 #include "client/shared.hpp"
 #include "wirecall/error.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class OutstandingCalls {
  public:
@@ -130,4 +130,4 @@ class OutstandingCalls {
   std::chrono::nanoseconds earliest_ = std::chrono::nanoseconds::max();  // deadline of an asynchronous call
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -13,7 +13,7 @@
 #include "message/msgpack_reply.hpp"
 #include "rpc/message_sink.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
@@ -173,4 +173,4 @@ milliseconds RequestWriter::time_to_tell(const ClientCall& first) const {
   return most;
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

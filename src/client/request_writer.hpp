@@ -7,7 +7,7 @@
 #include "client/outstanding_calls.hpp"
 #include "wirecall/bytes.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class RequestWriter {
  public:
@@ -32,4 +32,4 @@ class RequestWriter {
   OutstandingCalls& calls_;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -11,7 +11,7 @@
 
 #include "client/outstanding_calls.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
@@ -158,4 +158,4 @@ void OutstandingCalls::delay(ClientCall& call, nanoseconds until) noexcept {
   delayed_.push_back(call);
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

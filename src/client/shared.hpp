@@ -17,7 +17,7 @@
 #include "wirecall/options.hpp"
 #include "wirecall/registry.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 struct ClientShared {
   /// Throws std::invalid_argument for options that cannot be, and for no endpoint.
@@ -53,4 +53,4 @@ void call_user(const LogSink& log, std::string_view failure, std::string_view na
   }
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

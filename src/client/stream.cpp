@@ -7,7 +7,7 @@
 #include "wirecall/result_stream.hpp"
 
 namespace wirecall {
-namespace session {
+namespace net {
 
 using std::chrono::nanoseconds;
 
@@ -201,13 +201,13 @@ void ClientStream::call_ended() {
   while (reader->next_element()) arrived_.add(reader->skip(), msgpack);
 }
 
-}  // namespace session
+}  // namespace net
 
 // ---- what users hold ----
 
 namespace detail {
 
-static_assert(static_cast<int>(ItemReader::Next::none) == static_cast<int>(session::ClientStream::Next::none));
+static_assert(static_cast<int>(ItemReader::Next::none) == static_cast<int>(net::ClientStream::Next::none));
 
 ItemReader::ItemReader(OutgoingCall call, std::uint32_t credit) : call_(std::move(call)) { call_.set_credit(credit); }
 ItemReader::ItemReader(ItemReader&&) noexcept = default;
@@ -226,7 +226,7 @@ void ItemReader::set_to(std::string_view provider) {
   if (stream_ == nullptr) call_.set_to(provider);
 }
 
-session::ClientStream& ItemReader::begun() {
+net::ClientStream& ItemReader::begun() {
   if (stream_ == nullptr) stream_ = call_.release();
   return *stream_;
 }

@@ -17,7 +17,7 @@
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class ClientStream {
  public:
@@ -108,4 +108,4 @@ class ClientStream {
   std::function<void()> wake_;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

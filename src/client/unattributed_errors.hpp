@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class UnattributedErrors {
  public:
@@ -49,4 +49,4 @@ class UnattributedErrors {
   std::uint64_t end_ = 0;  // position of the last of them; 0 for none
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -7,7 +7,7 @@
 
 #include "connection/channel_rare.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 Channel::Channel(Host& host, std::unique_ptr<transport::ByteStream> stream) : ChannelInput(host, std::move(stream)) {
   stream_->start(*this);
@@ -180,4 +180,4 @@ void Channel::end_if_silent() {
   });
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -1,7 +1,7 @@
 // Channel: the bytes of one connection, both ways, whatever is spoken on it. What they mean is for the class derived
-// from it, Session, HttpSession or ClientHttp (channel_protocol.hpp). A channel does not open, accept or reconnect, and
-// does not destroy itself: its owner is told when it has ended. Owned by a server or client; lives on its loop's
-// thread. The host and all it refers to outlive it.
+// from it, MessageConnection, HttpConnection or ClientHttp (channel_protocol.hpp). A channel does not open, accept or
+// reconnect, and does not destroy itself: its owner is told when it has ended. Owned by a server or client; lives on
+// its loop's thread. The host and all it refers to outlive it.
 //
 // It has three layers, each a base of the next: ChannelLife (state, and the place in the loop's turns), ChannelOutput
 // (gathered and sent once a turn), ChannelInput (read within a share of the turn, else deferred). Here is what stream,
@@ -21,7 +21,7 @@
 #include "connection/idle_watch.hpp"
 #include "connection/long_message.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class Channel : public ChannelInput {
  public:
@@ -86,4 +86,4 @@ class Channel : public ChannelInput {
   IdleWatch idle_;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -6,7 +6,7 @@
 #include "base/assert.hpp"
 #include "connection/channel_rare.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 Buffer buffer_for(Loop& loop, std::size_t bytes) {
@@ -226,4 +226,4 @@ void ChannelInput::assert_input() const noexcept {
   WIRECALL_ASSERT(paused_ || !is_held(Hold::interrupted));
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

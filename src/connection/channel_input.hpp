@@ -17,7 +17,7 @@
 #include "connection/channel_output.hpp"
 #include "connection/turn_share.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class ChannelInput : public ChannelOutput {
  public:
@@ -120,4 +120,4 @@ class ChannelInput : public ChannelOutput {
   std::uint8_t holds_ : 3 = 0;  // of Hold
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -6,7 +6,7 @@
 #include "base/assert.hpp"
 #include "connection/channel_rare.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 ChannelLife::ChannelLife(Host& host, std::unique_ptr<transport::ByteStream> stream)
     : host_(&host), stream_(std::move(stream)) {}
@@ -112,4 +112,4 @@ void ChannelLife::assert_life() const noexcept {
   WIRECALL_ASSERT(cut_ == Cut::none || marked_);
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -27,7 +27,7 @@
 #include "transport/byte_stream.hpp"
 #include "wirecall/context.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class ChannelLife : public ChannelProtocol, protected transport::StreamUser, protected runtime::TurnUser {
  public:
@@ -120,4 +120,4 @@ class ChannelLife : public ChannelProtocol, protected transport::StreamUser, pro
   CloseReason reason_ : 4 = CloseReason::finished;  // of `stop_reading`
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

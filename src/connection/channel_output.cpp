@@ -8,7 +8,7 @@
 #include "connection/channel_rare.hpp"
 #include "wirecall/log.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 // Reading goes on when the output has fallen to this share of Limits::soft_output.
@@ -139,4 +139,4 @@ void ChannelOutput::assert_output() const noexcept {
   WIRECALL_ASSERT(over() || out_.empty() || marked_ || is_sending());
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -16,7 +16,7 @@
 #include "rpc/memory_budget.hpp"
 #include "wirecall/bytes.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class ChannelOutput : public ChannelLife {
  public:
@@ -112,4 +112,4 @@ class ChannelOutput : public ChannelLife {
   Buffer out_;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

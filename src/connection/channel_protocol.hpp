@@ -1,5 +1,5 @@
-// ChannelProtocol: what a protocol does with the bytes of its channel: the seam between Channel and Session,
-// HttpSession or ClientHttp, which derive from Channel. All of it is called on the loop's thread.
+// ChannelProtocol: what a protocol does with the bytes of its channel: the seam between Channel and MessageConnection,
+// HttpConnection or ClientHttp, which derive from Channel. All of it is called on the loop's thread.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include "rpc/accounts.hpp"
 #include "wirecall/bytes.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class ChannelProtocol : public Connection {
  protected:
@@ -60,4 +60,4 @@ class ChannelProtocol : public Connection {
   virtual void abandon() noexcept = 0;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

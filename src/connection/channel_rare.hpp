@@ -11,7 +11,7 @@
 #include "connection/channel.hpp"
 #include "rpc/accounts.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 // After a refusal the peer may still be sending. Closing at once would reset the connection, and with it the answer
 // that the peer has not read yet: so what it sends is thrown away for as long as this.
@@ -69,4 +69,4 @@ struct ChannelLife::Rare {
   std::shared_ptr<LongMessage> long_message;      // that is read off the loop, or has been
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -15,7 +15,7 @@
 #include "wirecall/loop.hpp"
 #include "wirecall/registry.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 /// Why a connection was closed.
 enum class CloseReason : std::uint8_t {
@@ -112,4 +112,4 @@ struct Host {
   LongReader* long_reader = nullptr;  ///< null where long messages are read by the loop itself
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

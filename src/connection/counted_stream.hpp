@@ -1,6 +1,6 @@
 // CountedStream: a ByteStream that knows how many bytes it was given to send. A client has to know what of its output
 // the system may have seen; a server does not, and its connections are small because they keep nothing that they do not
-// need. Owned by a session, as any ByteStream; used on its loop's thread.
+// need. Owned by a connection, as any ByteStream; used on its loop's thread.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "transport/byte_stream.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class CountedStream final : public transport::ByteStream {
  public:
@@ -36,4 +36,4 @@ class CountedStream final : public transport::ByteStream {
   std::uint64_t bytes_ = 0;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -8,7 +8,7 @@
 #include "base/assert.hpp"
 #include "base/one_line.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 FramedChannel::FramedChannel(Host& host, std::unique_ptr<transport::ByteStream> stream,
                              std::unique_ptr<framing::Framing> framing)
@@ -80,4 +80,4 @@ std::vector<std::string> FramedChannel::take_news() {
   return unsent_ ? std::exchange(unsent_->news, {}) : std::vector<std::string>{};
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -1,5 +1,6 @@
 // FramedChannel: a channel into which messages are written, each in a frame, one to one peer. Messages of ours go the
-// same way as replies. It reads nothing: that is Session's, which derives from it. Lives on its loop's thread.
+// same way as replies. It reads nothing: that is MessageConnection's, which derives from it. Lives on its loop's
+// thread.
 //
 // Towards a peer that may read lines each message is one line. Towards one that speaks MessagePack what is written as
 // JSON becomes that; what has no form in it is left out, and its sender told at the end of the turn.
@@ -20,7 +21,7 @@
 #include "wirecall/bytes.hpp"
 #include "wirecall/message.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class FramedChannel : public Channel, public rpc::MessageSink {
  public:
@@ -92,4 +93,4 @@ class FramedChannel : public Channel, public rpc::MessageSink {
   const bool lines_ : 1;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

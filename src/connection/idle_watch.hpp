@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class IdleWatch {
  public:
@@ -61,4 +61,4 @@ class IdleWatch {
   bool watched_by_system_ : 1 = false;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

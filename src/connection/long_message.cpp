@@ -6,7 +6,7 @@
 
 #include "framing/byte_order_mark.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 void LongMessage::perform() noexcept {
   try {
@@ -84,4 +84,4 @@ void LongReader::finish(LongMessage& message) noexcept {
   lines_.erase(line);
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

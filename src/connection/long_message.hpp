@@ -24,7 +24,7 @@
 #include "wirecall/limits.hpp"
 #include "wirecall/message.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 /// As which a message is refused that cannot be transcoded, and is not too large.
 [[nodiscard]] constexpr ScanStatus scan_status_of(message::Transcoder::Status status) noexcept {
@@ -111,4 +111,4 @@ class LongReader {
   std::unordered_map<const rpc::Account*, Line> lines_;  // of accounts that have one at work: who waits for that
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -9,7 +9,7 @@
 
 #include "framing/byte_order_mark.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 using framing::Protocol;
 using std::chrono::milliseconds;
@@ -87,4 +87,4 @@ void ProtocolDetector::finish() {
   host_->loop.start(*this, milliseconds{0});
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -1,7 +1,7 @@
-// ProtocolDetector: an accepted connection whose protocol is not known yet. Its first bytes promote it to a Session
-// with a framing, or to an HttpSession, which takes over the stream and these bytes; when they do not come in time it
-// ends. It has no buffers, so that connections which say nothing cost little. Owned by a server; lives on its loop's
-// thread.
+// ProtocolDetector: an accepted connection whose protocol is not known yet. Its first bytes promote it to a
+// MessageConnection with a framing, or to an HttpConnection, which takes over the stream and these bytes; when they do
+// not come in time it ends. It has no buffers, so that connections which say nothing cost little. Owned by a server;
+// lives on its loop's thread.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 #include "transport/byte_stream.hpp"
 #include "wirecall/context.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 /// Makes connections that speak a protocol.
 class ChannelFactory {
@@ -62,4 +62,4 @@ class ProtocolDetector final : public Connection, private transport::StreamUser,
   bool promoting_ = false;  // the promoted connection reads the first bytes
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

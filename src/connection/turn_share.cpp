@@ -1,7 +1,7 @@
 // See turn_share.hpp.
 #include "connection/turn_share.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 void TurnShare::begin(const Loop& loop) noexcept {
   const std::uint32_t round = loop.rounds();
@@ -33,4 +33,4 @@ std::int64_t TurnShare::steps_used(const Loop& loop) const noexcept {
   return round_ == loop.rounds() ? (kSlices - slices_left_) * kSliceSteps - share_.steps_left : 0;
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -10,7 +10,7 @@
 #include "rpc/dispatcher.hpp"
 #include "wirecall/loop.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class TurnShare {
  public:
@@ -47,4 +47,4 @@ class TurnShare {
   std::uint16_t slices_left_ = 0;     // after it
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

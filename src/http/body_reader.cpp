@@ -3,7 +3,7 @@
 
 #include "base/assert.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 using framing::Find;
 
@@ -45,4 +45,4 @@ BodyReader::Step BodyReader::end() noexcept {
   return std::exchange(discards_, false) ? Step::discarded : Step::complete;
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

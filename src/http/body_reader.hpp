@@ -13,7 +13,7 @@
 #include "wirecall/bytes.hpp"
 #include "wirecall/loop.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class BodyReader {
  public:
@@ -76,4 +76,4 @@ class BodyReader {
   bool discards_ = false;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

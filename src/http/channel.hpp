@@ -1,6 +1,6 @@
-// HttpChannel: a Channel as the parts of an HttpSession use it (its reader, its transactions, its event stream), with
-// what all requests of the connection share. HttpSink: what their MessageSinks have in common.
-// Lives on its loop's thread; goes behind its parts.
+// HttpChannel: a Channel as the parts of an HttpConnection use it (its reader, its transactions, its event stream),
+// with what all requests of the connection share. HttpSink: what their MessageSinks have in common. Lives on its loop's
+// thread; goes behind its parts.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 #include "connection/channel.hpp"
 #include "rpc/dispatcher.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class HttpChannel : public Channel {
  public:
@@ -98,4 +98,4 @@ class HttpSink : public rpc::MessageSink {
   HttpChannel* channel_;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

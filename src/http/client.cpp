@@ -9,7 +9,7 @@
 #include "framing/token.hpp"
 #include "message/transcoder.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using framing::HttpField;
@@ -239,4 +239,4 @@ void ClientHttp::fail(CloseReason why, std::string_view cause) {
   end(why);
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

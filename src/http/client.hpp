@@ -27,7 +27,7 @@
 #include "wirecall/endpoint.hpp"
 #include "wirecall/options.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 /// A response, as far as HTTP goes. Its spans last until the user returns.
 struct HttpAnswer {
@@ -116,4 +116,4 @@ class ClientHttp final : public Channel, public rpc::MessageSink {
   bool encoded_ = false;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

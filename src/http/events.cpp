@@ -9,15 +9,15 @@
 
 #include "base/decimal.hpp"
 #include "base/one_line.hpp"
-#include "http/access.hpp"
+#include "http/browser_access.hpp"
+#include "http/http_connection.hpp"
 #include "http/query.hpp"
-#include "http/session.hpp"
 #include "rpc/internal_call.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/message.hpp"
 #include "wirecall/reflect.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 constexpr std::string_view kEventType = "text/event-stream";
@@ -173,32 +173,32 @@ void EventStream::write_event(std::string_view topic, std::string_view message) 
 
 // ---- the request ----
 
-void begin_events(HttpSession& session, const RoutedRequest& request) {
-  HttpTransaction& transaction = session.current();
-  const rpc::LoopContext& context = session.host().loop_context;
+void begin_events(HttpConnection& connection, const RoutedRequest& request) {
+  HttpTransaction& transaction = connection.current();
+  const rpc::LoopContext& context = connection.host().loop_context;
   if (context.services.broker == nullptr) return transaction.refuse(404, "there are no events here");
-  if (session.is_draining()) {
+  if (connection.is_draining()) {
     transaction.fields += "Retry-After: 1\r\n";
     return transaction.refuse(503, "the server is shutting down");
   }
-  if (session.others_wait())
+  if (connection.others_wait())
     return transaction.refuse_and_close(400, "earlier requests of this connection are still to be answered");
   const auto asked = read_event_query(request.query);
   if (!asked) return transaction.refuse(400, asked.error());
-  auto stream = std::make_unique<EventStream>(session, asked->named);
+  auto stream = std::make_unique<EventStream>(connection, asked->named);
   if (context.services.authority != nullptr)
-    stream->dispatcher.identify(session.principal(), bearer_token(request.head));
+    stream->dispatcher.identify(connection.principal(), bearer_token(request.head));
   const std::uint16_t status = stream->subscribe(asked->topics);
   if (status != 200) return transaction.refuse(status, stream->refused_since());
   if (transaction.head_only()) return transaction.respond(200, {}, kEventType);
-  Buffer& out = session.output();
+  Buffer& out = connection.output();
   const std::size_t waiting = out.size();
   write_endless_response(out, {.content_type = kEventType, .fields = transaction.fields});
-  session.output_grew(waiting);
+  connection.output_grew(waiting);
   EventStream& events = *stream;
-  session.begin_events(std::move(stream));
+  connection.begin_events(std::move(stream));
   const bool last = asked->last || request.head.has(framing::HttpField::last_event_id);
   events.begin(last ? asked->topics : std::vector<std::string>{});
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

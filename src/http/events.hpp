@@ -1,7 +1,7 @@
 // EventStream: the events of some topics as the body of one HTTP response that goes on for as long as the connection
 // does (text/event-stream, docs/wire.md "Events by HTTP"). It subscribes as any connection does, by a dispatcher of its
-// own, and writes each notification that comes as an event of the stream. Owned by an HttpSession; lives on its loop's
-// thread.
+// own, and writes each notification that comes as an event of the stream. Owned by an HttpConnection; lives on its
+// loop's thread.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 #include "wirecall/bytes.hpp"
 #include "wirecall/context.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 /// What a query asks for.
 struct EventQuery {
@@ -28,7 +28,7 @@ struct EventQuery {
 [[nodiscard]] std::expected<EventQuery, std::string_view> read_event_query(std::string_view query);
 
 /// Serves GET /events.
-void begin_events(HttpSession& session, const RoutedRequest& request);
+void begin_events(HttpConnection& connection, const RoutedRequest& request);
 
 class EventStream final : public HttpSink, private Timer {
  public:
@@ -72,4 +72,4 @@ class EventStream final : public HttpSink, private Timer {
   rpc::Dispatcher dispatcher;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

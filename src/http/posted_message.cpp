@@ -1,14 +1,14 @@
 // See posted_message.hpp. The path that matters is `serve` of JSON that is answered at once: it copies nothing and
-// allocates nothing. MessagePack goes the ways that Session has for it (connection/session.cpp).
+// allocates nothing. MessagePack goes the ways that MessageConnection has for it (connection/message_connection.cpp).
 #include "http/posted_message.hpp"
 
 #include <new>
 
 #include "framing/byte_order_mark.hpp"
-#include "http/session.hpp"
+#include "http/http_connection.hpp"
 #include "message/explain.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 // How many answers a message asks for.
@@ -24,15 +24,15 @@ std::size_t asked_by(const Received& message) {
 
 // Keeps an answer whose status is not known before it is there.
 struct BufferedReply final : rpc::MessageSink {
-  explicit BufferedReply(HttpSession& owner) : session(&owner) {}
+  explicit BufferedReply(HttpConnection& owner) : connection(&owner) {}
   Buffer& open_message() override { return text; }
   void close_message() override {}
   void discard_message() noexcept override { text.clear(); }
   void lose_answer() noexcept override { lost = true; }
-  [[nodiscard]] rpc::Share* share() noexcept override { return unbounded ? nullptr : &session->own_share(); }
-  [[nodiscard]] bool next_share() noexcept override { return session->next_slice(); }
+  [[nodiscard]] rpc::Share* share() noexcept override { return unbounded ? nullptr : &connection->own_share(); }
+  [[nodiscard]] bool next_share() noexcept override { return connection->next_slice(); }
 
-  HttpSession* session;
+  HttpConnection* connection;
   Buffer text;
   bool lost = false;
   bool unbounded = false;  // of what costs little
@@ -51,7 +51,7 @@ struct PostedMessage::Read {
 
 // Has `dispatcher` serve the message that it is.
 [[gnu::always_inline]] inline void PostedMessage::handle(rpc::Dispatcher& dispatcher, const Read& read) {
-  Stats& stats = session_->host().loop_context.stats;
+  Stats& stats = connection_->host().loop_context.stats;
   stats.messages_in += read.scan.status == ScanStatus::complete;
   if (read.scan.status != ScanStatus::complete) [[unlikely]] {
     dispatcher.refuse_syntax(read.scan.status, message::unreadable_at(read.text, read.scan.offset));
@@ -68,7 +68,7 @@ struct PostedMessage::Read {
 [[gnu::always_inline]] inline Scan PostedMessage::handle_text(rpc::Dispatcher& dispatcher, std::string_view text,
                                                               const Unrepresentable* unrepresentable,
                                                               Received& message) {
-  Host& host = session_->host();
+  Host& host = connection_->host();
   Scan scan = read_message(text, host.limits, true, message, *host.loop_context.codecs.elements);
   if (scan.status != ScanStatus::complete) [[unlikely]] {
     const std::size_t mark = framing::byte_order_mark_bytes(text);
@@ -89,9 +89,9 @@ void PostedMessage::serve(std::span<char> body) {
 void PostedMessage::serve_kept() {
   static_cast<void>(kept_->padded());
   if (is_long()) [[unlikely]]
-    return session_->read_off_loop(std::exchange(*kept_, Buffer{}));
+    return connection_->read_off_loop(std::exchange(*kept_, Buffer{}));
   dispatch({kept_->data(), kept_->size()});
-  session_->give_back(*kept_);
+  connection_->give_back(*kept_);
 }
 
 void PostedMessage::leave(std::vector<Buffer>& kept) {
@@ -100,11 +100,11 @@ void PostedMessage::leave(std::vector<Buffer>& kept) {
 }
 
 void PostedMessage::resume() {
-  if (session_->has_long_message()) return resume_long();
-  HttpTransaction& transaction = session_->current();
-  if (session_->input_ended()) transaction.dispatcher.refuse_open_batch();
+  if (connection_->has_long_message()) return resume_long();
+  HttpTransaction& transaction = connection_->current();
+  if (connection_->input_ended()) transaction.dispatcher.refuse_open_batch();
   transaction.dispatch([](rpc::Dispatcher& dispatcher) { dispatcher.resume_batch(); });
-  if (session_->over() || transaction.dispatcher.has_open_batch()) [[unlikely]]
+  if (connection_->over() || transaction.dispatcher.has_open_batch()) [[unlikely]]
     return;
   finish(batch_asks_);
 }
@@ -112,11 +112,11 @@ void PostedMessage::resume() {
 // ---- what takes long to read ----
 
 bool PostedMessage::is_long() const noexcept {
-  return session_->host().reads_off_loop(kept_->size()) && !session_->is_draining();
+  return connection_->host().reads_off_loop(kept_->size()) && !connection_->is_draining();
 }
 
 void PostedMessage::resume_long() {
-  const std::shared_ptr<LongMessage> read = session_->take_long_message();
+  const std::shared_ptr<LongMessage> read = connection_->take_long_message();
   if (!read) return;
   const bool checked = read->is_msgpack() && !read->transcoded;
   const Unrepresentable* const unrepresentable = read->transcoded ? &read->unrepresentable : nullptr;
@@ -126,7 +126,7 @@ void PostedMessage::resume_long() {
     dispatch_msgpack(text, read->status, read->members);
   } else if (read->status != Status::done) {
     refuse_msgpack(read->status);
-  } else if (session_->is_draining()) {
+  } else if (connection_->is_draining()) {
     dispatch_draining(kept_->view(), unrepresentable);
   } else {
     const std::string_view json = kept_->view().substr(read->mark);
@@ -134,7 +134,7 @@ void PostedMessage::resume_long() {
       handle(dispatcher, {json, read->scan, read->message, {}, unrepresentable});
     });
   }
-  session_->give_back(*kept_);
+  connection_->give_back(*kept_);
 }
 
 // ---- dispatching ----
@@ -142,34 +142,34 @@ void PostedMessage::resume_long() {
 // Has `act` serve the message in the current transaction, which is finished unless the message is interrupted.
 template <class Act>
 [[gnu::always_inline]] inline void PostedMessage::dispatch_by(const Received& message, const Act& act) {
-  HttpTransaction& transaction = session_->current();
+  HttpTransaction& transaction = connection_->current();
   transaction.dispatch(act);
-  if (session_->over()) [[unlikely]]
+  if (connection_->over()) [[unlikely]]
     return;
   if (transaction.is_answered()) [[likely]]
-    return session_->finish_transaction();
+    return connection_->finish_transaction();
   batch_asks_ = asked_by(message) != 0;
   if (!transaction.dispatcher.has_open_batch()) finish(batch_asks_);
 }
 
 // The body has been served, though perhaps not answered.
 void PostedMessage::finish(bool asks) {
-  HttpTransaction& transaction = session_->current();
+  HttpTransaction& transaction = connection_->current();
   const bool asked = transaction.is_answered() || (asks && transaction.dispatcher.in_flight() != 0);
-  if (!asked) transaction.respond_empty(session_->settings().notification_status);
-  session_->finish_transaction();
+  if (!asked) transaction.respond_empty(connection_->settings().notification_status);
+  connection_->finish_transaction();
 }
 
 inline void PostedMessage::dispatch(std::span<char> text) {
   if (text.empty() || !message::is_msgpack(text[0])) [[likely]]
     return dispatch_json({text.data(), text.size()}, nullptr);
   message::MsgpackMembers members;
-  const Status status = message::Transcoder::check({text.data(), text.size()}, session_->host().limits, members);
+  const Status status = message::Transcoder::check({text.data(), text.size()}, connection_->host().limits, members);
   dispatch_msgpack(text, status, members);
 }
 
 void PostedMessage::dispatch_json(std::string_view text, const Unrepresentable* unrepresentable) {
-  if (session_->is_draining()) [[unlikely]]
+  if (connection_->is_draining()) [[unlikely]]
     return dispatch_draining(text, unrepresentable);
   Received message;
   dispatch_by(message, [&](rpc::Dispatcher& dispatcher) {
@@ -179,12 +179,12 @@ void PostedMessage::dispatch_json(std::string_view text, const Unrepresentable* 
 
 // What the body is in JSON takes its place, unless it can be served as it is.
 void PostedMessage::dispatch_msgpack(std::span<char> bytes, Status status, const message::MsgpackMembers& members) {
-  Host& host = session_->host();
-  HttpTransaction& transaction = session_->current();
+  Host& host = connection_->host();
+  HttpTransaction& transaction = connection_->current();
   transaction.brings_msgpack();
   message::Transcoder& transcoder = host.loop_context.codecs.transcoder();
   const std::string_view msgpack{bytes.data(), bytes.size()};
-  if (status == Status::done && !session_->is_draining()) {
+  if (status == Status::done && !connection_->is_draining()) {
     if (transcoder.is_long_batch(msgpack, host.limits)) return dispatch_long_batch(msgpack);
     using rpc::Passthrough;
     const bool asks = transaction.answers_msgpack() && !transcoder.has_response(msgpack, members);
@@ -193,10 +193,10 @@ void PostedMessage::dispatch_msgpack(std::span<char> bytes, Status status, const
       return;
   }
   if (status == Status::done && is_long()) [[unlikely]]
-    return session_->transcode_off_loop(std::exchange(*kept_, Buffer{}));
+    return connection_->transcode_off_loop(std::exchange(*kept_, Buffer{}));
   Buffer json = host.loop.take_buffer();
   if (status == Status::done) status = transcoder.checked_to_json(msgpack, host.limits, json);
-  session_->give_back(*kept_);
+  connection_->give_back(*kept_);
   *kept_ = std::move(json);
   if (status == Status::done) {
     const Unrepresentable unrepresentable = transcoder.take_unrepresentable();
@@ -204,13 +204,13 @@ void PostedMessage::dispatch_msgpack(std::span<char> bytes, Status status, const
   } else {
     refuse_msgpack(status);
   }
-  session_->give_back(*kept_);
+  connection_->give_back(*kept_);
 }
 
 // Params stay in the body, results are written as they are sent. False: it is for who reads it as JSON.
 bool PostedMessage::dispatch_as_msgpack(std::string_view msgpack, const message::MsgpackMembers& members,
                                         bool too_large) {
-  Host& host = session_->host();
+  Host& host = connection_->host();
   Buffer envelope = host.loop.take_buffer();
   Received message;
   std::span<Received> elements{*host.loop_context.codecs.elements};
@@ -220,7 +220,7 @@ bool PostedMessage::dispatch_as_msgpack(std::string_view msgpack, const message:
     refuse_size();
     return true;
   }
-  const bool takes = session_->current().dispatcher.takes_msgpack(message);
+  const bool takes = connection_->current().dispatcher.takes_msgpack(message);
   if (takes) {
     ++host.loop_context.stats.messages_in;
     dispatch_by(message, [&](rpc::Dispatcher& dispatcher) {
@@ -228,29 +228,29 @@ bool PostedMessage::dispatch_as_msgpack(std::string_view msgpack, const message:
       dispatcher.handle_msgpack(message, elements, msgpack, too_large);
     });
   }
-  session_->give_back(envelope);
+  connection_->give_back(envelope);
   return takes;
 }
 
 // Responses in it are left out: nobody waits for one here.
 void PostedMessage::dispatch_long_batch(std::string_view msgpack) {
-  Host& host = session_->host();
+  Host& host = connection_->host();
   Buffer text = host.loop.take_buffer();
   Received batch;
   static_cast<void>(host.loop_context.codecs.transcoder().read_long_batch(msgpack, host.limits, false, text, batch));
   ++host.loop_context.stats.messages_in;
   dispatch_by(batch, [&](rpc::Dispatcher& dispatcher) { dispatcher.handle_transcoded(batch, {}, {}); });
-  session_->give_back(text);
+  connection_->give_back(text);
 }
 
 // No handler runs any more. Where nothing but refusals is left to say, the status says so too.
 void PostedMessage::dispatch_draining(std::string_view text, const Unrepresentable* unrepresentable) {
-  Host& host = session_->host();
-  HttpTransaction& transaction = session_->current();
+  Host& host = connection_->host();
+  HttpTransaction& transaction = connection_->current();
   const std::uint64_t refused_before = host.loop_context.stats.errors_draining;
-  BufferedReply answer{*session_};
+  BufferedReply answer{*connection_};
   rpc::Dispatcher dispatcher{host.registry, answer, host.limits, host.loop_context};
-  if (host.loop_context.services.authority != nullptr) dispatcher.identify(session_->principal(), {});
+  if (host.loop_context.services.authority != nullptr) dispatcher.identify(connection_->principal(), {});
   dispatcher.drain();
   Received message;
   const bool read = handle_text(dispatcher, text, unrepresentable, message).status == ScanStatus::complete;
@@ -259,13 +259,13 @@ void PostedMessage::dispatch_draining(std::string_view text, const Unrepresentab
     answer.unbounded = true;
     dispatcher.resume_batch();
   }
-  if (answer.lost) return session_->fail_out_of_memory();
+  if (answer.lost) return connection_->fail_out_of_memory();
   const std::size_t asked = read ? asked_by(message) : 1;
   const bool refused = host.loop_context.stats.errors_draining - refused_before == asked;
   if (refused) transaction.fields += "Retry-After: 1\r\n";
   if (answer.text.empty()) {
     transaction.respond_empty(503);
-    return session_->finish_transaction();
+    return connection_->finish_transaction();
   }
   ++host.loop_context.stats.messages_out;
   const bool msgpack = transaction.answers_msgpack();
@@ -274,25 +274,25 @@ void PostedMessage::dispatch_draining(std::string_view text, const Unrepresentab
     static_cast<void>(host.loop_context.codecs.transcoder().to_msgpack(answer.text.padded(), host.limits, bytes));
   transaction.respond(refused ? 503 : 200, msgpack ? bytes.view() : answer.text.view(),
                       msgpack ? kMsgpackType : kJsonType);
-  session_->finish_transaction();
+  connection_->finish_transaction();
 }
 
 // ---- refusing ----
 
 void PostedMessage::refuse_msgpack(Status status) {
   if (status == Status::too_large) return refuse_size();
-  session_->current().dispatch([&](rpc::Dispatcher& dispatcher) {
+  connection_->current().dispatch([&](rpc::Dispatcher& dispatcher) {
     dispatcher.refuse_syntax(scan_status_of(status), {.cause = message::Transcoder::cause_of(status)});
   });
-  session_->finish_transaction();
+  connection_->finish_transaction();
 }
 
 void PostedMessage::refuse_size() {
-  HttpTransaction& transaction = session_->current();
+  HttpTransaction& transaction = connection_->current();
   transaction.set_status(413);
   transaction.closes = true;
   transaction.dispatch([](rpc::Dispatcher& dispatcher) { dispatcher.refuse_size(); });
-  session_->finish_transaction();
+  connection_->finish_transaction();
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

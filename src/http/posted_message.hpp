@@ -1,6 +1,6 @@
 // PostedMessage: the JSON-RPC message that is the body of a request, from its bytes until its answer is written, or is
 // waited for. There is one at a time: nothing behind it is read meanwhile.
-// Owned by an HttpSession; lives on its loop's thread.
+// Owned by an HttpConnection; lives on its loop's thread.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +18,14 @@
 #include "wirecall/bytes.hpp"
 #include "wirecall/message.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
-class HttpSession;
+class HttpConnection;
 
 class PostedMessage {
  public:
   /// `kept` is where a body is that did not come at once.
-  PostedMessage(HttpSession& session, Buffer& kept) noexcept : session_(&session), kept_(&kept) {}
+  PostedMessage(HttpConnection& connection, Buffer& kept) noexcept : connection_(&connection), kept_(&kept) {}
   PostedMessage(PostedMessage&&) = delete;
 
   /// Serves a body where it lies; a byte can be written behind it.
@@ -63,11 +63,11 @@ class PostedMessage {
   [[nodiscard]] bool is_long() const noexcept;
   void resume_long();
 
-  HttpSession* session_;
+  HttpConnection* connection_;
   Buffer* kept_;
   char* zero_ = nullptr;     // behind the body that is served where it lies: the scanner wants a zero there
   char at_zero_ = '\0';      // what stood there, of the next request
   bool batch_asks_ = false;  // an answer, of the batch that is interrupted
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

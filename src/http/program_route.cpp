@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "framing/token.hpp"
-#include "http/session.hpp"
+#include "http/http_connection.hpp"
 
 namespace wirecall {
 
@@ -19,7 +19,7 @@ std::optional<std::string_view> HttpRequest::header(std::string_view name) const
 
 }  // namespace wirecall
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using framing::HttpMethod;
@@ -53,8 +53,8 @@ class ProgramRoute {
  public:
   ProgramRoute(HttpHandler handler, const LogSink& log) : handler_(std::move(handler)), log_(&log) {}
 
-  void answer(HttpSession& session, const Kept& kept, std::string_view body) const {
-    HttpTransaction& transaction = session.current();
+  void answer(HttpConnection& connection, const Kept& kept, std::string_view body) const {
+    HttpTransaction& transaction = connection.current();
     const std::string_view path = std::string_view{kept.target}.substr(0, kept.path_bytes);
     const std::string_view rest = std::string_view{kept.target}.substr(kept.path_bytes);
     const HttpResponse response = call({.method = name_of(kept.method),
@@ -62,7 +62,7 @@ class ProgramRoute {
                                         .query = rest.substr(std::min<std::size_t>(1, rest.size())),
                                         .body = body,
                                         .fields = kept.fields,
-                                        .principal = session.principal()});
+                                        .principal = connection.principal()});
     for (const auto& [name, value] : response.headers)
       transaction.fields.append(name).append(": ").append(value).append("\r\n");
     if (response.status == 204) return transaction.respond_empty(204);
@@ -98,15 +98,16 @@ HttpRoute program_route(std::string_view method, std::string path, HttpHandler h
   auto route = std::make_shared<const ProgramRoute>(std::move(handler), log);
   return {.path = std::move(path),
           .methods = {method_of(method)},
-          .handle = [route = std::move(route)](HttpSession& session, const RoutedRequest& request) {
+          .handle = [route = std::move(route)](HttpConnection& connection, const RoutedRequest& request) {
             const framing::HttpHead& head = request.head;
             Kept kept{head.method, std::string{head.target}, request.path.size(), std::string{head.block}};
             if (head.method == HttpMethod::get || head.method == HttpMethod::head)
-              return route->answer(session, kept, {});
-            session.begin_body(request, [route, kept = std::move(kept)](HttpSession& current, std::string_view body) {
-              route->answer(current, kept, body);
-            });
+              return route->answer(connection, kept, {});
+            connection.begin_body(request,
+                                  [route, kept = std::move(kept)](HttpConnection& current, std::string_view body) {
+                                    route->answer(current, kept, body);
+                                  });
           }};
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

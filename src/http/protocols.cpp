@@ -3,12 +3,12 @@
 
 #include <utility>
 
-#include "connection/session.hpp"
+#include "connection/message_connection.hpp"
 #include "framing/content_length.hpp"
 #include "framing/length_prefix.hpp"
-#include "http/session.hpp"
+#include "http/http_connection.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 using framing::Protocol;
 
@@ -26,13 +26,13 @@ std::unique_ptr<Channel> Protocols::make(Host& host, Protocol protocol,
       framing = std::make_unique<framing::LengthPrefix>(host.limits);
       break;
     case Protocol::http:
-      return std::make_unique<HttpSession>(host, *http_, std::move(stream));
+      return std::make_unique<HttpConnection>(host, *http_, std::move(stream));
     case Protocol::unknown:
     case Protocol::undetermined:
       framing = std::make_unique<framing::Unknown>();
       break;
   }
-  return std::make_unique<Session>(host, std::move(stream), std::move(framing));
+  return std::make_unique<MessageConnection>(host, std::move(stream), std::move(framing));
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

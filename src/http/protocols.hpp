@@ -6,9 +6,9 @@
 
 #include "connection/protocol_detector.hpp"
 #include "framing/json_text.hpp"
-#include "http/access.hpp"
+#include "http/browser_access.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class Protocols final : public ChannelFactory {
  public:
@@ -23,4 +23,4 @@ class Protocols final : public ChannelFactory {
   const HttpSettings* http_;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

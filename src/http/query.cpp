@@ -8,7 +8,7 @@
 #include "wirecall/limits.hpp"
 #include "wirecall/reflect.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 // The nesting of a value in a query.
@@ -97,4 +97,4 @@ std::string front_page(std::span<const std::string> ways) {
   return page;
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 /// `%41` and the like replaced by their bytes. The error says what is wrong with `text`.
 [[nodiscard]] std::expected<std::string, std::string_view> decode_percent(std::string_view text);
@@ -20,4 +20,4 @@ namespace wirecall::session {
 /// What this is, and the ways in: each of `ways` is what curl is given to reach the server by one of them.
 [[nodiscard]] std::string front_page(std::span<const std::string> ways);
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -5,7 +5,7 @@
 
 #include "rpc/memory_budget.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 // A body that brings less than this within Limits::header_timeout_ms is given up.
@@ -86,4 +86,4 @@ void HttpRequestReader::expired() {
   channel_->request_is_late();
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -1,5 +1,5 @@
 // HttpRequestReader: finds the heads and bodies of requests in the input of an HTTP connection, within their limits of
-// size and time. What a request is answered, it does not know. Owned by an HttpSession; lives on its loop's thread.
+// size and time. What a request is answered, it does not know. Owned by an HttpConnection; lives on its loop's thread.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include "http/channel.hpp"
 #include "wirecall/context.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class HttpRequestReader final : private Timer {
  public:
@@ -62,4 +62,4 @@ class HttpRequestReader final : private Timer {
   bool pacing_ = false;  // the timer runs: the rest of a request has to come
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -6,7 +6,7 @@
 
 #include "framing/token.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 constexpr std::string_view kLength = "Content-Length: ";
@@ -170,4 +170,4 @@ void write_empty_response(Buffer& out, const ResponseHead& head) {
   out.append("\r\n");
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

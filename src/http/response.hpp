@@ -1,6 +1,6 @@
 // Writing HTTP/1.1 responses into a buffer. A response whose body is written bit by bit gets its head first, with room
 // for the length, which is filled in when the body is complete. Not a decision: status and fields come from
-// HttpSession. Functions of values, for the thread that owns the buffer.
+// HttpConnection. Functions of values, for the thread that owns the buffer.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 #include "wirecall/bytes.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 inline constexpr std::string_view kJsonType = "application/json";
 inline constexpr std::string_view kMsgpackType = "application/msgpack";
@@ -49,4 +49,4 @@ void write_upgrade_response(Buffer& out, std::string_view protocol, std::string_
 /// Without body or content type: for 204, without length too.
 void write_empty_response(Buffer& out, const ResponseHead& head);
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -8,7 +8,7 @@
 #include "framing/token.hpp"
 #include "http/own_routes.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 using framing::HttpMethod;
 
@@ -89,4 +89,4 @@ HttpMethods HttpRoutes::methods_at(std::string_view path) const noexcept {
   return methods;
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -13,9 +13,9 @@
 
 #include "framing/http1.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
-class HttpSession;
+class HttpConnection;
 
 /// As a request line has it; empty for HttpMethod::other and HttpMethod::unknown.
 [[nodiscard]] std::string_view name_of(framing::HttpMethod method) noexcept;
@@ -57,8 +57,8 @@ struct HttpRoute {
   std::string path;
   /// HEAD is served where GET is, OPTIONS where anything is.
   HttpMethods methods;
-  /// Answers the session's current transaction, or has the session read the body first.
-  std::function<void(HttpSession&, const RoutedRequest&)> handle;
+  /// Answers the connection's current transaction, or has the connection read the body first.
+  std::function<void(HttpConnection&, const RoutedRequest&)> handle;
   /// The protocol, in small letters, that a request at this path may ask for by Upgrade: then `handle` is called
   /// whatever the method, and `methods` are none. Empty for none.
   std::string upgrade = {};
@@ -89,4 +89,4 @@ class HttpRoutes {
   std::vector<HttpRoute> routes_;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -1,5 +1,5 @@
 // HttpSettings: what the HTTP connections of a server have in common. A value that its server makes before it runs; it
-// outlives the sessions that refer to it.
+// outlives the connections that refer to it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include "http/routes.hpp"
 #include "rpc/rendering.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 struct HttpSettings {
   /// Options::allow_hosts and Options::allow_origins.
@@ -35,4 +35,4 @@ struct HttpSettings {
   HttpRoutes routes = {};
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

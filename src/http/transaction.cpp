@@ -7,7 +7,7 @@
 
 #include "message/transcoder.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 using framing::HttpField;
 using framing::HttpHead;
@@ -151,4 +151,4 @@ void HttpTransaction::transcode() {
   transcoder.shrink();
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

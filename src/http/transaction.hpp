@@ -1,6 +1,6 @@
-// HttpTransaction: one request of an HttpSession and its response, of which there is exactly one. Its dispatcher serves
-// the body of a POST, as a session of its own: so it is told apart, by its address, whose the answer is that comes
-// late. Owned by HttpTransactions; lives on its loop's thread.
+// HttpTransaction: one request of an HttpConnection and its response, of which there is exactly one. Its dispatcher
+// serves the body of a POST, as if by a connection of its own: so it is told apart, by its address, whose the answer is
+// that comes late. Owned by HttpTransactions; lives on its loop's thread.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@
 #include "http/transactions.hpp"
 #include "rpc/dispatcher.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class HttpTransaction final : public HttpSink {
  public:
@@ -115,4 +115,4 @@ class HttpTransaction final : public HttpSink {
   bool as_asked_ = false;  // which Accept has said
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -7,7 +7,7 @@
 #include "base/assert.hpp"
 #include "http/transaction.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 // Transactions of one connection that wait: beyond them it is not read, since their responses have an order anyway.
@@ -71,4 +71,4 @@ void HttpTransactions::release() {
   drop_silent();
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -1,14 +1,14 @@
 // HttpTransactions: the transactions of one connection, in the order of their requests. The current one is that whose
 // request is being read or dispatched. Those behind it wait: the first of them writes into the output, the others hold
 // their responses. Silent ones are answered, while calls of theirs that say nothing go on.
-// Owned by an HttpSession; lives on its loop's thread.
+// Owned by an HttpConnection; lives on its loop's thread.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 #include <vector>
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class HttpChannel;
 class HttpTransaction;
@@ -75,4 +75,4 @@ class HttpTransactions {
   std::size_t held_bytes_ = 0;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

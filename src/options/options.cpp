@@ -14,8 +14,8 @@
 namespace wirecall {
 namespace {
 
-using session::OptionRow;
-using session::OptionSlot;
+using net::OptionRow;
+using net::OptionSlot;
 
 template <class T>
 class JsonOptions {
@@ -34,7 +34,7 @@ class JsonOptions {
   }
 
  private:
-  static bool is_option(const OptionRow& row) { return session::slot_in<T>(row) != nullptr; }
+  static bool is_option(const OptionRow& row) { return net::slot_in<T>(row) != nullptr; }
 
   /// The members of the object that comes next; `prefix` is the way to it, with a dot at its end.
   void members(const std::string& prefix) {
@@ -49,17 +49,17 @@ class JsonOptions {
 
   void member(const std::string& name) {
     const std::size_t at = offset();
-    const OptionRow* const row = session::find_option(name);
+    const OptionRow* const row = net::find_option(name);
     if (row != nullptr && is_option(*row)) {
       if (std::ranges::find(given_, row) != given_.end()) refuse(at, name + " is given twice");
       given_.push_back(row);
       Value value;
       static_cast<void>(Adapt<Value>::decode(*reader_, value));
-      const auto assigned = session::assign(*row, session::slot_in<T>(*row)(options_, *row), value);
+      const auto assigned = net::assign(*row, net::slot_in<T>(*row)(options_, *row), value);
       if (!assigned) refuse(at, assigned.error());
       return;
     }
-    if (!session::is_group(name, &is_option)) refuse(at, session::unknown_option(name, &is_option));
+    if (!net::is_group(name, &is_option)) refuse(at, net::unknown_option(name, &is_option));
     members(name + '.');
   }
 
@@ -86,11 +86,11 @@ T checked(T options) {
 
 template <class T>
 void require_each_valid(T options) {
-  for (const OptionRow& row : session::option_rows()) {
-    const auto in = session::slot_in<T>(row);
+  for (const OptionRow& row : net::option_rows()) {
+    const auto in = net::slot_in<T>(row);
     if (in == nullptr) continue;
     const OptionSlot value = in(options, row);
-    const auto assigned = session::assign(row, value, Value::parse(session::json_of(row, value)).value());
+    const auto assigned = net::assign(row, value, Value::parse(net::json_of(row, value)).value());
     if (!assigned) throw std::invalid_argument{assigned.error()};
   }
   require_valid(options.limits);

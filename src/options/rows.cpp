@@ -11,7 +11,7 @@
 #include "wirecall/error.hpp"
 #include "wirecall/reflect.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::string_view_literals;
@@ -413,4 +413,4 @@ std::string unknown_option(std::string_view name, bool (*is_option)(const Option
   return text;
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

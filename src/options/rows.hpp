@@ -20,7 +20,7 @@
 #include "wirecall/options.hpp"
 #include "wirecall/value.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 /// Where an option's value is. An enumeration is its position among the words of its row.
 using OptionSlot = std::variant<bool*, std::uint16_t*, std::uint32_t*, std::size_t*, std::uint8_t*, std::string*,
@@ -75,4 +75,4 @@ template <class T>
 /// What is said of a name that no option has, with the nearest that one has.
 [[nodiscard]] std::string unknown_option(std::string_view name, bool (*is_option)(const OptionRow&));
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -10,7 +10,7 @@
 #include "rpc/call_record.hpp"
 #include "wirecall/principal.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -59,4 +59,4 @@ Middleware call_log(LogSink log) {
   };
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

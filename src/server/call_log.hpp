@@ -4,9 +4,9 @@
 #include "wirecall/log.hpp"
 #include "wirecall/middleware.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 /// Calls of all threads may pass through it. Of what a peer has sent, the record has the method's name alone.
 [[nodiscard]] Middleware call_log(LogSink log);
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -14,7 +14,7 @@
 #include "base/assert.hpp"
 #include "connection/channel.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using std::chrono::milliseconds;
@@ -376,4 +376,4 @@ void LoopTakeover::log_slow(std::unique_lock<std::mutex>& lock, const std::vecto
   lock.lock();
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

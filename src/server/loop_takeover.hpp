@@ -39,7 +39,7 @@
 #include "wirecall/detail/watchdog_slot.hpp"
 #include "wirecall/loop.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class LoopTakeover final : private detail::Watchdog {
  public:
@@ -152,4 +152,4 @@ class LoopTakeover final : private detail::Watchdog {
   std::thread watcher_;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -137,7 +137,7 @@ std::vector<Principal> principals_of(const Options& options) {
   return principals;
 }
 
-void session::warn_of_open_principals_file(const Options& options) {
+void net::warn_of_open_principals_file(const Options& options) {
   constexpr mode_t kOpen = S_IROTH | S_IWOTH | S_IWGRP;
   struct stat status{};
   if (options.principals_file.empty() || ::stat(options.principals_file.c_str(), &status) != 0) return;

@@ -33,7 +33,7 @@
 
 namespace wirecall {
 
-using session::ServingLoop;
+using net::ServingLoop;
 using std::chrono::nanoseconds;
 
 namespace {
@@ -129,10 +129,10 @@ struct Server::State {
   const Options options;  // but for its limits and its log_level, which are what they were at first
   const std::shared_ptr<std::atomic<LogLevel>> log_level;
   Registry registry;
-  session::HttpSettings http;
+  net::HttpSettings http;
   std::unique_ptr<runtime::ThreadPool> threads;  // for handlers that block; null for none
   runtime::ThreadPool readers{1};                // of long messages: they take turns, and a processor is left to others
-  session::ServerShared shared;
+  net::ServerShared shared;
   std::vector<std::unique_ptr<ServingLoop>> loops;  // at least one; of a broker just one
   std::vector<transport::IoThread*> io_threads;     // of the broker's loop
   std::size_t next = 0;                             // whose turn it is to be handed a connection: the first loop's
@@ -176,7 +176,7 @@ Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level
              .threads = threads.get(),
              .readers = &readers,
              .make_broker = broker} {
-  if (options.log_calls) registry.use(session::call_log(options.log));
+  if (options.log_calls) registry.use(net::call_log(options.log));
   const std::size_t count = options.thread_count != 0 ? options.thread_count : std::thread::hardware_concurrency();
   for (std::size_t i = 0; i < std::max<std::size_t>(count, 1); ++i) {
     // What one of them cannot have, none can, and it is said once.
@@ -190,7 +190,7 @@ Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level
   if (std::vector<Principal> principals = principals_of(options); !principals.empty()) {
     const auto authority = std::make_shared<const rpc::Authority>(std::move(principals));
     for (const auto& loop : loops) loop->set_authority(authority);
-    session::warn_of_open_principals_file(options);
+    net::warn_of_open_principals_file(options);
   }
   if (const int error = loops.front()->takeover_refused(); error != 0) warn_of_no_takeover(options.log, error);
 }
@@ -236,7 +236,7 @@ void Server::set_log_level(LogLevel level) noexcept { state_->log_level->store(l
 Registry& Server::registry() noexcept { return state_->registry; }
 
 void Server::route(std::string_view method, std::string path, HttpHandler handler) {
-  state_->http.routes.add(session::program_route(method, std::move(path), std::move(handler), state_->options.log));
+  state_->http.routes.add(net::program_route(method, std::move(path), std::move(handler), state_->options.log));
 }
 
 Endpoint Server::listen(std::string_view uri) {
@@ -303,7 +303,7 @@ std::vector<Endpoint> Server::listen() {
 RunEnd Server::run(OnSignals on_signals) {
   State& state = *state_;
   ServingLoop& first = *state.loops.front();
-  std::optional<session::StopSignals> signals;
+  std::optional<net::StopSignals> signals;
   if (on_signals == OnSignals::stop) signals.emplace(first.loop());
   const auto count = [&] { return signals ? signals->count() : 0; };
   const auto stop = [&] {

@@ -11,7 +11,7 @@
 #include "runtime/inbox.hpp"
 #include "runtime/system.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
@@ -281,4 +281,4 @@ bool ServingLoop::any(bool (Connection::*is)() const noexcept) const {
   return std::ranges::any_of(connections_, [is](const auto& connection) { return (*connection.*is)(); });
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

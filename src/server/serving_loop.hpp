@@ -29,7 +29,7 @@
 #include "wirecall/options.hpp"
 #include "wirecall/stats.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 /// What all loops of one server share. Outlives them.
 struct ServerShared {
@@ -130,4 +130,4 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   std::optional<LongReader> long_reader_;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <time.h>
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 // Servers that run at the same time in one process.
@@ -87,4 +87,4 @@ StopSignals::~StopSignals() {
 
 unsigned StopSignals::count() const noexcept { return arrived.load() - before_; }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

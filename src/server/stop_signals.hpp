@@ -7,7 +7,7 @@
 
 #include "wirecall/loop.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class StopSignals {
  public:
@@ -23,4 +23,4 @@ class StopSignals {
   unsigned before_;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

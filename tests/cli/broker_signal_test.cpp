@@ -15,7 +15,7 @@
 namespace wirecall::cli {
 namespace {
 
-using session::RawPeer;
+using net::RawPeer;
 
 std::string id_of(const std::string& message) {
   const std::size_t at = message.rfind(':') + 1;
@@ -77,7 +77,7 @@ TEST_F(BrokerSignal, SigtermUnderLoadLeavesNoCallWithoutAnAnswer) {
       faults[static_cast<std::size_t>(who)] = call_until_the_end(caller, who, rounds);
     });
   }
-  EXPECT_TRUE(session::comes_true([&] { return rounds > 3 * kCallers; }));
+  EXPECT_TRUE(net::comes_true([&] { return rounds > 3 * kCallers; }));
   server_.signal(SIGTERM);
   for (std::thread& one : calling) one.join();
   EXPECT_EQ(server_.wait(), 0);

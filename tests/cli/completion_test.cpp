@@ -54,7 +54,7 @@ class Completion : public testing::Test {
   }
   std::string text_of(const std::string& shell) const { return run({"completion", shell}).output; }
 
-  session::Folder folder_;
+  net::Folder folder_;
 };
 
 TEST_F(Completion, of_bash_knows_commands_flags_and_the_words_behind_them) {
@@ -168,7 +168,7 @@ TEST_F(Completion, no_word_is_offered_that_is_only_the_name_of_a_value) {
 
 TEST(Manual, is_read_by_man_without_a_warning) {
   if (std::system("man --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "there is no man";
-  const session::Folder folder;
+  const net::Folder folder;
   const std::string path = folder.path + "/wirecall.1";
   std::ofstream{path} << run({"man"}).output;
   EXPECT_EQ(said_by("LC_ALL=C.UTF-8 MANWIDTH=100 man --warnings -l " + path + " 2>&1 >/dev/null"), "");

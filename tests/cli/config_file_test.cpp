@@ -13,7 +13,7 @@
 namespace wirecall::cli {
 namespace {
 
-using session::OptionRow;
+using net::OptionRow;
 
 /// What is said of the text; empty when it is taken.
 std::string refusal(std::string_view toml) {
@@ -29,7 +29,7 @@ Options taken(std::string_view toml) {
 
 std::vector<const OptionRow*> rows() {
   std::vector<const OptionRow*> of_servers;
-  for (const OptionRow& row : session::option_rows()) {
+  for (const OptionRow& row : net::option_rows()) {
     if (row.in_server != nullptr) of_servers.push_back(&row);
   }
   return of_servers;
@@ -38,14 +38,14 @@ std::vector<const OptionRow*> rows() {
 /// What all options are, by name.
 std::map<std::string_view, std::string> values(Options options) {
   std::map<std::string_view, std::string> all;
-  for (const OptionRow* row : rows()) all[row->name] = session::json_of(*row, row->in_server(options, *row));
+  for (const OptionRow* row : rows()) all[row->name] = net::json_of(*row, row->in_server(options, *row));
   return all;
 }
 
 TEST(ConfigFile, each_option_is_set_by_its_name_and_no_other_is) {
   for (const OptionRow* row : rows()) {
     auto expected = values({});
-    expected[row->name] = session::test::another<Options>(*row);
+    expected[row->name] = net::test::another<Options>(*row);
     EXPECT_EQ(values(taken(std::string{row->name} + " = " + expected[row->name])), expected) << row->name;
   }
 }
@@ -66,22 +66,22 @@ TEST(ConfigFile, groups_are_tables_or_dotted_or_quoted_names) {
 TEST(ConfigFile, each_refuses_what_it_cannot_be_by_name_value_range_and_line) {
   for (const OptionRow* row : rows()) {
     std::vector<std::string> wrong{"-1", "1.5", "{}", "[{}]"};
-    wrong.emplace_back(session::range_of(*row) == "true or false" ? "\"true\"" : "true");
+    wrong.emplace_back(net::range_of(*row) == "true or false" ? "\"true\"" : "true");
     if (row->max != 0) {
       const std::string above = std::to_string(row->max + 1);
-      wrong.push_back(session::range_of(*row).starts_with("a list") ? "[" + above + "]" : above);
+      wrong.push_back(net::range_of(*row).starts_with("a list") ? "[" + above + "]" : above);
       wrong.emplace_back("\"1\"");
       if (row->min != 0) wrong.push_back(std::to_string(row->min - 1));
     }
     if (!row->words.empty()) wrong.emplace_back("\"neither\"");
     for (const std::string& value : wrong) {
       EXPECT_EQ(refusal("\n\n" + std::string{row->name} + " = " + value),
-                "line 3: " + std::string{row->name} + " is " + value + ": give " + session::range_of(*row));
+                "line 3: " + std::string{row->name} + " is " + value + ": give " + net::range_of(*row));
     }
     for (const std::string value : {"1979-05-27", "07:32:00", "1979-05-27T07:32:00Z", "nan", "inf", "[07:32:00]"}) {
       const std::string why = refusal(std::string{row->name} + " = " + value);
       EXPECT_TRUE(why.starts_with("line 1: " + std::string{row->name} + " is ")) << value << why;
-      EXPECT_TRUE(why.ends_with(": give " + session::range_of(*row))) << value << why;
+      EXPECT_TRUE(why.ends_with(": give " + net::range_of(*row))) << value << why;
     }
   }
   EXPECT_EQ(refusal("port = 1979-05-27"), "line 1: port is 1979-05-27: give a number from 0 to 65535");
@@ -127,7 +127,7 @@ TEST(ConfigFile, what_is_no_toml_is_refused_with_the_line) {
 TEST(ConfigFile, what_is_printed_reads_back_as_the_same) {
   EXPECT_EQ(values(taken(toml_of_options({}))), values({}));
   for (const OptionRow* row : rows()) {
-    const Options options = taken(std::string{row->name} + " = " + session::test::another<Options>(*row));
+    const Options options = taken(std::string{row->name} + " = " + net::test::another<Options>(*row));
     EXPECT_EQ(values(taken(toml_of_options(options))), values(options)) << row->name;
   }
   Options texts;

@@ -34,7 +34,7 @@ class Context : public BrokerTool {
     return text.str();
   }
 
-  session::Folder folder_;
+  net::Folder folder_;
 };
 
 TEST_F(Context, names_a_server_for_all_commands) {

@@ -19,7 +19,7 @@
 namespace wirecall::cli {
 namespace {
 
-using session::RawPeer;
+using net::RawPeer;
 
 /// What is started while it is there may have so many descriptors.
 class DescriptorLimit {

@@ -33,43 +33,42 @@ std::string apply(const std::vector<std::string>& words, T& options) {
 }
 
 template <class T>
-void are_in_help(bool (*has)(const session::OptionRow&)) {
+void are_in_help(bool (*has)(const net::OptionRow&)) {
   CLI::App app;
   const OptionFlags<T> flags{app};
   const std::string help = unwrapped(app.help());
-  for (const session::OptionRow& row : session::option_rows()) {
+  for (const net::OptionRow& row : net::option_rows()) {
     if (!has(row)) continue;
-    EXPECT_NE(help.find(session::flag_of(row)), std::string::npos) << row.name;
-    EXPECT_NE(help.find(unwrapped(std::string{row.doc} + ": " + session::range_of(row))), std::string::npos)
-        << row.name;
+    EXPECT_NE(help.find(net::flag_of(row)), std::string::npos) << row.name;
+    EXPECT_NE(help.find(unwrapped(std::string{row.doc} + ": " + net::range_of(row))), std::string::npos) << row.name;
   }
 }
 
 TEST(OptionFlags, are_all_in_the_help_with_their_ranges) {
-  are_in_help<Options>([](const session::OptionRow& row) { return row.in_server != nullptr; });
-  are_in_help<ClientOptions>([](const session::OptionRow& row) { return row.in_client != nullptr; });
+  are_in_help<Options>([](const net::OptionRow& row) { return row.in_server != nullptr; });
+  are_in_help<ClientOptions>([](const net::OptionRow& row) { return row.in_client != nullptr; });
 }
 
 /// What all options of a T are, by name.
 template <class T>
 std::map<std::string_view, std::string> values(T& options) {
   std::map<std::string_view, std::string> all;
-  for (const session::OptionRow& row : session::option_rows()) {
-    if (const auto in = session::slot_in<T>(row)) all[row.name] = session::json_of(row, in(options, row));
+  for (const net::OptionRow& row : net::option_rows()) {
+    if (const auto in = net::slot_in<T>(row)) all[row.name] = net::json_of(row, in(options, row));
   }
   return all;
 }
 
 template <class T>
 void each_sets_its_own() {
-  for (const session::OptionRow& row : session::option_rows()) {
-    if (session::slot_in<T>(row) == nullptr) continue;
+  for (const net::OptionRow& row : net::option_rows()) {
+    if (net::slot_in<T>(row) == nullptr) continue;
     T options;
     auto expected = values(options);
-    expected[row.name] = session::test::another<T>(row);
+    expected[row.name] = net::test::another<T>(row);
     std::vector<std::string> words;
-    for (std::string& word : session::test::words_of(expected[row.name])) {
-      words.push_back(session::flag_of(row));
+    for (std::string& word : net::test::words_of(expected[row.name])) {
+      words.push_back(net::flag_of(row));
       words.push_back(std::move(word));
     }
     EXPECT_EQ(cli::apply(words, options), "") << row.name;

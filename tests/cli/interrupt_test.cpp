@@ -34,7 +34,7 @@ class InterruptTest : public testing::TestWithParam<int> {
   Process server_{{"serve", "--demo", "--port", "0"}};
   std::string endpoint_ = "127.0.0.1:" + std::to_string(port_of(server_));
   std::string url_ = "tcp://" + endpoint_;
-  session::RawPeer metrics_{Endpoint{url_}};
+  net::RawPeer metrics_{Endpoint{url_}};
 };
 
 void InterruptTest::expect_given_up(std::vector<std::string> words, const std::string& url) {

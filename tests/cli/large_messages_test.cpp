@@ -16,8 +16,8 @@
 namespace wirecall::cli {
 namespace {
 
-using session::comes_true;
-using session::RawPeer;
+using net::comes_true;
+using net::RawPeer;
 
 constexpr std::size_t kMiB = 1024 * 1024;
 constexpr std::string_view kAnswer = R"({"jsonrpc":"2.0","result":"","id":1})";

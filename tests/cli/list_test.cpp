@@ -62,7 +62,7 @@ TEST_F(List, clients_are_a_table_or_json) {
 }
 
 TEST_F(List, a_method_is_described) {
-  session::RawPeer provider{Endpoint{url_}};
+  net::RawPeer provider{Endpoint{url_}};
   provider.send(
       R"({"jsonrpc":"2.0","id":1,"method":"rpc.register","params":{"method":"hire","summary":"a new one","params":)"
       R"([{"name":"who","schema":{"properties":{"name":{"type":"string"},"born":{"type":"integer"}},"required":["name"]},)"
@@ -95,7 +95,7 @@ TEST_F(List, a_method_that_is_not_there_is_an_error_with_a_guess) {
 }
 
 TEST_F(List, what_others_say_of_themselves_steers_no_terminal) {
-  session::RawPeer provider{Endpoint{url_}};
+  net::RawPeer provider{Endpoint{url_}};
   provider.send(
       R"({"jsonrpc":"2.0","id":1,"method":"rpc.register","params":{"method":"x","summary":"\u001b[31m","params":)"
       R"([{"name":"\u001b[32m","schema":{"const":"\u009b"}}]}})"

@@ -11,7 +11,7 @@
 namespace wirecall::cli {
 
 /// One metric, requested on an HTTP connection that stays open.
-inline long metric(session::RawPeer& peer, std::string_view name) {
+inline long metric(net::RawPeer& peer, std::string_view name) {
   peer.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
   std::size_t body_bytes = 0;
   for (std::string line = peer.line(); line.size() > 1; line = peer.line()) {

@@ -35,7 +35,7 @@ TEST(PythonProgram, is_asked_for_by_a_module_s_name) {
   for (const char* none :
        {"localhost:8545", "calc", "calc.", "a..b", ":app", "calc:", "8545", "-x", "calc:a.b", "../x"})
     EXPECT_FALSE(asks_for_module({none})) << none;
-  const session::Folder folder;
+  const net::Folder folder;
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(folder.path);
   std::ofstream{"calc.py"};
@@ -56,7 +56,7 @@ TEST(PythonProgram, a_module_that_there_is_not_is_told_from_what_is_none) {
 // The command in a folder of its own, with nothing beside it, and a Python that has no packages.
 TEST(PythonProgram, without_the_package_it_says_what_to_type) {
   if (std::system("command -v python3 > /dev/null") != 0) GTEST_SKIP() << "there is no python3";
-  const session::Folder folder;
+  const net::Folder folder;
   const std::string tool = folder.path + "/wirecall";
   std::filesystem::copy_file(WIRECALL_TOOL_PATH, tool);
   std::filesystem::create_directory(folder.path + "/bin");

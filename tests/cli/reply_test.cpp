@@ -49,7 +49,7 @@ TEST_F(Reply, call_all_prints_what_each_provider_says) {
 }
 
 TEST(ReplyTapAndSub, say_that_a_server_asks_who_calls) {
-  const session::Folder folder;
+  const net::Folder folder;
   const std::string path = folder.path + "/principals.json";
   std::ofstream{path} << R"([{"name":"ada","tokens":["lab-secret"],"call":[">"],"provide":[">"],"admin":true}])";
   Process guarded{{"serve", "--port", "0", "--principals-file", path}};
@@ -134,7 +134,7 @@ TEST_F(Reply, a_call_waits_for_who_is_about_to_provide) {
 }
 
 TEST_F(Reply, what_a_call_prints_is_one_line_by_http_as_well) {
-  session::RawPeer provider{Endpoint{url_}};
+  net::RawPeer provider{Endpoint{url_}};
   provider.send(R"({"jsonrpc":"2.0","method":"rpc.register","params":["pretty"],"id":1})"
                 "\n");
   EXPECT_NE(provider.line().find("result"), std::string::npos);
@@ -153,7 +153,7 @@ TEST_F(Reply, what_a_call_prints_is_one_line_by_http_as_well) {
 }
 
 TEST(ReplyAlone, a_call_waits_for_a_server_that_is_being_started) {
-  const session::Folder folder;
+  const net::Folder folder;
   const std::string endpoint = folder.socket();
   EXPECT_EQ(run({"call", "sum", "1", "2", "--wait", "0"}, endpoint).status, 3);
   Process waiting{{"call", "sum", "1", "2", "--wait", "50s"}, endpoint};
@@ -173,7 +173,7 @@ TEST_F(Reply, tells_its_parameters) {
 TEST_F(Reply, a_signal_ends_it_and_calls_it_has_are_answered) {
   for (const int signal : {SIGINT, SIGTERM}) {
     Provider slow = provider({"slow", "done", "--delay", "300ms"});
-    session::RawPeer caller{Endpoint{url_}};
+    net::RawPeer caller{Endpoint{url_}};
     for (int id = 1; id <= 3; ++id) caller.send(request(id, "slow"));
     // They are at the provider once the broker has said that.
     while (nlohmann::json::parse(call({"rpc.methods"})).at(0).at("in_flight") != 3) {
@@ -192,7 +192,7 @@ TEST_F(Reply, a_signal_ends_it_and_calls_it_has_are_answered) {
 TEST_F(Reply, no_call_is_lost_when_one_of_two_ends) {
   const Provider stays = provider({"which", "stays"});
   Provider goes = provider({"which", "goes"});
-  session::RawPeer caller{Endpoint{url_}};
+  net::RawPeer caller{Endpoint{url_}};
   std::string calls;
   for (int id = 0; id < 500; ++id) calls += request(id, "which");
   caller.send(calls);
@@ -216,7 +216,7 @@ TEST_F(Reply, says_how_it_is_to_be_called) {
   const Provider first =
       provider({"slow", "1", "--policy", "exclusive", "--concurrency", "1", "--queue", "1", "--delay", "1h"});
   EXPECT_EQ(nlohmann::json::parse(call({"rpc.methods"})).at(0).at("policy"), "exclusive");
-  session::RawPeer caller{Endpoint{url_}};
+  net::RawPeer caller{Endpoint{url_}};
   for (int id = 1; id <= 3; ++id) caller.send(request(id, "slow"));
   const std::string refused = caller.line();
   EXPECT_NE(refused.find("\"limit\":\"queue\""), std::string::npos) << refused;

@@ -45,7 +45,7 @@ class ServeConfigTest : public testing::Test {
     return ended.output;
   }
 
-  session::Folder folder_;
+  net::Folder folder_;
 };
 
 TEST_F(ServeConfigTest, a_server_listens_where_its_file_says) {
@@ -111,7 +111,7 @@ class ReloadTest : public ServeConfigTest {
 
 TEST_F(ReloadTest, sighup_takes_limits_and_the_level_of_the_log_and_says_what_changed) {
   server_.read_error_until("nc -q1");
-  session::RawPeer peer{Endpoint{folder_.socket()}};
+  net::RawPeer peer{Endpoint{folder_.socket()}};
   const std::string batch =
       R"([{"jsonrpc":"2.0","method":"rpc.ping","id":1},{"jsonrpc":"2.0","method":"rpc.ping","id":2}])"
       "\n";

@@ -52,7 +52,7 @@ class Manager {
 };
 
 TEST(ServiceManager, hears_that_a_server_is_ready_reads_its_file_and_ends) {
-  const session::Folder folder;
+  const net::Folder folder;
   const std::string path = folder.path + "/wirecall.toml";
   std::ofstream{path} << "listen = ['" << folder.socket() << "']\n";
   const Manager manager{folder.path + "/notify"};

@@ -16,8 +16,8 @@
 namespace wirecall::cli {
 namespace {
 
-using session::comes_true;
-using session::RawPeer;
+using net::comes_true;
+using net::RawPeer;
 
 constexpr bool kMemoryIsOurs = !kAddressSanitizer && !kThreadSanitizer;
 constexpr std::size_t kMiB = 1024 * 1024;

@@ -68,14 +68,14 @@ TEST_F(Sub, names_the_topic_where_several_may_come) {
 
 TEST_F(Sub, an_event_is_one_line_however_it_was_sent) {
   Subscriber sub = subscriber({"news"});
-  session::RawPeer peer{Endpoint{url_}};
+  net::RawPeer peer{Endpoint{url_}};
   peer.send("{\"jsonrpc\":\"2.0\",\"method\":\"news\",\"params\":{ \"a\":\n [1,\n 2] }}\n");
   EXPECT_EQ(sub.line(), "{\"a\":[1,2]}");
 }
 
 TEST_F(Sub, ends_after_so_many_events) {
   Subscriber sub = subscriber({"news", "--count", "2"});
-  session::RawPeer peer{Endpoint{url_}};
+  net::RawPeer peer{Endpoint{url_}};
   std::string events;
   for (int i = 0; i < 5; ++i) events += R"({"jsonrpc":"2.0","method":"news","params":[)" + std::to_string(i) + "]}\n";
   peer.send(events);
@@ -155,7 +155,7 @@ TEST_F(Sub, events_that_were_dropped_are_told_of) {
   Process server{serve({"--limits-soft-output", "1024", "--max-message-size", "100000"})};
   const std::string url = "tcp://127.0.0.1:" + std::to_string(port_of(server));
   Subscriber sub{{"sub", "news"}, url};
-  session::RawPeer peer{Endpoint{url}};
+  net::RawPeer peer{Endpoint{url}};
   // Nobody reads what it prints, so its pipe fills, then its socket, then the broker's buffer; and then it is read.
   const std::string event = R"({"jsonrpc":"2.0","method":"news","params":[")" + std::string(60'000, 'x') + "\"]}\n";
   for (int i = 0; i < 400; ++i) ASSERT_TRUE(peer.send(event));

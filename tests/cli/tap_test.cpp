@@ -62,7 +62,7 @@ TEST_F(Tap, prints_what_passes) {
             R"({"kind":"call","id":1,"method":"greet","client":"ada","provider":"worker","params":{"name":"Ada"}})");
   EXPECT_EQ(nlohmann::json::parse(json.line()).at("result"), "Hello, Ada!");
   EXPECT_EQ(json.wait(), 0);
-  session::RawPeer peer{Endpoint{url_}};
+  net::RawPeer peer{Endpoint{url_}};
   peer.send("{\"jsonrpc\":\"2.0\",\"method\":\"news\",\"params\":{ \"a\":\n [1,\n 2] }}\n");
   EXPECT_EQ(lines.line(), R"(event news - -> 0 {"a":[1,2]})");
   some.signal(SIGINT);

@@ -10,7 +10,7 @@
 namespace wirecall {
 
 struct detail::ClientAccess {
-  static Client client(std::shared_ptr<session::ClientCore> core) { return Client{std::move(core)}; }
+  static Client client(std::shared_ptr<net::ClientCore> core) { return Client{std::move(core)}; }
 };
 
 }  // namespace wirecall

@@ -16,7 +16,7 @@
 #include "wirecall/client.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -337,4 +337,4 @@ TEST(ClientBatch, of_notifications_returns_when_it_is_sent_and_an_empty_one_send
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

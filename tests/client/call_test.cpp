@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 struct Calls {
@@ -79,4 +79,4 @@ TEST(CallList, the_call_at_hand_may_go_to_another_list) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -19,7 +19,7 @@
 #include "wirecall/server.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -241,4 +241,4 @@ TEST(ClientHttpPeer, a_connection_that_is_closed_between_calls_costs_none) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -13,7 +13,7 @@
 #include "tests/http/world.hpp"
 #include "wirecall/client.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using runtime::SimulatedPeer;
@@ -205,4 +205,4 @@ TEST(ClientHttp, a_response_over_a_limit_is_refused_with_its_name) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -16,7 +16,7 @@
 #include "wirecall/server.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 struct Point {
@@ -455,4 +455,4 @@ TEST(ClientAndStrangers, a_call_of_the_server_is_answered_while_ours_waits) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

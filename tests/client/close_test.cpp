@@ -10,7 +10,7 @@
 #include "wirecall/client.hpp"
 #include "wirecall/error.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 // Takes calls, and answers none.
@@ -70,4 +70,4 @@ TEST(ClientOnWait, ends_a_blocked_call_and_tells_the_server) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

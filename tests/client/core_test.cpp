@@ -20,7 +20,7 @@
 #include "tests/client/world.hpp"
 #include "wirecall/client.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -381,4 +381,4 @@ TEST(CallTable, finds_by_id_what_it_holds_and_nothing_else) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -13,7 +13,7 @@
 
 #include "runtime/backend.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -180,4 +180,4 @@ TEST(Driver, after_its_end_what_begins_is_delivered_at_once) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

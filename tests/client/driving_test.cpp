@@ -26,7 +26,7 @@
 #include "wirecall/server.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -470,4 +470,4 @@ TEST(ClientMethods, are_served_on_the_connection_of_the_client_s_calls) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

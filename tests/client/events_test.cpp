@@ -7,7 +7,7 @@
 #include "wirecall/broker.hpp"
 #include "wirecall/client.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 class ClientEvents : public testing::Test {
@@ -64,4 +64,4 @@ TEST_F(ClientEvents, what_is_provided_is_asked_by_another) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -10,7 +10,7 @@
 #include "transport/endpoint_socket.hpp"
 #include "wirecall/endpoint.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class HeldDialling {
  public:
@@ -39,4 +39,4 @@ class HeldDialling {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -15,7 +15,7 @@
 #include "wirecall/client.hpp"
 #include "wirecall/server.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -200,4 +200,4 @@ TEST(ClientHello, a_server_of_ours_understands_it) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

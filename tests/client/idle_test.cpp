@@ -20,7 +20,7 @@
 #include "wirecall/server.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -114,4 +114,4 @@ TEST(PooledClient, takes_answers_while_a_further_connection_is_being_made) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -15,7 +15,7 @@
 #include "wirecall/server.hpp"
 #include "wirecall/value.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 constexpr std::string_view kWhyInteger = "an integer is beyond 64 bits, which MessagePack cannot express";
@@ -146,4 +146,4 @@ TEST(MsgpackClientAtABroker, ProvidesSubscribesAndCalls) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

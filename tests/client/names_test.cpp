@@ -15,7 +15,7 @@
 #include "wirecall/server.hpp"
 #include "wirecall/stream.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -116,4 +116,4 @@ TEST(ClientNames, nobody_has_a_name_by_his_own_word) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -15,7 +15,7 @@
 #include "tests/http/world.hpp"
 #include "wirecall/client.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -395,4 +395,4 @@ TEST(ClientPosts, a_request_over_the_limit_is_not_sent) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -17,7 +17,7 @@
 #include "wirecall/caller.hpp"
 #include "wirecall/client.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -201,4 +201,4 @@ TEST_F(ClientSubscriptions, end_for_their_caller_when_they_are_provided_no_more_
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

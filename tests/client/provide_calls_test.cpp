@@ -19,7 +19,7 @@
 #include "wirecall/caller.hpp"
 #include "wirecall/client.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -185,4 +185,4 @@ TEST(ClientProvide, connect_waits_for_the_answer_of_the_thread_in_the_background
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

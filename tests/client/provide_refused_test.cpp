@@ -12,7 +12,7 @@
 #include "tests/server/broker_world.hpp"
 #include "wirecall/client.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -243,4 +243,4 @@ TEST(ClientProvide, an_answer_that_is_none_is_a_refusal_and_a_foreign_one_is_dro
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

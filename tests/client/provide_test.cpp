@@ -13,7 +13,7 @@
 #include "tests/server/broker_world.hpp"
 #include "wirecall/client.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -237,4 +237,4 @@ TEST(ClientProvide, a_connection_by_http_goes_when_something_is_provided) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -11,7 +11,7 @@
 #include "wirecall/stream.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 inline int add(int a, int b) { return a + b; }
 
@@ -27,4 +27,4 @@ inline Stream<int> blocks(Context context, std::string kind) {
 inline const SubscriptionNames kEthereum{
     .subscribe = "eth_subscribe", .unsubscribe = "eth_unsubscribe", .notification = "eth_subscription"};
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -17,7 +17,7 @@
 #include "wirecall/client.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -152,4 +152,4 @@ TEST(ClientRefused, no_call_is_while_it_may_be_one_that_was_given_up) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -9,7 +9,7 @@
 #include "tests/server/broker_world.hpp"
 #include "wirecall/client.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 constexpr std::string_view kUnknown =
@@ -143,4 +143,4 @@ TEST(ClientResume, a_server_that_gives_no_session_is_told_the_name_alone) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -13,7 +13,7 @@
 #include "wirecall/result_stream.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 std::string item(int id, int seq, std::string_view value) {
@@ -288,4 +288,4 @@ TEST(ClientStream, of_a_coroutine_that_is_dropped_ends_the_call) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

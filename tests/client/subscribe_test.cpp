@@ -24,7 +24,7 @@
 #include "tests/server/broker_world.hpp"
 #include "wirecall/client.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -568,4 +568,4 @@ TEST(ClientSubscribe, many_threads_subscribe_and_unsubscribe_while_others_call) 
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -11,7 +11,7 @@
 #include "tests/server/broker_world.hpp"
 #include "wirecall/client.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -109,4 +109,4 @@ TEST(ClientWait, behind_a_batch_nobody_can_tell_and_the_first_answer_counts) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

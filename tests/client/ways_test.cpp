@@ -28,7 +28,7 @@ extern "C" const char* __tsan_default_suppressions() {
 }
 #endif
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -362,4 +362,4 @@ TEST_P(ClientWays, make_no_call_again_for_what_its_handler_writes_into_an_error)
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -22,7 +22,7 @@
 #include "wirecall/server.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -347,4 +347,4 @@ TEST(CallsInACircle, end_at_the_limit_of_hops_whether_they_go_by_batches_or_by_s
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

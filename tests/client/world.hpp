@@ -19,7 +19,7 @@
 #include "tests/runtime/wrapped_backend.hpp"
 #include "wirecall/client.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 // A simulated system with a server: `before_turn` runs before each turn, and plays the server.
 class ServedBackend final : public runtime::WrappedBackend {
@@ -89,4 +89,4 @@ struct World {
   std::optional<Client> client;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

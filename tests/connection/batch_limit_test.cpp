@@ -6,7 +6,7 @@
 #include "tests/codec/msgpack.hpp"
 #include "tests/http/served.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using packing::framed;
@@ -123,4 +123,4 @@ TEST(BatchLimit, of_messagepack_takes_no_id_of_bytes_or_that_comes_twice) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -12,7 +12,7 @@
 #include "tests/server/accepting.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 constexpr int kElements = 9000;    // some shares
@@ -282,4 +282,4 @@ TEST_F(BatchShare, a_peer_that_takes_nothing_holds_up_its_own_batch) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -5,7 +5,7 @@
 #include "tests/connection/peer.hpp"
 #include "wirecall/client.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 const std::string kMark = "\xEF\xBB\xBF";
@@ -41,4 +41,4 @@ TEST(ByteOrderMark, at_the_start_of_a_body_of_http_is_skipped) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

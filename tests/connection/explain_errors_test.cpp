@@ -7,7 +7,7 @@
 #include "tests/codec/msgpack.hpp"
 #include "tests/http/served.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::string_literals;
@@ -131,4 +131,4 @@ TEST(ExplainErrors, writes_a_few_records_a_second_and_counts_the_rest) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

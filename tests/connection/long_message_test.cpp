@@ -17,7 +17,7 @@
 #include "tests/server/engines.hpp"
 #include "wirecall/broker.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using packing::framed;
@@ -243,4 +243,4 @@ TEST_F(LongReading, needs_no_thread) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

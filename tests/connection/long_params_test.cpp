@@ -22,7 +22,7 @@
 
 namespace wirecall {
 
-namespace session {
+namespace net {
 namespace {
 
 struct Awaited {
@@ -40,26 +40,26 @@ struct Awaited {
 };
 
 }  // namespace
-}  // namespace session
+}  // namespace net
 
 template <>
-struct Adapt<session::Awaited> {
+struct Adapt<net::Awaited> {
   static constexpr std::string_view name = "integer that is waited for";
-  static bool decode(Reader& reader, session::Awaited& out) {
-    session::Awaited::decoding->wait();
+  static bool decode(Reader& reader, net::Awaited& out) {
+    net::Awaited::decoding->wait();
     std::int64_t value = 0;
     if (!reader.read_int(0, 100, value)) return false;
     out.value = static_cast<int>(value);
     return true;
   }
-  static void encode(Writer& writer, const session::Awaited& value) {
-    session::Awaited::encoding->wait();
+  static void encode(Writer& writer, const net::Awaited& value) {
+    net::Awaited::encoding->wait();
     writer.integer(value.value);
   }
   static std::string schema() { return R"({"type":"integer"})"; }
 };
 
-namespace session {
+namespace net {
 namespace {
 
 std::string call(std::string_view method, std::string_view params, int id) {
@@ -315,5 +315,5 @@ TEST_F(LongParamsTest, others_are_served_while_what_was_decoded_is_destroyed) {
 }
 
 }  // namespace
-}  // namespace session
+}  // namespace net
 }  // namespace wirecall

@@ -12,7 +12,7 @@
 #include "wirecall/broker.hpp"
 #include "wirecall/value.hpp"
 
-namespace wirecall::session::msgpack_texts {
+namespace wirecall::net::msgpack_texts {
 
 /// A raw peer of a broker that speaks MessagePack behind a length.
 struct MsgpackPeer {
@@ -73,4 +73,4 @@ class MsgpackBroker : public testing::Test {
   RunningServer running_;
 };
 
-}  // namespace wirecall::session::msgpack_texts
+}  // namespace wirecall::net::msgpack_texts

@@ -15,7 +15,7 @@
 #include "wirecall/server.hpp"
 #include "wirecall/value.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace msgpack_texts;
@@ -207,4 +207,4 @@ TEST_F(MsgpackBroker, EventsOfASubscriptionToAMethodStayAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

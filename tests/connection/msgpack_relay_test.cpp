@@ -16,7 +16,7 @@
 #include "wirecall/server.hpp"
 #include "wirecall/value.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace msgpack_texts;
@@ -400,4 +400,4 @@ TEST(MsgpackBrokerLimits, WhatIsTooLargeForOthersAsJsonIsNotRelayed) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -17,7 +17,7 @@
 #include "wirecall/server.hpp"
 #include "wirecall/value.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace msgpack_texts;
@@ -359,4 +359,4 @@ TEST(MsgpackHttp, ADrainingServerSaysSoInIt) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

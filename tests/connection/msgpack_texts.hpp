@@ -6,7 +6,7 @@
 
 #include "tests/codec/msgpack.hpp"
 
-namespace wirecall::session::msgpack_texts {
+namespace wirecall::net::msgpack_texts {
 
 using packing::framed;
 using packing::from_hex;
@@ -52,4 +52,4 @@ inline std::string ok_msgpack(std::string_view json, std::string_view status = "
          "Content-Type: application/msgpack\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
-}  // namespace wirecall::session::msgpack_texts
+}  // namespace wirecall::net::msgpack_texts

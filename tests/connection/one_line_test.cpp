@@ -13,7 +13,7 @@
 #include "wirecall/server.hpp"
 #include "wirecall/value.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 // What would be an answer to the call 7, did it stand on a line of its own; where it is `@`, the test says what is
@@ -267,4 +267,4 @@ INSTANTIATE_TEST_SUITE_P(Payloads, OneLine,
                          });
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -26,7 +26,7 @@
 #include "wirecall/limits.hpp"
 #include "wirecall/server.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 /// Ends a test that hangs. No result depends on it: a busy machine stops a process for tens of seconds.
 inline constexpr std::chrono::seconds kWatchdog{300};
@@ -241,4 +241,4 @@ class ScriptedServer {
   std::thread thread_;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -14,7 +14,7 @@
 #include "transport/socket.hpp"
 #include "wirecall/registry.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::string_literals;
@@ -197,4 +197,4 @@ TEST(ProtocolDetector, is_small) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -23,8 +23,8 @@
 #include "connection/channel.hpp"
 #include "connection/protocol_detector.hpp"
 #include "framing/json_text.hpp"
+#include "http/http_connection.hpp"
 #include "http/protocols.hpp"
-#include "http/session.hpp"
 #include "rpc/reserved.hpp"
 #include "tests/memory/failing_memory.hpp"
 #include "tests/runtime/simulated_backend.hpp"
@@ -47,7 +47,7 @@ void __sanitizer_cov_trace_const_cmp4(std::uint32_t, std::uint32_t) { ++comparis
 void __sanitizer_cov_trace_const_cmp8(std::uint64_t, std::uint64_t) { ++comparisons; }
 }
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 constexpr std::int64_t kShareSteps = 2048;
@@ -687,4 +687,4 @@ TEST(Shares, a_call_of_all_costs_its_caller_each_provider_that_is_asked) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -10,7 +10,7 @@
 #include "tests/connection/peer.hpp"
 #include "wirecall/server.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 constexpr bool kMemoryIsOurs = !kAddressSanitizer && !kThreadSanitizer;
@@ -173,4 +173,4 @@ TEST_F(Streaming, a_thousand_streams_of_one_client_share_its_room) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

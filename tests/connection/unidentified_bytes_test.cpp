@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "connection/session.hpp"
+#include "connection/message_connection.hpp"
 #include "rpc/access.hpp"
 #include "tests/server/accepting.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 class UnidentifiedBytes : public testing::Test, public Accepting {
@@ -19,7 +19,9 @@ class UnidentifiedBytes : public testing::Test, public Accepting {
     loop_context.services.authority = std::make_shared<const rpc::Authority>(std::vector{Principal{
         .name = "robot", .tokens = {"robot-token"}, .call = {">"}, .provide = {}, .publish = {}, .subscribe = {}}});
   }
-  [[nodiscard]] const Session* session() const { return dynamic_cast<const Session*>(connection.get()); }
+  [[nodiscard]] const MessageConnection* session() const {
+    return dynamic_cast<const MessageConnection*>(connection.get());
+  }
   void send_unfinished(std::size_t bytes) {
     peer->send(R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"name":")" + std::string(bytes, 'x'));
     turns();
@@ -41,4 +43,4 @@ TEST_F(UnidentifiedBytes, of_a_connection_that_has_to_give_way_itself_are_given_
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

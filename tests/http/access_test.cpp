@@ -1,11 +1,11 @@
 // Which requests of which browser pages are let in: the table of docs/wire.md "Who may call from a browser".
-#include "http/access.hpp"
-
 #include <gtest/gtest.h>
 #include <string>
 #include <string_view>
 
-namespace wirecall::session {
+#include "http/browser_access.hpp"
+
+namespace wirecall::net {
 namespace {
 
 Access access(std::string_view fields, const HttpSettings& settings = {}, std::string_view line = "POST /rpc") {
@@ -121,4 +121,4 @@ TEST(HttpAccess, refuses_cross_site_requests_but_for_a_navigation_to_the_front_p
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

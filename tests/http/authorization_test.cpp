@@ -9,7 +9,7 @@
 #include "rpc/access.hpp"
 #include "tests/http/served.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 constexpr std::string_view kSum = R"({"jsonrpc":"2.0","method":"sum","params":[[1,2]],"id":1})";
@@ -140,4 +140,4 @@ TEST(HttpAuthorization, decides_what_may_be_called_by_get_and_what_is_told) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -12,7 +12,7 @@
 #include "tests/http/served.hpp"
 #include "tests/rpc/peer.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -213,4 +213,4 @@ TEST(HttpEvents, end_when_the_server_drains) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

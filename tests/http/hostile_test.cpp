@@ -7,7 +7,7 @@
 #include "tests/http/served.hpp"
 #include "wirecall/stream.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using std::chrono::milliseconds;
@@ -183,4 +183,4 @@ TEST_F(HttpInFlight, bounds_what_is_gathered_for_all_requests_together) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -8,7 +8,7 @@
 #include "tests/server/folder.hpp"
 #include "wirecall/server.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 // ---- other paths ----
@@ -304,4 +304,4 @@ TEST(HttpBrowser, of_an_allowed_origin_may_read_the_answer_and_asks_first) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -18,7 +18,7 @@
 #include "wirecall/stream.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 // A server in front of another one.
@@ -202,4 +202,4 @@ TEST_F(ProxyTest, ATaskThatIsRunByOneClientMayAwaitAnother) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -9,14 +9,14 @@
 #include <string_view>
 #include <utility>
 
-#include "connection/session.hpp"
+#include "connection/message_connection.hpp"
 #include "framing/json_text.hpp"
+#include "http/http_connection.hpp"
 #include "http/program_route.hpp"
-#include "http/session.hpp"
 #include "rpc/access.hpp"
 #include "tests/http/served.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using framing::HttpMethod;
@@ -25,7 +25,7 @@ const std::string kAllowGet = "Allow: GET, HEAD, OPTIONS\r\n";
 
 TEST(HttpRoutes, find_a_path_a_prefix_and_their_methods) {
   HttpRoutes routes;
-  const auto nothing = [](HttpSession&, const RoutedRequest&) {};
+  const auto nothing = [](HttpConnection&, const RoutedRequest&) {};
   routes.add({.path = "/a", .methods = {HttpMethod::get}, .handle = nothing});
   routes.add({.path = "/a", .methods = {HttpMethod::post, HttpMethod::delete_}, .handle = nothing});
   routes.add({.path = "/a/*", .methods = {HttpMethod::put}, .handle = nothing});
@@ -44,7 +44,7 @@ TEST(HttpRoutes, find_a_path_a_prefix_and_their_methods) {
 TEST(HttpRoutes, refuse_what_is_served_already_or_cannot_be) {
   HttpRoutes routes;
   const auto add = [&](std::string path, HttpMethods methods) {
-    routes.add({.path = std::move(path), .methods = methods, .handle = [](HttpSession&, const RoutedRequest&) {}});
+    routes.add({.path = std::move(path), .methods = methods, .handle = [](HttpConnection&, const RoutedRequest&) {}});
   };
   add("/metrics", {HttpMethod::post});
   EXPECT_THROW(add("/metrics", {HttpMethod::get}), std::invalid_argument);
@@ -143,20 +143,21 @@ TEST(ProgramRoute, waits_for_the_calls_before_it) {
 // From here on lines of JSON are spoken: what a WebSocket does, without its frames.
 HttpSettings with_upgrade(const framing::JsonTextSettings& lines) {
   HttpSettings settings;
-  settings.routes.add(
-      {.path = "/lines",
-       .methods = {},
-       .handle =
-           [&lines](HttpSession& session, const RoutedRequest& request) {
-             session.current()
-                 .fields.append("X-Key: ")
-                 .append(request.head.find("x-key").value_or("none"))
-                 .append("\r\n");
-             session.upgrade("lines", [&lines](Host& host, std::unique_ptr<transport::ByteStream> stream) {
-               return std::make_unique<Session>(host, std::move(stream), std::make_unique<framing::JsonText>(lines));
-             });
-           },
-       .upgrade = "lines"});
+  settings.routes.add({.path = "/lines",
+                       .methods = {},
+                       .handle =
+                           [&lines](HttpConnection& session, const RoutedRequest& request) {
+                             session.current()
+                                 .fields.append("X-Key: ")
+                                 .append(request.head.find("x-key").value_or("none"))
+                                 .append("\r\n");
+                             session.upgrade("lines",
+                                             [&lines](Host& host, std::unique_ptr<transport::ByteStream> stream) {
+                                               return std::make_unique<MessageConnection>(
+                                                   host, std::move(stream), std::make_unique<framing::JsonText>(lines));
+                                             });
+                           },
+                       .upgrade = "lines"});
   return settings;
 }
 
@@ -211,4 +212,4 @@ TEST(HttpUpgrade, that_the_peer_ends_at_once_ends) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "http/session.hpp"
+#include "http/http_connection.hpp"
 #include "tests/server/accepting.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 inline const std::string kParseError = R"({"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null})";
 inline const std::string kInvalid =
@@ -110,4 +110,4 @@ inline void expect_answer(std::string_view input, std::string_view expected, con
   ASSERT_EQ(answer(bytes, settings, limits), expected) << input << "\nbyte by byte";
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -14,7 +14,7 @@
 
 #include "tests/client/world.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 struct Post {
   std::string head;  // with its empty line
@@ -107,4 +107,4 @@ void at_every_byte(const std::string& response, const Check& check) {
   }
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -20,14 +20,14 @@
 #include "base/sanitizers.hpp"
 #include "broker/router.hpp"
 #include "broker_server/broker_factory.hpp"
-#include "http/access.hpp"
+#include "http/browser_access.hpp"
 #include "server/serving_loop.hpp"
 #include "tests/memory/failing_memory.hpp"
 #include "tests/runtime/simulated_backend.hpp"
 #include "tests/runtime/wrapped_backend.hpp"
 #include "wirecall/log.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using memory::Failing;
@@ -526,4 +526,4 @@ TEST_P(BrokerMemory, failing_anywhere_ends_calls_once_and_is_over_with_it) {
 INSTANTIATE_TEST_SUITE_P(Ways, BrokerMemory, testing::Values(Failing::once, Failing::since));
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -35,7 +35,7 @@
 #include "wirecall/server.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using memory::Failing;
@@ -651,4 +651,4 @@ INSTANTIATE_TEST_SUITE_P(Each, ClientMemoryWays,
                          testing::Combine(testing::ValuesIn(kWays), testing::Values(Failing::once, Failing::since)));
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

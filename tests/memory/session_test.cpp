@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "framing/json_text.hpp"
-#include "http/access.hpp"
+#include "http/browser_access.hpp"
 #include "server/serving_loop.hpp"
 #include "tests/memory/failing_memory.hpp"
 #include "tests/runtime/simulated_backend.hpp"
@@ -36,7 +36,7 @@
 #include "wirecall/task.hpp"
 #include "wirecall/value.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using memory::Failing;
@@ -507,4 +507,4 @@ INSTANTIATE_TEST_SUITE_P(Ways, SystemMemory,
                                           testing::Values(Failing::once, Failing::since)));
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -9,7 +9,7 @@
 #include "options/rows.hpp"
 #include "wirecall/value.hpp"
 
-namespace wirecall::session::test {
+namespace wirecall::net::test {
 
 /// JSON text of a valid value of the option that is not its default in T.
 template <class T>
@@ -41,4 +41,4 @@ inline std::vector<std::string> words_of(const std::string& json) {
   return words;
 }
 
-}  // namespace wirecall::session::test
+}  // namespace wirecall::net::test

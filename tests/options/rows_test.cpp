@@ -16,7 +16,7 @@
 #include "wirecall/detail/aggregate.hpp"
 #include "wirecall/options.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using test::another;
@@ -203,4 +203,4 @@ TEST(OptionRows, each_is_a_line_of_the_documentation) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -15,7 +15,7 @@
 #include "transport/socket.hpp"
 #include "wirecall/registry.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class Accepting : public ConnectionOwner {
  public:
@@ -73,4 +73,4 @@ class Accepting : public ConnectionOwner {
   int error = 0;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

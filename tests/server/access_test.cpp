@@ -16,7 +16,7 @@
 #include "wirecall/client.hpp"
 #include "wirecall/server.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 Principal user(std::string name, std::string token, std::vector<std::string> call) {
@@ -280,4 +280,4 @@ TEST(ClientToken, that_cannot_be_shown_is_refused) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

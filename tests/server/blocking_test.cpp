@@ -16,7 +16,7 @@
 #include "wirecall/registry.hpp"
 #include "wirecall/server.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 std::string call(std::string_view method, int id, std::string_view params = "[]") {
@@ -171,4 +171,4 @@ TEST(BlockingRegistry, calls_it_as_others) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -7,7 +7,7 @@
 #include "tests/server/engines.hpp"
 #include "wirecall/broker.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 std::string call_of(std::string_view method, int id) {
@@ -102,4 +102,4 @@ TEST_P(HostileAtBroker, one_that_reads_no_answers_is_cut_and_its_calls_are_given
 INSTANTIATE_TEST_SUITE_P(Each, HostileAtBroker, kEachEngine, engine_name);
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -11,7 +11,7 @@
 #include "wirecall/broker.hpp"
 #include "wirecall/log.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 class BrokerLog : public EngineTest {
@@ -120,4 +120,4 @@ TEST_P(BrokerLog, at_level_error_nothing_is_told_of_clients) {
 INSTANTIATE_TEST_SUITE_P(Each, BrokerLog, kEachEngine, engine_name);
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -10,7 +10,7 @@
 #include "wirecall/reflect.hpp"
 #include "wirecall/value.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using BrokerStreams = EngineTest;
@@ -111,4 +111,4 @@ TEST_P(BrokerStreams, what_stands_before_a_response_in_a_batch_comes_before_it) 
 INSTANTIATE_TEST_SUITE_P(Each, BrokerStreams, kEachEngine, engine_name);
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -13,7 +13,7 @@
 #include "tests/connection/peer.hpp"
 #include "tests/server/engines.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 std::string line_of(std::string_view method, std::string_view params, std::string_view id) {
@@ -258,4 +258,4 @@ INSTANTIATE_TEST_SUITE_P(Each, BrokerTest,
                          });
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

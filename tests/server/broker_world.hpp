@@ -16,7 +16,7 @@
 #include "wirecall/task.hpp"
 #include "wirecall/value.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 struct BrokerWorld : World {
   explicit BrokerWorld(ClientOptions options = {}, std::size_t endpoints = 1)
@@ -69,4 +69,4 @@ struct BrokerWorld : World {
   std::vector<std::string> log;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

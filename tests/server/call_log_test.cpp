@@ -15,7 +15,7 @@
 #include "wirecall/stream.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 class CallLog : public testing::Test {
@@ -90,4 +90,4 @@ TEST(CallLogOfAServer, tells_calls_of_unknown_methods_too) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

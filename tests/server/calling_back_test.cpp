@@ -7,7 +7,7 @@
 #include "wirecall/client.hpp"
 #include "wirecall/server.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 class CallingBack : public testing::Test {
@@ -154,4 +154,4 @@ TEST_F(CallingBack, a_caller_that_sends_no_more_is_not_waited_for) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

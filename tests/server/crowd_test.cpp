@@ -23,7 +23,7 @@
 #include "transport/endpoint_socket.hpp"
 #include "wirecall/server.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using namespace std::string_literals;
@@ -324,4 +324,4 @@ TEST_P(CrowdTest, beside_four_handlers_that_block_every_quick_call_of_their_loop
 INSTANTIATE_TEST_SUITE_P(Engines, CrowdTest, kEachEngine, engine_name);
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -22,7 +22,7 @@
 #include "wirecall/client.hpp"
 #include "wirecall/server.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 constexpr std::string_view kCure = "ulimit -n";
@@ -192,4 +192,4 @@ TEST_P(DescriptorsTest, when_there_are_none_left_no_server_is_made_and_the_reaso
 INSTANTIATE_TEST_SUITE_P(Engines, DescriptorsTest, kEachEngine, engine_name);
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -9,7 +9,7 @@
 #include "runtime/backend.hpp"
 #include "wirecall/options.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 // Unless a test is about that, a slow machine must not trigger a loop takeover.
 inline Options threads(std::uint32_t count) {
@@ -45,4 +45,4 @@ inline std::string engine_name(const testing::TestParamInfo<Engine>& info) {
   return info.param == Engine::epoll ? "epoll" : "uring";
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

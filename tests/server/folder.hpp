@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string>
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class Folder {
  public:
@@ -19,4 +19,4 @@ class Folder {
   std::string path;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

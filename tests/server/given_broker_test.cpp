@@ -12,7 +12,7 @@
 #include "tests/server/engines.hpp"
 #include "wirecall/server.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 class ToyPeer final : public rpc::BrokerPeer {
@@ -96,4 +96,4 @@ TEST(GivenBroker, ServesNamesThatTheServerHasNotAndTellsItsMetrics) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -16,7 +16,7 @@
 #include "tests/server/folder.hpp"
 #include "wirecall/server.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 class ListenersTest : public EngineTest {};
@@ -100,4 +100,4 @@ TEST(listeners, say_what_cannot_be) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

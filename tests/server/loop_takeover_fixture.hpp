@@ -22,7 +22,7 @@
 #include "wirecall/server.hpp"
 #include "wirecall/value.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 inline std::string call(std::string_view method, std::string_view params, int id) {
   return R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","params":)" + std::string{params} + R"(,"id":)" +
@@ -130,4 +130,4 @@ class LoopTakeoverTest : public testing::Test {
   std::optional<Endpoint> endpoint;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -23,7 +23,7 @@
 
 namespace wirecall {
 
-namespace session {
+namespace net {
 namespace {
 
 struct SlowToDecode {
@@ -31,20 +31,20 @@ struct SlowToDecode {
 };
 
 }  // namespace
-}  // namespace session
+}  // namespace net
 
 template <>
-struct Adapt<session::SlowToDecode> {
+struct Adapt<net::SlowToDecode> {
   static constexpr std::string_view name = "integer that is waited for";
-  static bool decode(Reader& reader, session::SlowToDecode&) {
-    session::SlowToDecode::gate->wait();
+  static bool decode(Reader& reader, net::SlowToDecode&) {
+    net::SlowToDecode::gate->wait();
     std::int64_t value = 0;
     return reader.read_int(0, 100, value);
   }
   static std::string schema() { return R"({"type":"integer"})"; }
 };
 
-namespace session {
+namespace net {
 namespace {
 
 TEST_F(LoopTakeoverTest, AHandlerThatDoesNotReturnIsLoggedWithItsName) {
@@ -276,5 +276,5 @@ TEST_F(LoopTakeoverTest, WithoutItAHandlerKeepsItsLoopUntilItReturns) {
 }
 
 }  // namespace
-}  // namespace session
+}  // namespace net
 }  // namespace wirecall

@@ -12,7 +12,7 @@
 
 #include "tests/server/loop_takeover_fixture.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 TEST_F(LoopTakeoverTest, OthersAreServedWhileAHandlerDoesNotReturn) {
@@ -431,4 +431,4 @@ TEST_F(LoopTakeoverTest, AServerCanRunAgain) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

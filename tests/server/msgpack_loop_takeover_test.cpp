@@ -5,7 +5,7 @@
 #include "tests/codec/msgpack.hpp"
 #include "tests/server/loop_takeover_fixture.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using packing::framed;
@@ -50,4 +50,4 @@ TEST_F(MsgpackLoopTakeover, by_http_as_well) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

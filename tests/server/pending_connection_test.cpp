@@ -18,7 +18,7 @@
 #include "tests/transport/memory_stream.hpp"
 #include "wirecall/client.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using transport::PendingConnection;
@@ -89,4 +89,4 @@ TEST_P(MemoryConnections, a_client_calls_a_server_through_them) {
 INSTANTIATE_TEST_SUITE_P(WithAndWithoutAnIoThread, MemoryConnections, testing::Bool());
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

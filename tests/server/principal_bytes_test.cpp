@@ -13,7 +13,7 @@
 #include "tests/server/several.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 constexpr std::size_t kBytesMax = 1'000'000;
@@ -464,4 +464,4 @@ TEST_F(PrincipalBytes, of_another_principal_are_its_own) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -8,7 +8,7 @@
 #include "tests/server/several.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 Principal user(std::string name) {
@@ -156,4 +156,4 @@ TEST_F(Revoked, nobody_else_notices) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -15,7 +15,7 @@
 #include "wirecall/broker.hpp"
 #include "wirecall/server.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 constexpr std::string_view kBatch =
@@ -125,4 +125,4 @@ TEST(ServerLimits, whoever_waits_for_them_is_told_though_the_server_goes_without
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

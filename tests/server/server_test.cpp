@@ -16,7 +16,7 @@
 #include "tests/connection/peer.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 std::string request(int id) {
@@ -495,4 +495,4 @@ TEST(Server, replies_end_with_the_delimiter_of_the_options) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

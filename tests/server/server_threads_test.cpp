@@ -30,7 +30,7 @@
 #include "wirecall/server.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using std::chrono::milliseconds;
@@ -459,4 +459,4 @@ TEST(ServerPlaces, a_server_on_standard_input_answers_all_and_ends_with_it) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -14,12 +14,12 @@
 
 #include "broker_server/broker_factory.hpp"
 #include "framing/json_text.hpp"
-#include "http/access.hpp"
+#include "http/browser_access.hpp"
 #include "rpc/access.hpp"
 #include "tests/runtime/simulated_backend.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using runtime::SimulatedBackend;
@@ -542,4 +542,4 @@ TEST_F(FewConnections, are_of_all_loops_together) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -22,7 +22,7 @@
 #include "wirecall/log.hpp"
 #include "wirecall/registry.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class Several : public ConnectionOwner {
  public:
@@ -113,4 +113,4 @@ class Several : public ConnectionOwner {
   }
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -19,14 +19,14 @@
 #include <vector>
 
 #include "framing/json_text.hpp"
-#include "http/access.hpp"
+#include "http/browser_access.hpp"
 #include "server/serving_loop.hpp"
 #include "tests/runtime/simulated_backend.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/stream.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using runtime::SimulatedBackend;
@@ -439,4 +439,4 @@ TEST(Simulation, of_a_thousand_seeds) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

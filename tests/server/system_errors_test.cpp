@@ -27,7 +27,7 @@
 #include "wirecall/client.hpp"
 #include "wirecall/server.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using test::Failing;
@@ -327,4 +327,4 @@ TEST_P(SystemErrors, at_any_call_of_a_client_end_the_calls_of_one_connection_at_
 INSTANTIATE_TEST_SUITE_P(Engines, SystemErrors, kEachEngine, engine_name);
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

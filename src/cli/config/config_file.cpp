@@ -22,7 +22,7 @@
 namespace wirecall::cli {
 namespace {
 
-using session::OptionRow;
+using net::OptionRow;
 
 bool is_option(const OptionRow& row) { return row.in_server != nullptr; }
 
@@ -91,9 +91,9 @@ class TomlOptions {
   }
 
   void member(const std::string& name, std::uint32_t line, const toml::node& node) {
-    const OptionRow* const row = session::find_option(name);
+    const OptionRow* const row = net::find_option(name);
     if (row != nullptr && is_option(*row)) return option(*row, line, node);
-    if (!session::is_group(name, &is_option)) return refuse(line, session::unknown_option(name, &is_option));
+    if (!net::is_group(name, &is_option)) return refuse(line, net::unknown_option(name, &is_option));
     const toml::table* const table = node.as_table();
     if (table == nullptr) return refuse(line, name + " is " + shown(node) + ": give a table of options");
     members(*table, name + '.');
@@ -102,8 +102,8 @@ class TomlOptions {
   void option(const OptionRow& row, std::uint32_t line, const toml::node& node) {
     // A name with a dot in quotes is the same as one that leads to a table.
     if (!lines_.emplace(row.name, line).second) return refuse(line, std::string{row.name} + " is given twice");
-    if (!is_json(node)) return refuse(line, out_of_range(row.name, shown(node), session::range_of(row)));
-    const auto assigned = session::assign(row, row.in_server(options_, row), value_of(node));
+    if (!is_json(node)) return refuse(line, out_of_range(row.name, shown(node), net::range_of(row)));
+    const auto assigned = net::assign(row, row.in_server(options_, row), value_of(node));
     if (!assigned) refuse(line, assigned.error());
   }
 
@@ -166,12 +166,12 @@ std::string sentence(std::string text) {
 }
 
 std::string entry(const OptionRow& row, Options& options, Options& defaults) {
-  const std::string unless_given = toml_of_json(session::json_of(row, row.in_server(defaults, row)));
+  const std::string unless_given = toml_of_json(net::json_of(row, row.in_server(defaults, row)));
   std::string text = "\n" + comment(sentence(std::string{row.doc}));
   if (row.limit != nullptr) text += comment("Beyond it: " + std::string{row.limit->beyond} + '.');
-  text += comment(sentence(session::range_of(row)) + " Unless given: " + unless_given);
+  text += comment(sentence(net::range_of(row)) + " Unless given: " + unless_given);
   const std::string_view name = row.name.substr(row.name.rfind('.') + 1);
-  return text.append(name) + " = " + toml_of_json(session::json_of(row, row.in_server(options, row))) + '\n';
+  return text.append(name) + " = " + toml_of_json(net::json_of(row, row.in_server(options, row))) + '\n';
 }
 
 std::string_view table_of(const OptionRow& row) {
@@ -186,7 +186,7 @@ std::expected<Options, std::string> options_of_toml(std::string_view toml) { ret
 std::string toml_of_options(Options options) {
   // What stands below the head of a table belongs to it, so options of none come first.
   std::vector<std::string_view> tables{{}};
-  for (const OptionRow& row : session::option_rows()) {
+  for (const OptionRow& row : net::option_rows()) {
     if (is_option(row) && std::ranges::find(tables, table_of(row)) == tables.end()) tables.push_back(table_of(row));
   }
   Options defaults;
@@ -196,7 +196,7 @@ std::string toml_of_options(Options options) {
       "# limits and log_level of it anew; what else has changed needs a restart.\n";
   for (const std::string_view table : tables) {
     if (!table.empty()) text += fmt::format("\n[{}]\n", table);
-    for (const OptionRow& row : session::option_rows()) {
+    for (const OptionRow& row : net::option_rows()) {
       if (is_option(row) && table_of(row) == table) text += entry(row, options, defaults);
     }
   }

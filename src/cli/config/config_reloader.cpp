@@ -16,7 +16,7 @@
 namespace wirecall::cli {
 namespace {
 
-using session::OptionRow;
+using net::OptionRow;
 
 sigset_t hang_ups() {
   sigset_t set;
@@ -25,9 +25,7 @@ sigset_t hang_ups() {
   return set;
 }
 
-std::string value_of(const OptionRow& row, Options& options) {
-  return session::json_of(row, row.in_server(options, row));
-}
+std::string value_of(const OptionRow& row, Options& options) { return net::json_of(row, row.in_server(options, row)); }
 
 }  // namespace
 
@@ -72,7 +70,7 @@ void Reload::operator()() {
   if (same_file && !in_force_.principals_file.empty()) {
     try {
       std::vector<Principal> known = principals_of(in_force_);
-      session::warn_of_open_principals_file(in_force_);
+      net::warn_of_open_principals_file(in_force_);
       if (known != principals_) {
         principals = known.size();
         server_->set_principals(known);
@@ -91,7 +89,7 @@ void Reload::operator()() {
     log(LogLevel::info, "the principals are others, or may do other things",
         {{"principals", static_cast<std::int64_t>(*principals)}});
   }
-  for (const OptionRow& row : session::option_rows()) {
+  for (const OptionRow& row : net::option_rows()) {
     if (row.in_server == nullptr) continue;
     const std::string was = value_of(row, in_force_);
     const std::string is = value_of(row, *loaded);

@@ -6,10 +6,10 @@
 namespace wirecall::cli {
 namespace {
 
-using session::OptionRow;
+using net::OptionRow;
 
 std::string help_of(const OptionRow& row, const std::string& value) {
-  std::string range = session::range_of(row);
+  std::string range = net::range_of(row);
   if (range.starts_with("a list")) range += ", the flag once for each";
   std::string help = std::string{row.doc} + ": " + range;
   if (value != "[]" && value != "\"\"") help += "; " + value + " unless given";
@@ -18,7 +18,7 @@ std::string help_of(const OptionRow& row, const std::string& value) {
 
 // What stands for the value in the help.
 std::string value_name(const OptionRow& row) {
-  const std::string range = session::range_of(row);
+  const std::string range = net::range_of(row);
   if (range.starts_with("true")) return "true|false";
   if (range.starts_with("one of")) return "WORD";
   if (range.find("number") == std::string::npos) return "TEXT";
@@ -31,13 +31,13 @@ std::string value_name(const OptionRow& row) {
 template <class T>
 OptionFlags<T>::OptionFlags(CLI::App& command) {
   T defaults;
-  for (const OptionRow& row : session::option_rows()) {
-    const auto in = session::slot_in<T>(row);
+  for (const OptionRow& row : net::option_rows()) {
+    const auto in = net::slot_in<T>(row);
     if (in == nullptr) continue;
     Flag& flag = flags_.emplace_back(Flag{&row, {}});
-    std::string names = session::flag_of(row);
+    std::string names = net::flag_of(row);
     if (!row.alias.empty()) names.append(",--").append(row.alias);
-    command.add_option(names, flag.values, help_of(row, session::json_of(row, in(defaults, row))))
+    command.add_option(names, flag.values, help_of(row, net::json_of(row, in(defaults, row))))
         ->type_name(value_name(row))
         ->expected(1)
         ->take_all()
@@ -50,9 +50,8 @@ std::expected<void, std::string> OptionFlags<T>::apply(T& options) const {
   for (const Flag& flag : flags_) {
     if (flag.values.empty()) continue;
     const OptionRow& row = *flag.row;
-    auto assigned =
-        session::assign(row, session::slot_in<T>(row)(options, row), session::value_of_words(row, flag.values));
-    if (!assigned) return std::unexpected(session::flag_of(row) + ": " + assigned.error());
+    auto assigned = net::assign(row, net::slot_in<T>(row)(options, row), net::value_of_words(row, flag.values));
+    if (!assigned) return std::unexpected(net::flag_of(row) + ": " + assigned.error());
   }
   try {
     require_valid(options);
@@ -74,7 +73,7 @@ std::vector<std::string> with_truths(const std::vector<std::string>& args) {
     if (args[i] == "--")
       return all.insert(all.end(), args.begin() + static_cast<std::ptrdiff_t>(i) + 1, args.end()), all;
     const bool has_value = i + 1 != args.size() && (args[i + 1] == "true" || args[i + 1] == "false");
-    if (!has_value && session::is_truth_flag(args[i])) all.emplace_back("true");
+    if (!has_value && net::is_truth_flag(args[i])) all.emplace_back("true");
   }
   return all;
 }

@@ -28,7 +28,7 @@ class OptionFlags {
 
  private:
   struct Flag {
-    const session::OptionRow* row;
+    const net::OptionRow* row;
     std::vector<std::string> values;
   };
   std::deque<Flag> flags_;  // the parser holds on to the values

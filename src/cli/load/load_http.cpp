@@ -34,7 +34,7 @@ HttpReply join_chunks(std::string_view text, std::size_t head_bytes, Buffer& joi
 }  // namespace
 
 std::string http_request_head(const Endpoint& endpoint, std::string_view token, std::size_t body_bytes) {
-  return session::request_head_of(endpoint, token) + "Content-Length: " + std::to_string(body_bytes) + "\r\n\r\n";
+  return net::request_head_of(endpoint, token) + "Content-Length: " + std::to_string(body_bytes) + "\r\n\r\n";
 }
 
 HttpReply read_http_reply(std::string_view text, Buffer& joined) {

@@ -1,6 +1,6 @@
-// Session: a connection on which JSON-RPC messages go both ways, whichever end of it we are. It joins the columns:
-// bytes of a Channel go through a Framing to the Dispatcher, and responses to the user's table of calls. It knows no
-// method. Owned by a server or client; lives on its loop's thread. The host and all it refers to outlive it.
+// MessageConnection: a connection on which JSON-RPC messages go both ways, whichever end of it we are. It joins the
+// columns: bytes of a Channel go through a Framing to the Dispatcher, and responses to the user's table of calls. It
+// knows no method. Owned by a server or client; lives on its loop's thread. The host and all it refers to outlive it.
 //
 // Where the framing carries any bytes, messages may be MessagePack. Of those for methods of this process, and of
 // answers that somebody waits for, params and result stay that, and so do the results that are sent; all others become
@@ -25,9 +25,9 @@
 #include "wirecall/bytes.hpp"
 #include "wirecall/message.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
-/// Who waits for responses on a session.
+/// Who waits for responses on a connection.
 class ResponseHandler {
  public:
   /// A notification, before any method is looked for: true when it was for the caller.
@@ -36,14 +36,14 @@ class ResponseHandler {
     return false;
   }
   /// A response, well formed or not. Its spans last until this returns. False: there is no making sense of it, and the
-  /// session is to end.
+  /// connection is to end.
   [[nodiscard]] virtual bool response(const Received& message) = 0;
   /// Of one in MessagePack: whether its result is wanted as it is, not as JSON. `message` has no result yet.
   [[nodiscard]] virtual bool takes_msgpack(const Received& message) {
     static_cast<void>(message);
     return false;
   }
-  /// Whether a response is being waited for: then text that cannot be understood ends the session, since it may have
+  /// Whether a response is being waited for: then text that cannot be understood ends the connection, since it may have
   /// been the response.
   [[nodiscard]] virtual bool waiting() const = 0;
 
@@ -51,12 +51,12 @@ class ResponseHandler {
   ~ResponseHandler() = default;
 };
 
-class Session final : public FramedChannel {
+class MessageConnection final : public FramedChannel {
  public:
   /// `caller` is null where no calls are made.
-  Session(Host& host, std::unique_ptr<transport::ByteStream> stream, std::unique_ptr<framing::Framing> framing,
-          ResponseHandler* caller = nullptr);
-  ~Session() override;
+  MessageConnection(Host& host, std::unique_ptr<transport::ByteStream> stream,
+                    std::unique_ptr<framing::Framing> framing, ResponseHandler* caller = nullptr);
+  ~MessageConnection() override;
 
   /// What is held of memory for a message that has not ended.
   [[nodiscard]] std::size_t unfinished_bytes() const noexcept { return held_by(message_); }
@@ -132,4 +132,4 @@ class Session final : public FramedChannel {
   std::unique_ptr<HeadTimer> head_timer_;  // made with the first header that comes in parts; else null
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -1,5 +1,5 @@
 // See access.hpp.
-#include "http/access.hpp"
+#include "http/browser_access.hpp"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 #include "framing/token.hpp"
 #include "transport/loopback.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using framing::HttpField;
@@ -139,4 +139,4 @@ std::string_view bearer_token(const HttpHead& head) noexcept {
   return bearer ? given.substr(kScheme.size()) : std::string_view{};
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -1,16 +1,16 @@
-// See session.hpp. The path that matters is `read_messages`, which runs once for each run of bytes and loops over its
-// messages. Everything else is for the rare and the hostile.
-#include "connection/session.hpp"
+// See message_connection.hpp. The path that matters is `read_messages`, which runs once for each run of bytes and loops
+// over its messages. Everything else is for the rare and the hostile.
+#include "connection/message_connection.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
-#include "connection/session_responses.hpp"
+#include "connection/responses_received.hpp"
 #include "framing/byte_order_mark.hpp"
 #include "rpc/message_sink.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 using framing::Find;
 
@@ -27,55 +27,55 @@ constexpr std::size_t kLargeMessageBytes = 256 * 1024;
 }  // namespace
 
 // Bytes of a header that come one by one keep a connection from being idle, not from being late.
-class Session::HeadTimer final : private Timer {
+class MessageConnection::HeadTimer final : private Timer {
  public:
-  static void watch(Session& session) {
-    std::unique_ptr<HeadTimer>& timer = session.head_timer_;
-    if (!session.input_ended() && session.framing_->in_head()) {
-      if (!timer) timer = std::make_unique<HeadTimer>(session);
+  static void watch(MessageConnection& connection) {
+    std::unique_ptr<HeadTimer>& timer = connection.head_timer_;
+    if (!connection.input_ended() && connection.framing_->in_head()) {
+      if (!timer) timer = std::make_unique<HeadTimer>(connection);
       timer->run();
     } else if (timer) {
       timer->stop();
     }
   }
 
-  explicit HeadTimer(Session& session) noexcept : session_(&session) {}
+  explicit HeadTimer(MessageConnection& connection) noexcept : connection_(&connection) {}
   HeadTimer(HeadTimer&&) = delete;
   ~HeadTimer() { stop(); }
 
   void run() {
     if (std::exchange(running_, true)) return;
-    session_->host_->loop.start(*this, std::chrono::milliseconds{session_->host_->limits.header_timeout_ms});
+    connection_->host_->loop.start(*this, std::chrono::milliseconds{connection_->host_->limits.header_timeout_ms});
   }
   void stop() noexcept {
-    if (std::exchange(running_, false)) session_->host_->loop.stop(*this);
+    if (std::exchange(running_, false)) connection_->host_->loop.stop(*this);
   }
 
  private:
   void expired() override {
     running_ = false;
-    if (session_->over() || session_->input_ended()) return;
-    ++session_->host_->loop_context.stats.connections_timed_out;
-    session_->within_memory([this] { session_->stop_reading(CloseReason::silent); });
+    if (connection_->over() || connection_->input_ended()) return;
+    ++connection_->host_->loop_context.stats.connections_timed_out;
+    connection_->within_memory([this] { connection_->stop_reading(CloseReason::silent); });
   }
 
-  Session* session_;
+  MessageConnection* connection_;
   bool running_ = false;
 };
 
-Session::Session(Host& host, std::unique_ptr<transport::ByteStream> stream, std::unique_ptr<framing::Framing> framing,
-                 ResponseHandler* caller)
+MessageConnection::MessageConnection(Host& host, std::unique_ptr<transport::ByteStream> stream,
+                                     std::unique_ptr<framing::Framing> framing, ResponseHandler* caller)
     : FramedChannel(host, std::move(stream), std::move(framing)),
       caller_(caller),
       dispatcher_(host.registry, *this, host.limits, host.loop_context) {
   if (caller == nullptr) dispatcher_.await_identity();
 }
 
-Session::~Session() { give_back(message_); }
+MessageConnection::~MessageConnection() { give_back(message_); }
 
 // ---- input ----
 
-[[gnu::always_inline]] inline std::size_t Session::read_messages(std::span<char> input) {
+[[gnu::always_inline]] inline std::size_t MessageConnection::read_messages(std::span<char> input) {
   const Limits& limits = host_->limits;
   Received message;
   std::size_t at = 0;
@@ -140,14 +140,14 @@ Session::~Session() { give_back(message_); }
   return at;
 }
 
-std::size_t Session::read(std::span<char> input) {
+std::size_t MessageConnection::read(std::span<char> input) {
   const std::size_t seen = read_messages(input);
   if (has_head() && !lost_loop()) HeadTimer::watch(*this);
   return seen;
 }
 
 // A message whose end is known, in the input or `kept`. False when no more input is to be read.
-bool Session::read_whole(std::span<char> frame, bool kept) {
+bool MessageConnection::read_whole(std::span<char> frame, bool kept) {
   if (is_too_large(frame.size())) {
     refuse_size();
     return false;
@@ -169,7 +169,7 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
 }
 
 // As read_whole goes on with what it has read itself.
-void Session::resume_long() {
+void MessageConnection::resume_long() {
   const std::shared_ptr<LongMessage> read = take_long_message();
   if (!read) return;
   message_ = std::move(read->text);
@@ -192,8 +192,8 @@ void Session::resume_long() {
 }
 
 // `unrepresentable` may be asked for as long as a handler of the message runs.
-bool Session::read_json(std::span<char> frame, bool kept,
-                        const std::vector<message::Unrepresentable>& unrepresentable) {
+bool MessageConnection::read_json(std::span<char> frame, bool kept,
+                                  const std::vector<message::Unrepresentable>& unrepresentable) {
   const bool transcoded = msgpack_;
   Received message;
   // What stands behind a frame in the input belongs to the next one; the scanner wants a zero there.
@@ -227,8 +227,8 @@ bool Session::read_json(std::span<char> frame, bool kept,
   return refuse(scan.status, {}, where);
 }
 
-inline void Session::accept(const Received& message, std::span<const Received> elements,
-                            std::span<const message::Unrepresentable> unrepresentable, bool transcoded) {
+inline void MessageConnection::accept(const Received& message, std::span<const Received> elements,
+                                      std::span<const message::Unrepresentable> unrepresentable, bool transcoded) {
   unreadable_ = 0;
   ++host_->loop_context.stats.messages_in;
   const bool lost =
@@ -241,7 +241,7 @@ inline void Session::accept(const Received& message, std::span<const Received> e
 }
 
 // Whether what is no request is for the dispatcher.
-bool Session::accept_other(const Received& message) {
+bool MessageConnection::accept_other(const Received& message) {
   const bool called = caller_ != nullptr;
   switch (message.kind) {
     case MessageKind::response:
@@ -260,7 +260,7 @@ bool Session::accept_other(const Received& message) {
 }
 
 // Part of a message that has not ended. False when it has become too large, or the connection has had to give way.
-bool Session::keep(std::string_view part) {
+bool MessageConnection::keep(std::string_view part) {
   if (is_too_large(message_.size() + part.size())) {
     refuse_size();
     return false;
@@ -287,13 +287,13 @@ bool Session::keep(std::string_view part) {
 }
 
 // What has come of a message is of no use to a peer that is refused.
-void Session::close() {
+void MessageConnection::close() {
   stop_reading(CloseReason::refused);
   if (host_->active_channel != this) give_back(message_);
 }
 
 // A byte that cannot be part of a message came behind message_ and `part`. False when no more input is to be read.
-bool Session::refuse(ScanStatus status, std::string_view part, const message::Unreadable& where) {
+bool MessageConnection::refuse(ScanStatus status, std::string_view part, const message::Unreadable& where) {
   if (is_too_large(message_.size() + part.size())) {
     refuse_size();
     return false;
@@ -308,18 +308,18 @@ bool Session::refuse(ScanStatus status, std::string_view part, const message::Un
   return !hopeless;
 }
 
-void Session::refuse_size() {
+void MessageConnection::refuse_size() {
   dispatcher_.refuse_size();
   stop_reading(CloseReason::too_large);
 }
 
-void Session::stop_reading(CloseReason why) {
+void MessageConnection::stop_reading(CloseReason why) {
   Channel::stop_reading(why);
   dispatcher_.peer_ended();
   if (caller_ != nullptr && caller_->waiting()) end(why);
 }
 
-void Session::input_complete() {
+void MessageConnection::input_complete() {
   const Found found = framing_->end_of_stream();
   if (found.find == Find::message) {
     message_completed();
@@ -331,25 +331,25 @@ void Session::input_complete() {
   dispatcher_.peer_ended();
 }
 
-void Session::resume_message() {
+void MessageConnection::resume_message() {
   if (has_long_message()) [[unlikely]]
     return resume_long();
   if (input_ended()) dispatcher_.refuse_open_batch();
   dispatcher_.resume_batch();
 }
 
-void Session::leave_message(std::vector<Buffer>& kept) {
+void MessageConnection::leave_message(std::vector<Buffer>& kept) {
   if (ended_by_zero_ != nullptr) *std::exchange(ended_by_zero_, nullptr) = behind_zero_;
   kept.push_back(std::move(message_));
   message_ = Buffer{};
 }
 
-void Session::batched_response(const Received& response, std::string_view msgpack, std::string_view element) {
+void MessageConnection::batched_response(const Received& response, std::string_view msgpack, std::string_view element) {
   Responses{*this}.accept_batched(response, msgpack, element);
 }
 
 // Not where the message was written: whoever makes a request does not expect its answer before that is done.
-void Session::on_turn_end() {
+void MessageConnection::on_turn_end() {
   for (const std::string& news : take_news()) {
     Buffer text{news};
     Received message;
@@ -363,4 +363,4 @@ void Session::on_turn_end() {
   }
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -1,15 +1,15 @@
-// The part of Session that reads MessagePack. Of what is for a method of this process, and of awaited answers, params
-// and results stay as they are; the rest becomes JSON whole.
+// The part of MessageConnection that reads MessagePack. Of what is for a method of this process, and of awaited
+// answers, params and results stay as they are; the rest becomes JSON whole.
 #include <utility>
 
-#include "connection/session.hpp"
-#include "connection/session_responses.hpp"
+#include "connection/message_connection.hpp"
+#include "connection/responses_received.hpp"
 #include "rpc/message_sink.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
-bool Session::read_checked(std::span<char> frame, bool kept, message::Transcoder::Status status,
-                           const message::MsgpackMembers& members) {
+bool MessageConnection::read_checked(std::span<char> frame, bool kept, message::Transcoder::Status status,
+                                     const message::MsgpackMembers& members) {
   using message::Transcoder;
   using rpc::Passthrough;
   const std::string_view msgpack{frame.data(), frame.size()};
@@ -24,7 +24,7 @@ bool Session::read_checked(std::span<char> frame, bool kept, message::Transcoder
   return read_transcoded(frame, kept, status);
 }
 
-bool Session::read_long_batch(std::string_view msgpack, bool kept) {
+bool MessageConnection::read_long_batch(std::string_view msgpack, bool kept) {
   using Status = message::Transcoder::Status;
   Buffer text = host_->loop.take_buffer();
   Received batch;
@@ -42,8 +42,8 @@ bool Session::read_long_batch(std::string_view msgpack, bool kept) {
 
 // Params and results stay in the frame. Its envelope in JSON lasts as long as a handler that reads from it may run: on
 // this stack.
-bool Session::read_as_msgpack(std::span<char> frame, bool kept, const message::MsgpackMembers& members,
-                              bool too_large) {
+bool MessageConnection::read_as_msgpack(std::span<char> frame, bool kept, const message::MsgpackMembers& members,
+                                        bool too_large) {
   using message::Transcoder;
   const std::string_view msgpack{frame.data(), frame.size()};
   Buffer envelope = host_->loop.take_buffer();
@@ -81,14 +81,14 @@ bool Session::read_as_msgpack(std::span<char> frame, bool kept, const message::M
 }
 
 // Events and the like are for the caller in JSON.
-bool Session::takes_msgpack(const Received& message) {
+bool MessageConnection::takes_msgpack(const Received& message) {
   const bool asks = message.kind != MessageKind::response && message.kind != MessageKind::notification;
   if (caller_ != nullptr && !asks) return caller_->takes_msgpack(message);
   return dispatcher_.takes_msgpack(message);
 }
 
 // What the frame is in JSON takes its place, as a message that has been kept. `status` is what Transcoder::check says.
-bool Session::read_transcoded(std::span<char> frame, bool kept, message::Transcoder::Status status) {
+bool MessageConnection::read_transcoded(std::span<char> frame, bool kept, message::Transcoder::Status status) {
   using Status = message::Transcoder::Status;
   if (kept && status == Status::done && host_->reads_off_loop(frame.size())) [[unlikely]] {
     transcode_off_loop(std::exchange(message_, Buffer{}));
@@ -109,7 +109,7 @@ bool Session::read_transcoded(std::span<char> frame, bool kept, message::Transco
   return refuse_transcoded(status);
 }
 
-bool Session::refuse_transcoded(message::Transcoder::Status status) {
+bool MessageConnection::refuse_transcoded(message::Transcoder::Status status) {
   using Status = message::Transcoder::Status;
   give_back(message_);
   if (status != Status::too_large)
@@ -118,4 +118,4 @@ bool Session::refuse_transcoded(message::Transcoder::Status status) {
   return false;
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -1,6 +1,6 @@
-// HttpSession: a connection on which HTTP/1.1 is spoken (docs/wire.md "HTTP"). It leads each request from its head to
-// its response: who may ask, which route serves it, whether its body is wanted. Its parts do the rest: the reader finds
-// heads and bodies, transactions write responses in the order of their requests, the posted message serves calls.
+// HttpConnection: a connection on which HTTP/1.1 is spoken (docs/wire.md "HTTP"). It leads each request from its head
+// to its response: who may ask, which route serves it, whether its body is wanted. Its parts do the rest: the reader
+// finds heads and bodies, transactions write responses in the order of their requests, the posted message serves calls.
 // Owned by a server; lives on its loop's thread. The host and settings and all that they refer to outlive it.
 //
 // Input, in order of its bytes: what the reader keeps of a head or body, the channel's backlog.
@@ -25,17 +25,17 @@
 #include "rpc/rendering.hpp"
 #include "wirecall/bytes.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 class EventStream;
 
-class HttpSession final : public HttpChannel {
+class HttpConnection final : public HttpChannel {
  public:
   /// Has the body of a request, once it has come.
-  using BodyUser = std::function<void(HttpSession&, std::string_view body)>;
+  using BodyUser = std::function<void(HttpConnection&, std::string_view body)>;
 
-  HttpSession(Host& host, const HttpSettings& settings, std::unique_ptr<transport::ByteStream> stream);
-  ~HttpSession() override;
+  HttpConnection(Host& host, const HttpSettings& settings, std::unique_ptr<transport::ByteStream> stream);
+  ~HttpConnection() override;
 
   void drain() noexcept override;
   void stop_calls() noexcept override;
@@ -122,4 +122,4 @@ class HttpSession final : public HttpChannel {
   bool continue_due_ = false;  // 100 Continue, when the responses before it have gone
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

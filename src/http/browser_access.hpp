@@ -11,7 +11,7 @@
 #include "framing/http1.hpp"
 #include "http/settings.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
 enum class Access : std::uint8_t {
   own,             ///< no page, or one of this very host and port
@@ -50,4 +50,4 @@ struct HostAndPort {
 };
 [[nodiscard]] HostAndPort split_host(std::string_view text) noexcept;
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

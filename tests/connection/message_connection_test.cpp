@@ -1,6 +1,6 @@
 // Sessions over the simulated backend and over a stream in memory: what a peer sees for what it sends, however that is
 // cut; limits; half-close; resets; slow readers; and a second framing through the same session.
-#include "connection/session.hpp"
+#include "connection/message_connection.hpp"
 
 #include <cstdint>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 #include "wirecall/registry.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using runtime::SimulatedBackend;
@@ -95,7 +95,7 @@ class Harness : public ConnectionOwner {
   }
   void open(std::unique_ptr<transport::ByteStream> stream, std::unique_ptr<framing::Framing> framing = nullptr) {
     if (framing == nullptr) framing = std::make_unique<framing::JsonText>(text);
-    session = std::make_unique<Session>(host, std::move(stream), std::move(framing), caller);
+    session = std::make_unique<MessageConnection>(host, std::move(stream), std::move(framing), caller);
   }
   void turns(int count = 40) {
     for (int i = 0; i < count; ++i) turn();
@@ -120,7 +120,7 @@ class Harness : public ConnectionOwner {
   framing::JsonTextSettings text{limits, "\n"};
   Host host{.loop = loop, .registry = registry, .limits = limits, .loop_context = loop_context, .owner = *this};
   ResponseHandler* caller = nullptr;
-  std::unique_ptr<Session> session;
+  std::unique_ptr<MessageConnection> session;
   std::optional<CloseReason> end;
   int error = 0;
 };
@@ -295,12 +295,12 @@ TEST(SessionInput, a_large_message_in_small_pieces_costs_linear_time) {
 
 // ---- over the simulated backend ----
 
-class SessionTest : public testing::TestWithParam<unsigned> {
+class MessageConnectionTest : public testing::TestWithParam<unsigned> {
  protected:
   Harness harness_{GetParam()};
 };
 
-TEST_P(SessionTest, everything_before_the_end_is_answered_and_then_it_is_closed) {
+TEST_P(MessageConnectionTest, everything_before_the_end_is_answered_and_then_it_is_closed) {
   const auto peer = harness_.open();
   std::string expected;
   for (int i = 0; i < 500; ++i) {
@@ -314,7 +314,7 @@ TEST_P(SessionTest, everything_before_the_end_is_answered_and_then_it_is_closed)
   EXPECT_TRUE(peer->closed);
 }
 
-TEST_P(SessionTest, calls_still_running_at_the_end_are_answered) {
+TEST_P(MessageConnectionTest, calls_still_running_at_the_end_are_answered) {
   const auto peer = harness_.open();
   peer->send(call("wait", 1) + call("wait", 2) + R"({"jsonrpc":"2.0","method":"wait"})");
   peer->finish();
@@ -329,7 +329,7 @@ TEST_P(SessionTest, calls_still_running_at_the_end_are_answered) {
   EXPECT_EQ(harness_.end, CloseReason::finished);
 }
 
-TEST_P(SessionTest, a_notification_that_ends_silently_does_not_hold_the_connection) {
+TEST_P(MessageConnectionTest, a_notification_that_ends_silently_does_not_hold_the_connection) {
   const auto peer = harness_.open();
   peer->send(R"({"jsonrpc":"2.0","method":"wait"})");
   peer->finish();
@@ -340,7 +340,7 @@ TEST_P(SessionTest, a_notification_that_ends_silently_does_not_hold_the_connecti
   EXPECT_EQ(harness_.end, CloseReason::finished);
 }
 
-TEST_P(SessionTest, a_reset_abandons_the_calls) {
+TEST_P(MessageConnectionTest, a_reset_abandons_the_calls) {
   const auto peer = harness_.open();
   peer->send(call("wait", 1));
   harness_.turns();
@@ -354,7 +354,7 @@ TEST_P(SessionTest, a_reset_abandons_the_calls) {
   harness_.turns();
 }
 
-TEST_P(SessionTest, replies_of_one_turn_leave_in_one_send) {
+TEST_P(MessageConnectionTest, replies_of_one_turn_leave_in_one_send) {
   std::string out;
   MemoryStream& stream = open_in_memory(harness_, out);
   stream.receive(request(1) + request(2));
@@ -364,7 +364,7 @@ TEST_P(SessionTest, replies_of_one_turn_leave_in_one_send) {
   EXPECT_EQ(out, answer(1) + answer(2) + answer(3));
 }
 
-TEST_P(SessionTest, a_refused_peer_that_goes_on_sending_reads_its_answer_and_is_closed_in_the_end) {
+TEST_P(MessageConnectionTest, a_refused_peer_that_goes_on_sending_reads_its_answer_and_is_closed_in_the_end) {
   const auto peer = harness_.open();
   peer->send("[\n}");
   for (int i = 0; i < 5000 && !peer->closed; ++i) {
@@ -377,7 +377,7 @@ TEST_P(SessionTest, a_refused_peer_that_goes_on_sending_reads_its_answer_and_is_
   EXPECT_EQ(harness_.end, CloseReason::unreadable);
 }
 
-TEST_P(SessionTest, a_refused_peer_that_ends_too_is_closed_at_once) {
+TEST_P(MessageConnectionTest, a_refused_peer_that_ends_too_is_closed_at_once) {
   const auto peer = harness_.open();
   peer->send("[\n}");
   peer->finish();
@@ -386,7 +386,7 @@ TEST_P(SessionTest, a_refused_peer_that_ends_too_is_closed_at_once) {
   EXPECT_TRUE(peer->closed);
 }
 
-TEST_P(SessionTest, a_draining_session_refuses_new_calls_and_answers_the_old) {
+TEST_P(MessageConnectionTest, a_draining_connection_refuses_new_calls_and_answers_the_old) {
   const auto peer = harness_.open();
   peer->send(call("wait", 1));
   harness_.turns();
@@ -401,7 +401,7 @@ TEST_P(SessionTest, a_draining_session_refuses_new_calls_and_answers_the_old) {
   EXPECT_FALSE(harness_.session->busy());
 }
 
-TEST_P(SessionTest, a_draining_session_tells_a_peer_that_has_said_hello) {
+TEST_P(MessageConnectionTest, a_draining_connection_tells_a_peer_that_has_said_hello) {
   const auto peer = harness_.open();
   peer->send(call("rpc.hello", 1));
   harness_.turns();
@@ -411,7 +411,7 @@ TEST_P(SessionTest, a_draining_session_tells_a_peer_that_has_said_hello) {
   EXPECT_EQ(peer->take(), "{\"jsonrpc\":\"2.0\",\"method\":\"rpc.draining\"}\n");
 }
 
-TEST_P(SessionTest, a_second_framing_goes_through_the_same_session) {
+TEST_P(MessageConnectionTest, a_second_framing_goes_through_the_same_session) {
   const auto peer = harness_.open(std::make_unique<framing::LengthPrefix>(harness_.limits));
   std::string expected;
   for (int i = 0; i < 100; ++i) {
@@ -432,7 +432,7 @@ TEST_P(SessionTest, a_second_framing_goes_through_the_same_session) {
   EXPECT_EQ(harness_.end, CloseReason::finished);
 }
 
-TEST_P(SessionTest, a_length_over_the_limit_is_refused_before_it_comes) {
+TEST_P(MessageConnectionTest, a_length_over_the_limit_is_refused_before_it_comes) {
   harness_.limits.max_message_size = 1000;
   const auto peer = harness_.open(std::make_unique<framing::LengthPrefix>(harness_.limits));
   peer->send(std::string{"\x7F\x00\x00\x00", 4});
@@ -442,7 +442,7 @@ TEST_P(SessionTest, a_length_over_the_limit_is_refused_before_it_comes) {
   EXPECT_TRUE(peer->closed);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, SessionTest, testing::Range(1U, 13U));
+INSTANTIATE_TEST_SUITE_P(Seeds, MessageConnectionTest, testing::Range(1U, 13U));
 
 // ---- slow and greedy peers ----
 
@@ -571,7 +571,7 @@ TEST(GreedyPeer, whose_calls_take_long_has_fewer_of_them_a_turn) {
   }
 }
 
-TEST(Session, counts_the_time_that_a_call_waits_for_one_that_came_together_with_it) {
+TEST(MessageConnection, counts_the_time_that_a_call_waits_for_one_that_came_together_with_it) {
   Harness harness{1};
   harness.registry.method("slow", [&] { harness.backend->take_time(milliseconds{10}); });
   std::string out;
@@ -687,10 +687,10 @@ TEST(SessionCaller, that_waits_for_nothing_lets_a_syntax_error_pass) {
   EXPECT_EQ(peer->take(), std::string{kInvalidRequest} + std::string{kParseError} + answer(1));
 }
 
-TEST(Session, that_nothing_is_happening_on_is_small) {
+TEST(MessageConnection, that_nothing_is_happening_on_is_small) {
   // With its stream and framing; the allocator's own bytes are not counted.
-  EXPECT_LE(sizeof(Session) + sizeof(transport::SocketStream) + sizeof(framing::JsonText), 512U);
+  EXPECT_LE(sizeof(MessageConnection) + sizeof(transport::SocketStream) + sizeof(framing::JsonText), 512U);
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

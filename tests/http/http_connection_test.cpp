@@ -1,6 +1,6 @@
 // The calls of HTTP as a peer sees them: every request whole, cut at every byte and in seeded pieces; order, bodies,
 // and when the connection ends.
-#include "http/session.hpp"
+#include "http/http_connection.hpp"
 
 #include <chrono>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 #include "tests/http/served.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using std::chrono::milliseconds;
@@ -300,9 +300,9 @@ TEST(HttpPost, with_a_content_encoding_is_415) {
                     ok(result("19", 2)));
 }
 
-TEST(HttpSession, that_nothing_is_happening_on_is_small) {
-  EXPECT_LE(sizeof(HttpSession) + sizeof(transport::SocketStream), 600U);
+TEST(HttpConnection, that_nothing_is_happening_on_is_small) {
+  EXPECT_LE(sizeof(HttpConnection) + sizeof(transport::SocketStream), 600U);
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -1,16 +1,17 @@
-// See session.hpp. The path that matters: read_head, begin_request and read_body of a POST whose body has come with its
-// head, answered at once; it copies nothing and allocates nothing. Everything else is for the rare and the hostile.
-#include "http/session.hpp"
+// See http_connection.hpp. The path that matters: read_head, begin_request and read_body of a POST whose body has come
+// with its head, answered at once; it copies nothing and allocates nothing. Everything else is for the rare and the
+// hostile.
+#include "http/http_connection.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "framing/token.hpp"
-#include "http/access.hpp"
+#include "http/browser_access.hpp"
 #include "http/events.hpp"
 #include "rpc/access.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 namespace {
 
 using framing::HttpField;
@@ -31,29 +32,29 @@ constexpr std::string_view kPreflight =
 constexpr HttpMethods kAnyMethods{HttpMethod::get, HttpMethod::post};
 
 // Whether the page that has sent this, if any, may; else the request has been refused.
-bool let_in(HttpSession& session, const HttpHead& head) {
-  Access access = access_of(head, session.settings());
+bool let_in(HttpConnection& connection, const HttpHead& head) {
+  Access access = access_of(head, connection.settings());
   if (access == Access::own) [[likely]]
     return true;
   const bool by_host = access == Access::no_host || access == Access::malformed_host || access == Access::foreign_host;
   // At a unix socket, where no page gets to, or of no use to one: health checkers send none, or a name of their own.
-  const bool any_host = session.peer_credentials() || (access != Access::malformed_host && asks_for_health(head));
-  if (by_host && any_host) access = access_of(head, session.settings(), true);
+  const bool any_host = connection.peer_credentials() || (access != Access::malformed_host && asks_for_health(head));
+  if (by_host && any_host) access = access_of(head, connection.settings(), true);
   if (access == Access::allowed_origin) {
-    session.current().fields.append("Access-Control-Allow-Origin: ").append(head[HttpField::origin]);
-    session.current().fields.append("\r\nVary: Origin\r\n");
+    connection.current().fields.append("Access-Control-Allow-Origin: ").append(head[HttpField::origin]);
+    connection.current().fields.append("\r\nVary: Origin\r\n");
   }
   const HttpRefusal refusal = refusal_of(access);
   if (refusal.status == 0) return true;
-  if (refusal.closes) session.current().closes = true;
-  session.current().refuse(refusal.status, refusal.cause);
+  if (refusal.closes) connection.current().closes = true;
+  connection.current().refuse(refusal.status, refusal.cause);
   return false;
 }
 
 // Whether the head says who asks, which it has to; else the request has been refused.
-bool authenticate(HttpSession& session, const HttpHead& head, const Principal*& principal) {
-  HttpTransaction& transaction = session.current();
-  rpc::LoopContext& loop_context = session.host().loop_context;
+bool authenticate(HttpConnection& connection, const HttpHead& head, const Principal*& principal) {
+  HttpTransaction& transaction = connection.current();
+  rpc::LoopContext& loop_context = connection.host().loop_context;
   const std::string_view path = path_of(head);
   const std::string_view given = head[HttpField::authorization];
   const std::string_view token = bearer_token(head);
@@ -66,7 +67,7 @@ bool authenticate(HttpSession& session, const HttpHead& head, const Principal*& 
   const std::string_view method = name_of(head.method);
   loop_context.refusals.log_unauthenticated({.what = std::string{method}.append(method.empty() ? "" : " ").append(path),
                                              .about = {},
-                                             .source = session.peer_source(),
+                                             .source = connection.peer_source(),
                                              .reason = given.empty() ? Refusals::kNoToken : Refusals::kUnknownToken});
   transaction.fields += "WWW-Authenticate: Bearer\r\n";
   transaction.refuse_and_close(401, "say who you are, by Authorization: Bearer and a token that is known");
@@ -74,20 +75,20 @@ bool authenticate(HttpSession& session, const HttpHead& head, const Principal*& 
 }
 
 // Has the route of its path serve the request, if there is one.
-void serve_by_route(HttpSession& session, const RoutedRequest& request) {
+void serve_by_route(HttpConnection& connection, const RoutedRequest& request) {
   const HttpHead& head = request.head;
-  const HttpRoutes& routes = session.settings().routes;
+  const HttpRoutes& routes = connection.settings().routes;
   const HttpRoute* const found = routes.find(request.path, head.method);
   if (found != nullptr && head.method == HttpMethod::post) [[likely]]
-    return found->handle(session, request);
+    return found->handle(connection, request);
 
-  HttpTransaction& transaction = session.current();
+  HttpTransaction& transaction = connection.current();
   if (head.method == HttpMethod::unknown) return transaction.refuse(501, "this method is not one of HTTP");
   if (head.upgrades) {
     const HttpRoute* const upgrade = routes.find_upgrade(request.path, head[HttpField::upgrade]);
-    if (upgrade != nullptr) return upgrade->handle(session, request);
+    if (upgrade != nullptr) return upgrade->handle(connection, request);
   }
-  if (found != nullptr) return found->handle(session, request);
+  if (found != nullptr) return found->handle(connection, request);
   const bool any_path = request.path.empty() || request.path == "*";
   const HttpMethods methods = any_path ? kAnyMethods : routes.methods_at(request.path);
   if (methods.empty()) return transaction.refuse(404, "there is nothing here");
@@ -102,44 +103,44 @@ void serve_by_route(HttpSession& session, const RoutedRequest& request) {
 
 }  // namespace
 
-HttpSession::HttpSession(Host& host, const HttpSettings& settings, std::unique_ptr<transport::ByteStream> stream)
+HttpConnection::HttpConnection(Host& host, const HttpSettings& settings, std::unique_ptr<transport::ByteStream> stream)
     : HttpChannel(host, std::move(stream)), settings_(&settings) {}
 
-HttpSession::~HttpSession() = default;
+HttpConnection::~HttpConnection() = default;
 
-HttpSession::Rare& HttpSession::rare() {
+HttpConnection::Rare& HttpConnection::rare() {
   if (!rare_) rare_ = std::make_unique<Rare>();
   return *rare_;
 }
 
-void HttpSession::drain() noexcept {
+void HttpConnection::drain() noexcept {
   draining_ = true;
   if (phase_ == Phase::events) rare_->events->dispatcher.peer_ended();
   Channel::drain();
 }
 
-void HttpSession::stop_calls() noexcept {
+void HttpConnection::stop_calls() noexcept {
   transactions_.each([](HttpTransaction& transaction) { transaction.dispatcher.stop_calls(); });
 }
 
-void HttpSession::authority_changed(bool was_open) {
+void HttpConnection::authority_changed(bool was_open) {
   if (phase_ == Phase::events && !rare_->events->dispatcher.is_still_known(was_open))
     stop_reading(CloseReason::refused);
   transactions_.each([](HttpTransaction& transaction) { transaction.dispatcher.end_if_revoked(); });
 }
 
-std::size_t HttpSession::kept_bytes() const noexcept {
+std::size_t HttpConnection::kept_bytes() const noexcept {
   const std::size_t rendered = rare_ && rare_->rendering ? rare_->rendering->text().size() : 0;
   const rpc::PeerLoad* const load = this->load().get();
   return reader_.kept_bytes() + transactions_.held_bytes() + rendered +
          (load != nullptr ? load->held_bytes + load->batch_bytes : 0);
 }
 
-std::shared_ptr<rpc::Account> HttpSession::account() {
+std::shared_ptr<rpc::Account> HttpConnection::account() {
   return load() && load()->calls.account() ? load()->calls.account() : current().dispatcher.account();
 }
 
-void HttpSession::abandon() noexcept {
+void HttpConnection::abandon() noexcept {
   reader_.stop_pace();
   if (phase_ == Phase::events) rare_->events->abandon();
   transactions_.each([](HttpTransaction& transaction) { transaction.dispatcher.abandon(); });
@@ -147,7 +148,7 @@ void HttpSession::abandon() noexcept {
 
 // ---- reading ----
 
-std::size_t HttpSession::read(std::span<char> input) {
+std::size_t HttpConnection::read(std::span<char> input) {
   std::size_t at = 0;
   if (phase_ == Phase::events) [[unlikely]]
     return input.size();
@@ -170,7 +171,7 @@ std::size_t HttpSession::read(std::span<char> input) {
   return at;
 }
 
-std::size_t HttpSession::read_head(std::span<char> input) {
+std::size_t HttpConnection::read_head(std::span<char> input) {
   HttpHead head;
   const framing::HttpHeadRead read = reader_.read_head({input.data(), input.size()}, head);
   if (read.size == 0) [[unlikely]] {
@@ -188,7 +189,7 @@ std::size_t HttpSession::read_head(std::span<char> input) {
   return read.size;
 }
 
-std::size_t HttpSession::read_body(std::span<char> input) {
+std::size_t HttpConnection::read_body(std::span<char> input) {
   using Step = BodyReader::Step;
   BodyReader& body = reader_.body();
   const bool discards = body.discards();
@@ -218,7 +219,7 @@ std::size_t HttpSession::read_body(std::span<char> input) {
   return found.used;
 }
 
-void HttpSession::body_complete(std::span<char> in_place) {
+void HttpConnection::body_complete(std::span<char> in_place) {
   const bool comes_whole = in_place.data() != nullptr;
   Buffer& kept = reader_.body().kept();
   if (!comes_whole && held_by(kept) > kWeighedBytes) weigh();
@@ -234,14 +235,14 @@ void HttpSession::body_complete(std::span<char> in_place) {
 }
 
 // Its response is due before all others: so nothing that follows is read until it has come.
-void HttpSession::leave_message(std::vector<Buffer>& kept) {
+void HttpConnection::leave_message(std::vector<Buffer>& kept) {
   message_.leave(kept);
   kept.push_back(reader_.take_head());
   block();
 }
 
 // Nothing follows: what has not ended now is none.
-void HttpSession::input_complete() {
+void HttpConnection::input_complete() {
   if (phase_ == Phase::events) return rare_->events->dispatcher.peer_ended();
   transactions_.each_dispatched([](HttpTransaction& transaction) { transaction.dispatcher.peer_ended(); });
   if (!reader_.is_within_request()) return;
@@ -249,7 +250,7 @@ void HttpSession::input_complete() {
   finish_transaction();
 }
 
-void HttpSession::request_is_late() {
+void HttpConnection::request_is_late() {
   if (reader_.body().discards()) return stop_reading(CloseReason::silent);
   ++host_->loop_context.stats.connections_timed_out;
   within_memory([&] {
@@ -258,7 +259,7 @@ void HttpSession::request_is_late() {
   });
 }
 
-void HttpSession::resume_message() {
+void HttpConnection::resume_message() {
   if (!rare_ || !rare_->rendering) return message_.resume();
   HttpTransaction& transaction = current();
   if (!rare_->rendering->advance(transaction, kRenderedBytesMax)) {
@@ -273,7 +274,7 @@ void HttpSession::resume_message() {
 
 // ---- a request ----
 
-void HttpSession::begin_request(const HttpHead& head, bool more) {
+void HttpConnection::begin_request(const HttpHead& head, bool more) {
   reader_.stop_pace();
   HttpTransaction& transaction = current();
   transaction.begin(head, draining_);
@@ -297,7 +298,7 @@ void HttpSession::begin_request(const HttpHead& head, bool more) {
 
 // ---- its body ----
 
-void HttpSession::begin_message(const RoutedRequest& request) {
+void HttpConnection::begin_message(const RoutedRequest& request) {
   const HttpHead& head = request.head;
   HttpTransaction& transaction = current();
   if (!transaction.take_timeout(head)) return;
@@ -307,7 +308,7 @@ void HttpSession::begin_message(const RoutedRequest& request) {
   if (wants_body(request) && !head.has_body()) message_.serve_kept();
 }
 
-void HttpSession::begin_body(const RoutedRequest& request, BodyUser user) {
+void HttpConnection::begin_body(const RoutedRequest& request, BodyUser user) {
   rare().body_user = std::move(user);
   if (!wants_body(request)) {
     rare_->body_user = nullptr;
@@ -317,7 +318,7 @@ void HttpSession::begin_body(const RoutedRequest& request, BodyUser user) {
 }
 
 // Whether the body, if any, is going to be read; else the request has been refused.
-bool HttpSession::wants_body(const RoutedRequest& request) {
+bool HttpConnection::wants_body(const RoutedRequest& request) {
   const HttpHead& head = request.head;
   HttpTransaction& transaction = current();
   if (head.has(HttpField::content_encoding)) [[unlikely]] {
@@ -341,7 +342,7 @@ bool HttpSession::wants_body(const RoutedRequest& request) {
   return true;
 }
 
-void HttpSession::continue_body() {
+void HttpConnection::continue_body() {
   continue_due_ = others_wait();
   if (continue_due_) return;
   const std::size_t waiting = output().size();
@@ -350,13 +351,13 @@ void HttpSession::continue_body() {
 }
 
 // Answered as a message that is too large, and nothing more is read.
-void HttpSession::refuse_body_size() {
+void HttpConnection::refuse_body_size() {
   if (!rare_ || !rare_->body_user) return message_.refuse_size();
   current().refuse_and_close(413, "the body has more bytes than limits.max_message_size");
   finish_transaction();
 }
 
-void HttpSession::serve_message(std::string_view text) {
+void HttpConnection::serve_message(std::string_view text) {
   Buffer& body = reader_.body().kept();
   body = host_->loop.take_buffer();
   body.append(text);
@@ -365,20 +366,20 @@ void HttpSession::serve_message(std::string_view text) {
 
 // ---- its response ----
 
-void HttpSession::respond(std::unique_ptr<rpc::Rendering> text, std::string_view content_type) {
+void HttpConnection::respond(std::unique_ptr<rpc::Rendering> text, std::string_view content_type) {
   rare().rendering = std::move(text);
   rare_->rendering_type = content_type;
   resume_message();  // in this turn or a later one
 }
 
-void HttpSession::begin_events(std::unique_ptr<EventStream> stream) {
+void HttpConnection::begin_events(std::unique_ptr<EventStream> stream) {
   transactions_.drop_current();
   reader_.body().stop();
   rare().events = std::move(stream);
   phase_ = Phase::events;
 }
 
-void HttpSession::upgrade(std::string_view protocol, Successor make) {
+void HttpConnection::upgrade(std::string_view protocol, Successor make) {
   HttpTransaction& transaction = current();
   if (draining_) return transaction.refuse(503, "the server is shutting down");
   if (others_wait())
@@ -395,7 +396,7 @@ void HttpSession::upgrade(std::string_view protocol, Successor make) {
 }
 
 // The current request has been dispatched, or refused: its transaction waits, or is free for the next.
-void HttpSession::finish_transaction() {
+void HttpConnection::finish_transaction() {
   const bool closes = current().closes;
   transactions_.finish();
   if (closes) [[unlikely]]
@@ -403,13 +404,13 @@ void HttpSession::finish_transaction() {
 }
 
 // At the end of a turn in which a response has come that was waited for.
-void HttpSession::on_turn_end() {
+void HttpConnection::on_turn_end() {
   transactions_.release();
   if (!others_wait() && std::exchange(continue_due_, false) && reader_.body().reading()) continue_body();
   if (phase_ != Phase::upgrading && transactions_.has_few() && off_loop() == 0) unblock();
 }
 
-void HttpSession::output_drained() {
+void HttpConnection::output_drained() {
   if (phase_ == Phase::events) rare_->events->dispatcher.on_writable();
   if (phase_ != Phase::upgrading || input_ended()) return;
   if (has_output()) return await_writable();
@@ -420,4 +421,4 @@ void HttpSession::output_drained() {
   });
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net

@@ -1,22 +1,23 @@
-// Session::Responses: what becomes of the responses that a session is sent: each goes to the calls of its dispatcher,
-// to the caller, or is dropped. Made where it is used; it refers to the session. Private to the sources of Session.
+// MessageConnection::Responses: what becomes of the responses that a connection is sent: each goes to the calls of its
+// dispatcher, to the caller, or is dropped. Made where it is used; it refers to the connection. Private to the sources
+// of MessageConnection.
 #pragma once
 
 #include <string_view>
 
-#include "connection/session.hpp"
+#include "connection/message_connection.hpp"
 
-namespace wirecall::session {
+namespace wirecall::net {
 
-class Session::Responses {
+class MessageConnection::Responses {
  public:
-  explicit Responses(Session& session) noexcept : session_(&session) {}
+  explicit Responses(MessageConnection& connection) noexcept : connection_(&connection) {}
 
   /// Somebody may wait for one.
   [[nodiscard]] bool are_awaited() const noexcept {
-    return session_->caller_ != nullptr || session_->dispatcher_.awaits_responses();
+    return connection_->caller_ != nullptr || connection_->dispatcher_.awaits_responses();
   }
-  /// May end the session.
+  /// May end the connection.
   void accept(const Received& response) const;
   /// Those of a client's batch, before anything else in it; and of one over the limit, of which nothing else is served.
   /// `msgpack` is what it was in MessagePack, of which they have their results still.
@@ -28,7 +29,7 @@ class Session::Responses {
   void accept_element(Received& response, std::string_view msgpack, std::string_view element, Buffer& json) const;
   void unpack_result(Received& response, Buffer& json) const;
 
-  Session* session_;
+  MessageConnection* connection_;
 };
 
-}  // namespace wirecall::session
+}  // namespace wirecall::net
