@@ -34,7 +34,7 @@ std::string_view hashed_value(std::string_view params, std::string_view param, R
 Method method_of(Route& route, std::string name) {
   if (route.description.subscription) {
     constexpr auto kSubscribe = [](Route& own, Call& call) {
-      if (own.handlers().subscriptions.admit(own, call)) own.handlers().relay.relay(own, call);
+      if (own.handlers().subscriptions.has_room(own, call)) own.handlers().relay.relay(own, call);
     };
     return untyped_method<kSubscribe>(std::move(name), route, true);
   }

@@ -66,7 +66,7 @@ bool SubscriptionRelay::unsubscribed(Peer& provider, const Received& message) no
   return true;
 }
 
-bool SubscriptionRelay::admit(const Route& route, Call& call) {
+bool SubscriptionRelay::has_room(const Route& route, Call& call) {
   const auto refuse = [&](const Error& error) {
     context_->refuse(call, route.name(), error);
     return false;

@@ -34,7 +34,7 @@ class SubscriptionRelay {
         budget_(context.loop.scheduler, kEndedATurn, [this] { end_more(); }) {}
 
   /// Whether a call that subscribes may be relayed; one that may not has been answered.
-  [[nodiscard]] bool admit(const Route& route, Call& call);
+  [[nodiscard]] bool has_room(const Route& route, Call& call);
   /// The provider has answered such a call with a result.
   void begin(SlotNumber slot, const Received& message, Provider& provider);
   /// Such a call was given up before the provider answered: what that has begun for it ends.

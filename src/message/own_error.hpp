@@ -20,5 +20,17 @@ struct OwnError {
 
 /// data: {"reason", "origin":"local", "delivered", "limit"?, "retry_after_ms"?}
 [[nodiscard]] Error make(const OwnError& error);
+/// The same of an error that no limit caused.
+[[nodiscard]] inline Error make(ErrorCode code, std::string_view reason, std::string_view delivered) {
+  return make(OwnError{.code = code, .reason = reason, .delivered = delivered});
+}
+[[nodiscard]] inline Error limit_exceeded(std::string_view reason, std::string_view limit,
+                                          std::string_view delivered = "no") {
+  return make({.code = ErrorCode::limit_exceeded, .reason = reason, .delivered = delivered, .limit = limit});
+}
+/// More than Limits::max_message_size.
+[[nodiscard]] inline Error too_large(std::string_view reason, std::string_view delivered = "no") {
+  return make({.code = ErrorCode::too_large, .reason = reason, .delivered = delivered, .limit = "max_message_size"});
+}
 
 }  // namespace wirecall::message

@@ -61,7 +61,7 @@ void identify(ServedPeer& peer, const Principal* principal, Credential credentia
   if (peer.broker) peer.broker->identify(principal);
 }
 
-bool admit_again(ServedPeer& peer, const Received& message, std::string_view msgpack) {
+bool authenticate_again(ServedPeer& peer, const Received& message, std::string_view msgpack) {
   const bool known = peer.principal() != nullptr;
   if (known && is_still_known(peer)) {
     Identity& shown = peer.calls->identity->shown;
@@ -98,7 +98,7 @@ bool admit_again(ServedPeer& peer, const Received& message, std::string_view msg
   return false;
 }
 
-bool admit_element(const Received& element, CallState& state) {
+bool authenticate_element(const Received& element, CallState& state) {
   ServedPeer& peer = state.peer;
   if (peer.principal() != nullptr && is_still_known(peer)) return true;
   if (element.kind == MessageKind::notification) return false;

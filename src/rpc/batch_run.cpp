@@ -101,7 +101,7 @@ void serve_element_as(BatchRun& run, const Received& element, CallState& state) 
     return true;
   }
   CallState state{peer, scope};
-  if (peer.loop.services.authority == nullptr || admit_element(element, state)) {
+  if (peer.loop.services.authority == nullptr || authenticate_element(element, state)) {
     if (run.way == BatchRun::Way::plain) [[likely]] {
       serve_message(peer, element, state);
     } else {

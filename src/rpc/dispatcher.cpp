@@ -23,7 +23,7 @@ constexpr std::string_view kPingId = R"("rpc.ping")";
 }  // namespace
 
 void Dispatcher::handle(const Received& message, std::span<const Received> elements) {
-  if (!admit(peer_, message)) [[unlikely]]
+  if (!authenticate(peer_, message)) [[unlikely]]
     return;
   if (message.kind == MessageKind::batch) [[unlikely]] {
     BatchRun run{message.text};
@@ -35,7 +35,7 @@ void Dispatcher::handle(const Received& message, std::span<const Received> eleme
 
 void Dispatcher::handle_transcoded(const Received& message, std::span<const Received> elements,
                                    std::span<const message::Unrepresentable> unrepresentable) {
-  if (!admit(peer_, message)) return;
+  if (!authenticate(peer_, message)) return;
   if (message.kind == MessageKind::batch) {
     BatchRun run{message.text};
     run.unrepresentable = unrepresentable;
@@ -48,7 +48,7 @@ void Dispatcher::handle_transcoded(const Received& message, std::span<const Rece
 
 void Dispatcher::handle_msgpack(const Received& message, std::span<const Received> elements, std::string_view msgpack,
                                 bool too_large) {
-  if (!admit(peer_, message, msgpack)) return;
+  if (!authenticate(peer_, message, msgpack)) return;
   if (message.kind == MessageKind::batch) {
     BatchRun run{message.text};
     run.msgpack = msgpack;

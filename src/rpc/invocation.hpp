@@ -34,7 +34,7 @@ class Invocation {
   [[nodiscard]] static std::string_view unescaped_method(const ServedPeer& peer, const Received& message);
   [[nodiscard]] static inline const Method* look_up(ServedPeer& peer, const Received& message, std::string_view name,
                                                     CallState& state);
-  [[nodiscard]] static inline bool admit(ServedPeer& peer, Call& call);
+  [[nodiscard]] static inline bool may_begin(ServedPeer& peer, Call& call);
   static inline void run(const ServedPeer& peer, Call& call, CallState& state);
   static void answer_exception(Call& call, const CallState& state);
   static void answer_silence(Call& call, const CallState& state);
@@ -64,7 +64,7 @@ void serve_message(ServedPeer& peer, const Received& message, CallState& state);
   Stats& stats = peer.loop.stats;
   ++(message.kind == MessageKind::notification ? stats.notifications : stats.calls);
   Call call{state, message, *method, peer.loop.services.watchdog_slot};
-  if (!admit(peer, call)) [[unlikely]]
+  if (!may_begin(peer, call)) [[unlikely]]
     return;
   if (peer.loop.services.broker != nullptr && peer.loop.services.broker->is_tapped()) [[unlikely]]
     peer.join_broker()->tapped(call, name);
@@ -103,7 +103,7 @@ void serve_message(ServedPeer& peer, const Received& message, CallState& state);
 }
 
 // False where the call has been refused.
-[[gnu::always_inline]] inline bool Invocation::admit(ServedPeer& peer, Call& call) {
+[[gnu::always_inline]] inline bool Invocation::may_begin(ServedPeer& peer, Call& call) {
   if (peer.draining) [[unlikely]] {
     call.error(
         message::make({.code = ErrorCode::draining, .reason = "the server is shutting down", .delivered = "no"}));

@@ -35,7 +35,7 @@ class ServedPeer {
       : registry(registry), middleware(registry.middleware()), sink(sink), limits(limits), loop(loop), load(load) {}
   ServedPeer(ServedPeer&&) = delete;
 
-  /// The table of its calls, made when the first one waits.
+  /// The table of its calls and what stands beside it; made at its first use.
   PendingCalls& pending() { return calls != nullptr ? *calls : make_pending(); }
   /// The peer as the broker knows it, made when the broker is first asked; null without a broker.
   [[nodiscard]] BrokerPeer* join_broker();
@@ -57,8 +57,8 @@ class ServedPeer {
   MessageSink& sink;
   const Limits& limits;
   LoopContext& loop;
-  const PeerLoad* load;                 ///< the connection's; null as long as no call has waited
-  std::shared_ptr<PendingCalls> calls;  ///< null as long as no call has waited
+  const PeerLoad* load;                 ///< the connection's; null as long as `calls` is
+  std::shared_ptr<PendingCalls> calls;  ///< null before the first use
   JoinedPeer broker;                    ///< null as long as no broker has been asked
   std::uint32_t timeout_max_ms = kNoTimeout;
   MessageForm form = MessageForm::json;  ///< of the answers to the message that is served
