@@ -45,10 +45,6 @@ Error cannot(ErrorCode code, std::string_view why) {
   return {code, std::string{message_of(code)}, std::string{R"({"reason":")"}.append(why).append("\"}")};
 }
 
-Error too_large(std::string_view reason, std::string_view delivered) {
-  return make({.code = ErrorCode::too_large, .reason = reason, .delivered = delivered, .limit = "max_message_size"});
-}
-
 /// The value of a member of a JSON object; empty where there is none.
 std::string_view member_of(json::JsonReader& reader, std::string_view object, std::string_view wanted) {
   reader.reset(object);
