@@ -29,6 +29,7 @@
 #include "tests/client/access.hpp"
 #include "tests/connection/peer.hpp"
 #include "tests/memory/failing_memory.hpp"
+#include "tests/memory/spared_server.hpp"
 #include "tests/runtime/simulated_backend.hpp"
 #include "tests/runtime/wrapped_backend.hpp"
 #include "wirecall/loop.hpp"
@@ -44,149 +45,6 @@ using memory::Spared;
 using nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-
-// A system with a server in it, both not of the memory that fails.
-class SparedServer final : public runtime::WrappedBackend {
- public:
-  explicit SparedServer(bool speaks_http) : WrappedBackend(simulated), http(speaks_http) {}
-  std::span<runtime::Completion> turn(std::span<runtime::Operation> submitted, nanoseconds until) override {
-    const Spared spared;
-    process_received();
-    if (peer != nullptr) serve();
-    return simulated.turn(submitted, std::min<nanoseconds>(until, simulated.now() + milliseconds{1}));
-  }
-  [[nodiscard]] nanoseconds now() const noexcept override {
-    process_received();
-    return simulated.now();
-  }
-
-  transport::PendingConnection dial() {
-    const Spared spared;
-    process_received();
-    auto [descriptor, end] = simulated.pair();
-    peer = end;
-    received.clear();
-    streams.clear();
-    cancelled.clear();
-    registered = false;
-    return transport::PendingConnection{descriptor};
-  }
-
-  // Who goes on until there is memory again waits no longer than this.
-  void process_received() const {
-    if (memory != nullptr && ++looks == 200) memory->end();
-  }
-
-  FailingMemory* memory = nullptr;
-  bool registered = false;  // on this connection
-
- private:
-  struct Items {
-    int all;
-    int sent = 0;
-    int credit;
-    int granted = 0;
-  };
-
-  void serve() {
-    received += peer->take();
-    while (std::optional<std::string> text = http ? take_post() : take_line()) {
-      ASSERT_TRUE(json::accept(*text)) << *text;
-      const json message = json::parse(*text);
-      json replies = json::array();
-      if (text->find("\"anonymous\"") != std::string::npos) {
-        replies.push_back(refusal(nullptr));
-      } else if (message.is_array()) {
-        for (const json& element : message) answer(element, replies);
-      } else {
-        answer(message, replies);
-      }
-      if (http && text->find("\"silent\"") == std::string::npos && !peer->reset_by_peer) {
-        const std::string body =
-            replies.empty() ? "" : (message.is_array() && replies.size() > 1 ? replies : replies[0]).dump();
-        peer->send("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
-      }
-      for (const json& reply : replies) {
-        if (!http) peer->send(reply.dump() + "\n");
-      }
-    }
-    for (auto& [id, items] : streams) resume(id, items);
-    std::erase_if(streams, [](const auto& stream) { return stream.second.sent == stream.second.all; });
-  }
-  std::optional<std::string> take_line() {
-    const std::size_t end = received.find('\n');
-    if (end == std::string::npos) return std::nullopt;
-    std::string line = received.substr(0, end);
-    received.erase(0, end + 1);
-    return line;
-  }
-  // A request of which a part has been left out would not be found here.
-  std::optional<std::string> take_post() {
-    const std::size_t head = received.find("\r\n\r\n");
-    if (head == std::string::npos) return std::nullopt;
-    EXPECT_TRUE(received.starts_with("POST /")) << received;
-    EXPECT_EQ(received.find(" HTTP/1.1\r\nHost: place\r\nContent-Type: "), received.find(" HTTP")) << received;
-    const std::size_t length = received.find("\r\nContent-Length: ");
-    EXPECT_EQ(received.find("\r\nHost: "), received.rfind("\r\nHost: ")) << received;
-    const auto size = static_cast<std::size_t>(std::atoi(received.c_str() + length + 18));
-    if (received.size() < head + 4 + size) return std::nullopt;
-    std::string body = received.substr(head + 4, size);
-    received.erase(0, head + 4 + size);
-    return body;
-  }
-  static json refusal(const json& id) {
-    return {{"jsonrpc", "2.0"},
-            {"id", id},
-            {"error", {{"code", 7}, {"message", "a message that is long enough to need memory"}}}};
-  }
-  // 19, but for what some methods are there for; the items of a stream are that as well.
-  void answer(const json& request, json& replies) {
-    if (!request.contains("method")) return;
-    const std::string method = request["method"];
-    if (!request.contains("id")) return notified(method, request.value("params", json::object()));
-    const json& id = request["id"];
-    if (method == "rpc.register") registered = true;
-    if (method == "event") peer->send(json{{"jsonrpc", "2.0"}, {"method", "news.a"}, {"params", {19}}}.dump() + "\n");
-    if (method == "silent") return;
-    if (method == "gone") return peer->reset();
-    if (method == "refused") {
-      replies.push_back(refusal(id));
-    } else if (request.contains("stream")) {
-      streams[id] = {.all = method == "many" ? 100 : 2, .credit = request["stream"]};
-    } else {
-      replies.push_back({{"jsonrpc", "2.0"}, {"id", id}, {"result", 19}});
-    }
-  }
-  // Each is said once.
-  void notified(const std::string& method, const json& params) {
-    if (!params.is_object()) return;
-    if (method == "$/cancelRequest") {
-      EXPECT_TRUE(cancelled.insert(params["id"]).second) << params;
-      streams.erase(params["id"]);
-    } else if (const auto found = streams.find(params.value("id", json{})); found != streams.end()) {
-      Items& items = found->second;
-      items.credit += params["n"].get<int>();
-      items.granted += params["n"].get<int>();
-      EXPECT_LE(items.granted, items.sent) << "more items than were sent cannot have been taken";
-    }
-  }
-  void resume(const json& id, Items& items) {
-    for (; items.sent != items.all && items.credit != 0; ++items.sent, --items.credit) {
-      const json item{
-          {"jsonrpc", "2.0"}, {"method", "rpc.item"}, {"params", {{"id", id}, {"seq", items.sent}, {"value", 19}}}};
-      peer->send(item.dump() + "\n");
-    }
-    if (items.sent == items.all) peer->send(json{{"jsonrpc", "2.0"}, {"id", id}, {"result", nullptr}}.dump() + "\n");
-  }
-
-  runtime::SimulatedBackend simulated{7};
-  const bool http;
-  std::shared_ptr<runtime::SimulatedPeer> peer;
-  std::string received;
-  std::map<json, Items> streams;
-  std::set<json> cancelled;
-  mutable int looks = 0;
-};
 
 using Result = std::expected<int, Error>;
 
@@ -450,14 +308,14 @@ bool call(const Way& way, std::size_t number, Failing failing) {
               .provides = false};
   {
     FailingMemory memory{number, failing};
-    server.memory = &memory;
+    server.failing = &memory;
     try {
       way.calls(scene);
     } catch (const std::bad_alloc&) {
     } catch (const Error& error) {
       expect_sensible(std::unexpected{error});
     }
-    if (scene.client) server.memory = nullptr;
+    if (scene.client) server.failing = nullptr;
   }
   const bool failed = FailingMemory::has_failed();
   if (scene.client) {
