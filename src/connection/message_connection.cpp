@@ -227,19 +227,6 @@ bool MessageConnection::read_json(std::span<char> frame, bool kept,
   return refuse(scan.status, {}, where);
 }
 
-inline void MessageConnection::accept(const Received& message, std::span<const Received> elements,
-                                      std::span<const message::Unrepresentable> unrepresentable, bool transcoded) {
-  unreadable_ = 0;
-  ++host_->loop_context.stats.messages_in;
-  const bool lost =
-      !unrepresentable.empty() && message.kind == MessageKind::notification;  // nobody can be told what it said
-  if (message.kind != MessageKind::request && (lost || !accept_other(message))) [[unlikely]]
-    return;
-  if (transcoded) [[unlikely]]
-    return dispatcher_.handle_transcoded(message, elements, unrepresentable);
-  dispatcher_.handle(message, elements);
-}
-
 // Whether what is no request is for the dispatcher.
 bool MessageConnection::accept_other(const Received& message) {
   const bool called = caller_ != nullptr;

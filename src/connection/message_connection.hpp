@@ -112,7 +112,17 @@ class MessageConnection final : public FramedChannel {
   bool read_json(std::span<char> frame, bool kept, const std::vector<message::Unrepresentable>& unrepresentable);
   bool refuse_transcoded(message::Transcoder::Status status);
   void accept(const Received& message, std::span<const Received> elements,
-              std::span<const message::Unrepresentable> unrepresentable, bool transcoded);
+              std::span<const message::Unrepresentable> unrepresentable, bool transcoded) {
+    unreadable_ = 0;
+    ++host_->loop_context.stats.messages_in;
+    const bool lost =
+        !unrepresentable.empty() && message.kind == MessageKind::notification;  // nobody can be told what it said
+    if (message.kind != MessageKind::request && (lost || !accept_other(message))) [[unlikely]]
+      return;
+    if (transcoded) [[unlikely]]
+      return dispatcher_.handle_transcoded(message, elements, unrepresentable);
+    dispatcher_.handle(message, elements);
+  }
   bool accept_other(const Received& message);
   bool keep(std::string_view part);
   [[nodiscard]] bool is_too_large(std::size_t bytes) const noexcept {
