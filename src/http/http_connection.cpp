@@ -197,7 +197,11 @@ std::size_t HttpConnection::read_body(std::span<char> input) {
       body.read(input, discards ? kDiscardedBytesMax : host_->limits.max_message_size, host_->loop);
   mark_consumed(at_ + found.used);
   if (found.step == Step::complete) [[likely]] {
-    body_complete(found.in_place);
+    if (found.in_place.data() != nullptr && !rare_) [[likely]] {
+      message_.serve(found.in_place);
+    } else {
+      body_complete(found.in_place);
+    }
     return found.used;
   }
   if (held_by(body.kept()) > kWeighedBytes) weigh();

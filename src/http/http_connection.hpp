@@ -106,7 +106,7 @@ class HttpConnection final : public HttpChannel {
   void body_complete(std::span<char> in_place);
   void refuse_body_size();
   void finish_if_answered() {
-    if (transactions_.current_is_answered()) finish_transaction();
+    if (transactions_.has_current() && current().is_answered()) finish_transaction();
   }
   [[nodiscard]] Rare& rare();
 

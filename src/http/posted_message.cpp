@@ -160,7 +160,7 @@ void PostedMessage::finish(bool asks) {
   connection_->finish_transaction();
 }
 
-inline void PostedMessage::dispatch(std::span<char> text) {
+[[gnu::always_inline]] inline void PostedMessage::dispatch(std::span<char> text) {
   if (text.empty() || !message::is_msgpack(text[0])) [[likely]]
     return dispatch_json({text.data(), text.size()}, nullptr);
   message::MsgpackMembers members;

@@ -32,24 +32,20 @@ HttpRequestReader::~HttpRequestReader() {
   channel_->give_back(body_.kept());
 }
 
-framing::HttpHeadRead HttpRequestReader::read_head(std::string_view input, framing::HttpHead& head) {
-  Host& host = channel_->host();
-  const std::size_t bytes_max = host.limits.header_bytes;
+framing::HttpHeadRead HttpRequestReader::read_rest(std::string_view input, framing::HttpHead& head) {
+  const std::size_t bytes_max = channel_->host().limits.header_bytes;
   const std::size_t kept = head_.size();
-  std::string_view text = input;
-  if (kept != 0) [[unlikely]] {
-    head_.append(input.substr(0, bytes_max + 1 - kept));
-    text = head_.view();
-  }
-  framing::HttpHeadRead read = read_http_head(text, bytes_max, head);
-  if (read.size != 0) [[likely]] {
-    held_head_.reset();
-    read.size -= kept;
-  } else if (read.status == 0 && kept == 0) {
-    head_ = host.loop.take_buffer();
-    head_.append(input);
-  }
+  head_.append(input.substr(0, bytes_max + 1 - kept));
+  framing::HttpHeadRead read = read_http_head(head_.view(), bytes_max, head);
+  if (read.size == 0) return read;
+  held_head_.reset();
+  read.size -= kept;
   return read;
+}
+
+void HttpRequestReader::keep(std::string_view input) {
+  head_ = channel_->host().loop.take_buffer();
+  head_.append(input);
 }
 
 void HttpRequestReader::hold_unidentified() {

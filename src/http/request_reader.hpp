@@ -20,7 +20,14 @@ class HttpRequestReader final : private Timer {
 
   /// Reads the head with which `input` begins, or goes on. `size` of what is returned is how much of `input` belongs to
   /// a head that is complete. Its spans last until `release_head`.
-  framing::HttpHeadRead read_head(std::string_view input, framing::HttpHead& head);
+  framing::HttpHeadRead read_head(std::string_view input, framing::HttpHead& head) {
+    if (!head_.empty()) [[unlikely]]
+      return read_rest(input, head);
+    const framing::HttpHeadRead read = read_http_head(input, channel_->host().limits.header_bytes, head);
+    if (read.size == 0 && read.status == 0) [[unlikely]]
+      keep(input);
+    return read;
+  }
   void release_head() noexcept {
     if (!head_.empty()) [[unlikely]]
       channel_->give_back(head_);
@@ -52,6 +59,8 @@ class HttpRequestReader final : private Timer {
   class HeldHead;
 
   void expired() override;
+  framing::HttpHeadRead read_rest(std::string_view input, framing::HttpHead& head);
+  void keep(std::string_view input);
   void drop_head();
   void end_pace() noexcept;
 

@@ -53,6 +53,10 @@ std::string HttpMethods::text() const {
   return all;
 }
 
+bool HttpRoute::matches_prefix(std::string_view asked) const noexcept {
+  return path.ends_with("/*") && asked.starts_with(std::string_view{path}.substr(0, path.size() - 1));
+}
+
 HttpRoutes::HttpRoutes() : routes_(own_routes()) {}
 
 void HttpRoutes::add(HttpRoute route) {
@@ -64,14 +68,6 @@ void HttpRoutes::add(HttpRoute route) {
       throw std::invalid_argument{std::string{name_of(method)} + " " + route.path + " is served already"};
   }
   routes_.push_back(std::move(route));
-}
-
-const HttpRoute* HttpRoutes::find(std::string_view path, HttpMethod method) const noexcept {
-  if (method == HttpMethod::head) method = HttpMethod::get;
-  for (const HttpRoute& route : routes_) {
-    if (route.methods.contains(method) && route.matches(path)) return &route;
-  }
-  return nullptr;
 }
 
 const HttpRoute* HttpRoutes::find_upgrade(std::string_view path, std::string_view protocol) const noexcept {

@@ -63,10 +63,8 @@ struct HttpRoute {
   /// whatever the method, and `methods` are none. Empty for none.
   std::string upgrade = {};
 
-  [[nodiscard]] bool matches(std::string_view asked) const noexcept {
-    return asked == path ||
-           (path.ends_with("/*") && asked.starts_with(std::string_view{path}.substr(0, path.size() - 1)));
-  }
+  [[nodiscard]] bool matches(std::string_view asked) const noexcept { return asked == path || matches_prefix(asked); }
+  [[nodiscard]] bool matches_prefix(std::string_view asked) const noexcept;
 };
 
 class HttpRoutes {
@@ -78,7 +76,13 @@ class HttpRoutes {
   void add(HttpRoute route);
 
   /// The first that serves the method at that path; null for none.
-  [[nodiscard]] const HttpRoute* find(std::string_view path, framing::HttpMethod method) const noexcept;
+  [[nodiscard]] const HttpRoute* find(std::string_view path, framing::HttpMethod method) const noexcept {
+    if (method == framing::HttpMethod::head) method = framing::HttpMethod::get;
+    for (const HttpRoute& route : routes_) {
+      if (route.methods.contains(method) && route.matches(path)) return &route;
+    }
+    return nullptr;
+  }
   /// The first that takes an upgrade to `protocol` there; null for none.
   [[nodiscard]] const HttpRoute* find_upgrade(std::string_view path, std::string_view protocol) const noexcept;
   /// All that are served there: none where nothing is.

@@ -66,7 +66,7 @@ void HttpTransaction::reset() noexcept {
 // ---- the response ----
 
 // Where the response is written: into the output, if none is due before it.
-Buffer& HttpTransaction::begin_output() {
+inline Buffer& HttpTransaction::begin_output() {
   WIRECALL_ASSERT(state_ != State::answered);
   out_ = order_->is_next(*this) ? &channel_->output() : &held_;
   return *out_;

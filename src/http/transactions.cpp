@@ -26,8 +26,6 @@ void HttpTransactions::make_current() { current_ = std::make_unique<HttpTransact
 
 void HttpTransactions::drop_current() noexcept { current_.reset(); }
 
-bool HttpTransactions::current_is_answered() const noexcept { return current_ != nullptr && current_->is_answered(); }
-
 bool HttpTransactions::working() const noexcept { return !waiting_.empty() || !std::ranges::all_of(silent_, is_done); }
 
 bool HttpTransactions::has_few() const noexcept {

@@ -38,8 +38,7 @@ class HttpTransactions {
   [[nodiscard]] bool is_next(const HttpTransaction& transaction) const noexcept {
     return waiting_.empty() || waiting_.front().get() == &transaction;
   }
-  /// Whether the current one has its response.
-  [[nodiscard]] bool current_is_answered() const noexcept;
+  [[nodiscard]] bool has_current() const noexcept { return current_ != nullptr; }
   /// Whether calls are in progress, of those that wait or are silent.
   [[nodiscard]] bool working() const noexcept;
   /// Of responses that wait for those before them.
