@@ -60,11 +60,6 @@ ClientConnection* ConnectionPool::free_connection() const noexcept {
   return best;
 }
 
-bool ConnectionPool::controls_wait() const noexcept {
-  return given_up_ ||
-         std::ranges::any_of(connections_, [](const auto& one) { return one->is_open() && !one->controls.empty(); });
-}
-
 bool ConnectionPool::any_open() const noexcept {
   return std::ranges::any_of(connections_, [](const auto& connection) { return connection->is_open(); });
 }

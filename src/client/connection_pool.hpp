@@ -4,6 +4,7 @@
 // All of it is the driver's, with the mutex held, but what says so.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -56,7 +57,10 @@ class ConnectionPool {
   [[nodiscard]] ClientConnection& of(const Connection& session) const noexcept;
   /// The one that has least to do and takes calls; null for none.
   [[nodiscard]] ClientConnection* free_connection() const noexcept;
-  [[nodiscard]] bool controls_wait() const noexcept;
+  [[nodiscard]] bool controls_wait() const noexcept {
+    return given_up_ ||
+           std::ranges::any_of(connections_, [](const auto& one) { return one->is_open() && !one->controls.empty(); });
+  }
 
   /// Dials where a connection is wanted and due, and makes what has been dialed. `wait_max` becomes how long at most it
   /// is to be left alone. May let go of the mutex.

@@ -48,7 +48,7 @@ void ChannelOutput::send_output(bool prompt) {
   out_ = Buffer{};
 }
 
-void ChannelOutput::output_sent(Buffer buffer) noexcept {
+void ChannelOutput::output_sent(Buffer&& buffer) noexcept {
   large_output_ = sending_bytes_ > kLargeOutputBytes;
   sending_bytes_ = 0;
   host_->loop.give_buffer(std::move(buffer));

@@ -70,7 +70,7 @@ class ChannelOutput : public ChannelLife {
   /// Hands what has been gathered to the stream; `prompt` as ByteStream::send has it.
   void send_output(bool prompt);
   /// The send in flight has ended.
-  void output_sent(Buffer buffer) noexcept;
+  void output_sent(Buffer&& buffer) noexcept;
   /// Calls output_drained where somebody waits for it. True when so little waits that reading may go on.
   [[nodiscard]] bool continue_output();
 

@@ -3,16 +3,6 @@
 
 namespace wirecall::net {
 
-void TurnShare::begin(const Loop& loop) noexcept {
-  const std::uint32_t round = loop.rounds();
-  if (round_ == round) return;
-  round_ = round;
-  share_.steps_left = kSliceSteps;
-  slice_ends_ = kSliceBytes;
-  slices_left_ = kSlices - 1;
-  ends_ = std::chrono::nanoseconds{0};
-}
-
 bool TurnShare::next_slice(const Loop& loop) noexcept {
   // What a message has cost beyond its slice is taken from those that follow.
   const std::int32_t overdrawn = std::max(-share_.steps_left, 0);

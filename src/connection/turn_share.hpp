@@ -15,7 +15,15 @@ namespace wirecall::net {
 class TurnShare {
  public:
   /// A new round gives a whole share.
-  void begin(const Loop& loop) noexcept;
+  void begin(const Loop& loop) noexcept {
+    const std::uint32_t round = loop.rounds();
+    if (round_ == round) return;
+    round_ = round;
+    share_.steps_left = kSliceSteps;
+    slice_ends_ = kSliceBytes;
+    slices_left_ = kSlices - 1;
+    ends_ = std::chrono::nanoseconds{0};
+  }
   /// Whether a message that begins at byte `at` of the input still belongs to the slice.
   [[nodiscard]] bool covers(std::size_t at) const noexcept { return share_.steps_left > 0 && at < slice_ends_; }
   void take_step() noexcept { --share_.steps_left; }

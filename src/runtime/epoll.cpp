@@ -139,7 +139,7 @@ class EpollBackend final : public Backend {
   void watch(Handle handle);
   void unwatch(Handle handle);
   void remove(Slot& slot) noexcept;
-  void tell_ready(Handle handle, std::uint32_t events);
+  [[gnu::noinline]] void tell_ready(Handle handle, std::uint32_t events);
   void end_idle(Handle handle, std::uint32_t events);
   void wait(nanoseconds until);
   void look_for_light();
