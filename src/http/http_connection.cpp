@@ -74,6 +74,14 @@ bool authenticate(HttpConnection& connection, const HttpHead& head, const Princi
   return false;
 }
 
+// Whether what the head expects, if anything, can be met; else the request has been refused.
+bool can_meet(HttpTransaction& transaction, const HttpHead& head) {
+  if (!head.has(HttpField::expect) || framing::same_word(head[HttpField::expect], "100-continue")) [[likely]]
+    return true;
+  transaction.refuse_and_close(417, "only 100-continue can be expected");
+  return false;
+}
+
 // Has the route of its path serve the request, if there is one.
 void serve_by_route(HttpConnection& connection, const RoutedRequest& request) {
   const HttpHead& head = request.head;
@@ -289,7 +297,8 @@ void HttpConnection::begin_request(const HttpHead& head, bool more) {
     transaction.closes = transaction.closes || head.content_length > kDiscardedBytesMax || head.has(HttpField::expect);
   }
   if (let_in(*this, head) &&
-      (host_->loop_context.services.authority == nullptr || authenticate(*this, head, principal_))) [[likely]] {
+      (host_->loop_context.services.authority == nullptr || authenticate(*this, head, principal_)) &&
+      can_meet(transaction, head)) [[likely]] {
     const std::string_view target = head.target;
     const std::size_t question = std::min(target.find('?'), target.size());
     serve_by_route(*this, {.head = head,
@@ -333,14 +342,9 @@ bool HttpConnection::wants_body(const RoutedRequest& request) {
     refuse_body_size();
     return false;
   }
-  if (head.has(HttpField::expect)) [[unlikely]] {
-    if (!framing::same_word(head[HttpField::expect], "100-continue")) {
-      transaction.refuse_and_close(417, "only 100-continue can be expected");
-      return false;
-    }
-    // The peer waits for a word before it sends the body, unless it has sent some of it.
-    if (head.has_body() && !head.version_1_0 && !request.more) continue_body();
-  }
+  // The peer waits for a word before it sends the body, unless it has sent some of it.
+  if (head.has(HttpField::expect) && head.has_body() && !head.version_1_0 && !request.more) [[unlikely]]
+    continue_body();
   transaction.closes = head.closes || draining_;
   reader_.body().discard(false);
   return true;

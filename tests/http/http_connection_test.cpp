@@ -185,6 +185,14 @@ TEST(HttpPost, that_expects_something_else_is_refused) {
                 text("417 Expectation Failed", "Expectation Failed: only 100-continue can be expected\n", kClose));
 }
 
+TEST(Http, refuses_what_expects_something_else_whatever_it_asks) {
+  for (const std::string line : {"GET /healthz", "GET /rpc/sum", "OPTIONS /rpc", "POST /nowhere", "PUT /rpc"}) {
+    expect_answer(line + " HTTP/1.1\r\nHost: localhost\r\nExpect: tea\r\n\r\n",
+                  text("417 Expectation Failed", "Expectation Failed: only 100-continue can be expected\n", kClose));
+  }
+  expect_answer("GET /healthz HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\r\n", text("200 OK", "ok\n"));
+}
+
 TEST(HttpPost, is_answered_in_order_however_late_its_calls_are_done) {
   for (unsigned seed = 1; seed < 20; ++seed) {
     Http server{seed};
