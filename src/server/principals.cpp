@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -24,6 +25,13 @@
 
 namespace wirecall {
 namespace {
+
+using List = std::pair<std::string_view, std::vector<std::string> Principal::*>;
+constexpr List kLists[]{{"tokens", &Principal::tokens},
+                        {"call", &Principal::call},
+                        {"provide", &Principal::provide},
+                        {"publish", &Principal::publish},
+                        {"subscribe", &Principal::subscribe}};
 
 // Reads the file's text. What it says of faults names locations, and no value: that may be a token.
 class PrincipalsText {
@@ -59,20 +67,11 @@ class PrincipalsText {
     if (!value.is_object()) refuse(location + " is no object");
     Principal result;
     for (const auto& [key, member] : value.as_object()) {
-      const auto texts = [&] { return texts_of(member, location + ": " + key); };
       if (key == "name") {
         if (!member.is_string()) refuse(location + ": name is no text");
         result.name = member.as_string();
-      } else if (key == "tokens") {
-        result.tokens = texts();
-      } else if (key == "call") {
-        result.call = texts();
-      } else if (key == "provide") {
-        result.provide = texts();
-      } else if (key == "publish") {
-        result.publish = texts();
-      } else if (key == "subscribe") {
-        result.subscribe = texts();
+      } else if (const auto* const list = std::ranges::find(kLists, key, &List::first); list != std::end(kLists)) {
+        result.*list->second = texts_of(member, location + ": " + key);
       } else if (key == "admin") {
         if (!member.is_bool()) refuse(location + ": admin is neither true nor false");
         result.admin = member.as_bool();
