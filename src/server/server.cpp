@@ -17,7 +17,6 @@
 #include <system_error>
 #include <thread>
 
-#include "http/program_route.hpp"
 #include "rpc/access.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/openrpc.hpp"
@@ -107,6 +106,7 @@ struct Server::State {
     io_stopping.store(true);
     for (transport::IoThread* const io : io_threads) io->loop().wake();
   }
+  Endpoint listen_on_each(const Endpoint& endpoint);
   void is_bound(const Endpoint& endpoint);
   void hand_round(
       transport::PendingConnection connection);  // each loop in its turn is given one of those that come to the first
@@ -146,14 +146,8 @@ struct Server::State {
   std::atomic<std::size_t> threads_running{0};  // without the first
 };
 
-// The options, whose log goes by a level that may change.
-Options with_log_at_least(Options options, std::shared_ptr<const std::atomic<LogLevel>> level) {
-  options.log = options.log.at_least(std::move(level));
-  return options;
-}
-
 Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level, const rpc::BrokerFactory& broker)
-    : options(with_log_at_least(std::move(given), level)),
+    : options(std::move(given)),
       log_level(std::move(level)),
       http{.allow_hosts = options.allow_hosts,
            .allow_origins = options.allow_origins,
@@ -200,6 +194,7 @@ Server::Server(Options options) : Server(std::move(options), nullptr) {}
 Server::Server(Options options, const rpc::BrokerFactory& broker) {
   require_valid(options);
   auto level = std::make_shared<std::atomic<LogLevel>>(options.log_level);
+  options.log = options.log.at_least(level);  // which may change
   state_ = std::make_unique<State>(std::move(options), std::move(level), broker);
 }
 Server::~Server() = default;
@@ -239,28 +234,35 @@ void Server::route(std::string_view method, std::string path, HttpHandler handle
   state_->http.routes.add(net::program_route(method, std::move(path), std::move(handler), state_->options.log));
 }
 
+// Each loop has a socket of its own on the same port.
+Endpoint Server::State::listen_on_each(const Endpoint& endpoint) {
+  std::vector<transport::BoundSocket> sockets;
+  if (loops.size() == 1) {
+    sockets.push_back(transport::listen_on(endpoint));
+  } else {
+    sockets = transport::listen_together(endpoint, loops.size());
+  }
+  const Endpoint bound = sockets.front().endpoint;
+  is_bound(bound);
+  for (std::size_t i = 0; i < sockets.size(); ++i) {
+    loops[i]->listen(std::move(sockets[i]), [&loop = *loops[i]](auto connection) { loop.open(std::move(connection)); });
+  }
+  return bound;
+}
+
 Endpoint Server::listen(std::string_view uri) {
   State& state = *state_;
   const Endpoint endpoint{uri};
   ServingLoop& first = *state.loops.front();
-  if (endpoint.kind() == EndpointKind::tcp) {
-    std::vector<transport::BoundSocket> sockets;
-    if (state.loops.size() == 1) {
-      sockets.push_back(transport::listen_on(endpoint));
-    } else {
-      sockets = transport::listen_together(endpoint, state.loops.size());
-    }
-    const Endpoint bound = sockets.front().endpoint;
-    state.is_bound(bound);
-    for (std::size_t i = 0; i < sockets.size(); ++i) {
-      state.loops[i]->listen(std::move(sockets[i]),
-                             [&loop = *state.loops[i]](auto connection) { loop.open(std::move(connection)); });
-    }
-    return bound;
-  }
-  // Standard input stays where its end is waited for.
-  if (endpoint.kind() == EndpointKind::stdio) {
-    return first.listen(endpoint, [&first](auto connection) { first.open_here(std::move(connection)); });
+  switch (endpoint.kind()) {
+    case EndpointKind::tcp:
+      return state.listen_on_each(endpoint);
+    case EndpointKind::stdio:  // which stays where its end is waited for
+      return first.listen(endpoint, [&first](auto connection) { first.open_here(std::move(connection)); });
+    case EndpointKind::unix_socket:
+    case EndpointKind::inproc:
+    case EndpointKind::http:
+      break;
   }
   Endpoint bound = first.listen(endpoint, [&state](auto connection) { state.hand_round(std::move(connection)); });
   state.is_bound(bound);
@@ -278,8 +280,17 @@ Endpoint Server::listen(const Listeners& listeners, std::size_t number) {
 
 // By which name others reach a port that is bound at all addresses, only they know: each knows this one for itself.
 void Server::State::is_bound(const Endpoint& endpoint) {
-  if (endpoint.kind() == EndpointKind::unix_socket) http.unix_paths.push_back(endpoint.path());
-  if (endpoint.kind() != EndpointKind::tcp) return;
+  switch (endpoint.kind()) {
+    case EndpointKind::unix_socket:
+      http.unix_paths.push_back(endpoint.path());
+      return;
+    case EndpointKind::stdio:
+    case EndpointKind::inproc:
+    case EndpointKind::http:
+      return;
+    case EndpointKind::tcp:
+      break;
+  }
   http.bound_hosts.push_back(endpoint.host());
   const bool everywhere = endpoint.host() == "0.0.0.0" || endpoint.host() == "::";
   const std::string host = endpoint.host().contains(':') ? '[' + endpoint.host() + ']' : endpoint.host();

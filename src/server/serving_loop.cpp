@@ -38,9 +38,9 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerShared
       loop_context_(json_codec(), &loop_, &options_->log),
       host_{
           .loop = loop_, .registry = shared.registry, .limits = limits_, .loop_context = loop_context_, .owner = *this},
-      hand_over_(host_, {.after = milliseconds{options_->takeover_ms},
-                         .logged_after = milliseconds{options_->slow_handler_ms},
-                         .threads_max = options_->takeover_threads}) {
+      takeover_(host_, {.after = milliseconds{options_->takeover_ms},
+                        .logged_after = milliseconds{options_->slow_handler_ms},
+                        .threads_max = options_->takeover_threads}) {
   loop_context_.tasks.set_executor(loop_.inbox());
   loop_context_.services.has_turns = true;
   loop_context_.refusals.explain(options_->explain_errors);
@@ -172,7 +172,7 @@ void ServingLoop::set_limits(const Limits& limits, std::shared_ptr<const void> t
 }
 
 int ServingLoop::run(const std::function<bool()>& stop, const std::function<bool()>& hurry) {
-  hand_over_.run([&] {
+  takeover_.run([&] {
     while (!stop() && !exhausted()) turn(nanoseconds{-1});
     drain(hurry);
   });
@@ -190,7 +190,7 @@ int ServingLoop::run(const std::function<bool()>& stop, const std::function<bool
 void ServingLoop::turn(nanoseconds wait_max) {
   ++loop_context_.stats.loop_turns;
   try {
-    hand_over_.turn(wait_max);
+    takeover_.turn(wait_max);
   } catch (const std::bad_alloc&) {
     // Nothing of the turn is lost, and the next one goes on with it.
     std::this_thread::sleep_for(kMemoryPause);
@@ -272,8 +272,8 @@ void ServingLoop::connection_ended(Connection& connection, CloseReason reason, i
 
 Stats ServingLoop::stats() const {
   Stats stats = loop_context_.stats;
-  stats.hand_overs += hand_over_.count();
-  stats.slow_handlers += hand_over_.slow();
+  stats.hand_overs += takeover_.count();
+  stats.slow_handlers += takeover_.slow();
   return stats;
 }
 

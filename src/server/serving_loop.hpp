@@ -68,7 +68,7 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   /// with which standard output has refused what was sent there.
   int run(const std::function<bool()>& stop, const std::function<bool()>& hurry);
   /// The errno with which the kernel refused what a takeover of the loop needs; 0 for none.
-  [[nodiscard]] int takeover_refused() const noexcept { return hand_over_.refused(); }
+  [[nodiscard]] int takeover_refused() const noexcept { return takeover_.refused(); }
   /// Who may do what from now on: connections whose peers are not who they were are closed.
   void set_authority(std::shared_ptr<const rpc::Authority> authority);
   /// Any thread: these are the limits of all its connections from its next turn on, and `taken` is let go of then, or
@@ -124,7 +124,7 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   std::vector<std::unique_ptr<transport::Acceptor>> acceptors_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<std::unique_ptr<Connection>> ended_;  // in this turn, or while a handler is off the loop
-  LoopTakeover hand_over_;
+  LoopTakeover takeover_;
   std::optional<Offload> offload_;
   std::optional<Offload> readers_;
   std::optional<LongReader> long_reader_;
