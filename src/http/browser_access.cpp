@@ -1,7 +1,8 @@
-// See access.hpp.
+// See browser_access.hpp.
 #include "http/browser_access.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/ascii.hpp"
 #include "framing/token.hpp"
@@ -106,28 +107,18 @@ Access access_of(const HttpHead& head, const HttpSettings& settings, bool any_ho
 }
 
 HttpRefusal refusal_of(Access access) noexcept {
-  switch (access) {
-    case Access::own:
-    case Access::allowed_origin:
-      break;
-    case Access::no_host:
-      return {400, "no Host", true};
-    case Access::malformed_host:
-      return {400, "a Host that is none", true};
-    case Access::foreign_host:
-      return {403, "this Host is not one of ours; name it in allow_hosts if it is"};
-    case Access::foreign_origin:
-      return {403, "pages of this Origin may not call; name it in allow_origins if they may"};
-    case Access::cross_site:
-      return {403, "pages of other sites may not ask for this"};
-  }
-  return {};
-}
-
-bool asks_for_health(const HttpHead& head) noexcept {
-  const std::string_view path = path_of(head);
-  return (head.method == framing::HttpMethod::get || head.method == framing::HttpMethod::head) &&
-         (path == "/healthz" || path == "/readyz");
+  // In the order of Access.
+  static constexpr HttpRefusal kRefusals[]{
+      {},
+      {},
+      {400, "no Host", true},
+      {400, "a Host that is none", true},
+      {403, "this Host is not one of ours; name it in allow_hosts if it is"},
+      {403, "pages of this Origin may not call; name it in allow_origins if they may"},
+      {403, "pages of other sites may not ask for this"},
+  };
+  static_assert(std::size(kRefusals) == static_cast<std::size_t>(Access::cross_site) + 1);
+  return kRefusals[static_cast<std::size_t>(access)];
 }
 
 std::string_view bearer_token(const HttpHead& head) noexcept {

@@ -33,13 +33,6 @@ struct HttpRefusal {
 };
 [[nodiscard]] HttpRefusal refusal_of(Access access) noexcept;
 
-/// Whether this is asked by those who watch over servers, some of them without Host, or by a name that only they know.
-[[nodiscard]] bool asks_for_health(const framing::HttpHead& head) noexcept;
-/// The path of the request's target, which a query may follow.
-[[nodiscard]] inline std::string_view path_of(const framing::HttpHead& head) noexcept {
-  return head.target.substr(0, head.target.find('?'));
-}
-
 /// The token that the head shows; empty for none.
 [[nodiscard]] std::string_view bearer_token(const framing::HttpHead& head) noexcept;
 

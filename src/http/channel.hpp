@@ -27,8 +27,6 @@ class HttpChannel : public Channel {
   using Channel::input_ended;
   using Channel::input_received_at;
   using Channel::interrupt;
-  using Channel::kWeighedBytes;
-  using Channel::lost_loop;
   using Channel::off_loop;
   using Channel::output;
   using Channel::output_grew;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <expected>
 #include <new>
 #include <optional>
 #include <utility>
@@ -34,43 +35,42 @@ struct Refusal {
 };
 
 std::uint16_t status_of(int code) noexcept {
-  switch (static_cast<ErrorCode>(code)) {
-    case ErrorCode::forbidden:
-      return 403;
-    case ErrorCode::unauthenticated:
-      return 401;
-    case ErrorCode::limit_exceeded:
-      return 429;
-    case ErrorCode::method_not_found:
-      return 404;
-    case ErrorCode::draining:
-      return 503;
-    default:
-      return 400;
+  static constexpr std::pair<ErrorCode, std::uint16_t> kStatuses[]{{ErrorCode::forbidden, 403},
+                                                                   {ErrorCode::unauthenticated, 401},
+                                                                   {ErrorCode::limit_exceeded, 429},
+                                                                   {ErrorCode::method_not_found, 404},
+                                                                   {ErrorCode::draining, 503}};
+  for (const auto& [refusal, status] : kStatuses) {
+    if (code == static_cast<int>(refusal)) return status;
   }
+  return 400;
 }
 
-}  // namespace
+// What a query asks for.
+struct EventQuery {
+  std::vector<std::string> topics;
+  bool last = false;  // what is retained as well
+  bool named = true;  // each event has its topic's name; else none, and browsers give all of them to `onmessage`
+};
 
+// The error says what is wrong with `query`.
 std::expected<EventQuery, std::string_view> read_event_query(std::string_view query) {
   EventQuery read;
-  while (!query.empty()) {
-    const std::string_view pair = query.substr(0, query.find('&'));
-    query.remove_prefix(std::min(pair.size() + 1, query.size()));
-    const std::size_t equals = std::min(pair.find('='), pair.size());
-    const std::string_view name = pair.substr(0, equals);
-    auto value = decode_percent(pair.substr(std::min(equals + 1, pair.size())));
+  for (QueryPair pair; pair.take(query);) {
+    auto value = decode_percent(pair.value);
     if (!value) return std::unexpected{value.error()};
-    if (name == "topic") {
+    if (pair.name == "topic") {
       read.topics.push_back(*std::move(value));
-    } else if (name == "last" || name == "names") {
+    } else if (pair.name == "last" || pair.name == "names") {
       if (*value != "true" && *value != "false") return std::unexpected{"last and names are true or false"};
-      (name == "last" ? read.last : read.named) = *value == "true";
+      (pair.name == "last" ? read.last : read.named) = *value == "true";
     }
   }
   if (read.topics.empty()) return std::unexpected{"no topic: /events?topic=PATTERN"};
   return read;
 }
+
+}  // namespace
 
 EventStream::EventStream(HttpChannel& channel, bool named)
     : HttpSink(channel),

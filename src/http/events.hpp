@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <expected>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,15 +16,6 @@
 #include "wirecall/context.hpp"
 
 namespace wirecall::net {
-
-/// What a query asks for.
-struct EventQuery {
-  std::vector<std::string> topics;
-  bool last = false;  ///< what is retained as well
-  bool named = true;  ///< each event has its topic's name; else none, and browsers give all of them to `onmessage`
-};
-/// The error says what is wrong with `query`.
-[[nodiscard]] std::expected<EventQuery, std::string_view> read_event_query(std::string_view query);
 
 /// Serves GET /events.
 void begin_events(HttpConnection& connection, const RoutedRequest& request);

@@ -32,13 +32,14 @@ constexpr std::string_view kPreflight =
 constexpr HttpMethods kAnyMethods{HttpMethod::get, HttpMethod::post};
 
 // Whether the page that has sent this, if any, may; else the request has been refused.
-bool let_in(HttpConnection& connection, const HttpHead& head) {
+bool let_in(HttpConnection& connection, const HttpHead& head, const HttpRoute* route) {
   Access access = access_of(head, connection.settings());
   if (access == Access::own) [[likely]]
     return true;
   const bool by_host = access == Access::no_host || access == Access::malformed_host || access == Access::foreign_host;
-  // At a unix socket, where no page gets to, or of no use to one: health checkers send none, or a name of their own.
-  const bool any_host = connection.peer_credentials() || (access != Access::malformed_host && asks_for_health(head));
+  // At a unix socket, where no page gets to, or of no use to one.
+  const bool any_host =
+      connection.peer_credentials() || (access != Access::malformed_host && route != nullptr && route->any_host);
   if (by_host && any_host) access = access_of(head, connection.settings(), true);
   if (access == Access::allowed_origin) {
     connection.current().fields.append("Access-Control-Allow-Origin: ").append(head[HttpField::origin]);
@@ -52,23 +53,25 @@ bool let_in(HttpConnection& connection, const HttpHead& head) {
 }
 
 // Whether the head says who asks, which it has to; else the request has been refused.
-bool authenticate(HttpConnection& connection, const HttpHead& head, const Principal*& principal) {
+bool authenticate(HttpConnection& connection, const RoutedRequest& request, const Principal*& principal) {
+  const HttpHead& head = request.head;
   HttpTransaction& transaction = connection.current();
   rpc::LoopContext& loop_context = connection.host().loop_context;
-  const std::string_view path = path_of(head);
   const std::string_view given = head[HttpField::authorization];
   const std::string_view token = bearer_token(head);
   principal = token.empty() ? nullptr : loop_context.services.authority->find(token);
   transaction.dispatcher.identify(principal, token);
-  // What says nothing but that this is a server; and what browsers ask before they send an Authorization.
-  const bool open = head.method == HttpMethod::options || path == "/healthz" || path == "/readyz";
-  if (principal != nullptr || (open && given.empty())) return true;
+  if (principal != nullptr) return true;
+  // Browsers ask for the options before they send an Authorization.
+  const bool open = head.method == HttpMethod::options || connection.settings().routes.is_open(request.path);
+  if (open && given.empty()) return true;
   using rpc::Refusals;
   const std::string_view method = name_of(head.method);
-  loop_context.refusals.log_unauthenticated({.what = std::string{method}.append(method.empty() ? "" : " ").append(path),
-                                             .about = {},
-                                             .source = connection.peer_source(),
-                                             .reason = given.empty() ? Refusals::kNoToken : Refusals::kUnknownToken});
+  loop_context.refusals.log_unauthenticated(
+      {.what = std::string{method}.append(method.empty() ? "" : " ").append(request.path),
+       .about = {},
+       .source = connection.peer_source(),
+       .reason = given.empty() ? Refusals::kNoToken : Refusals::kUnknownToken});
   transaction.fields += "WWW-Authenticate: Bearer\r\n";
   transaction.refuse_and_close(401, "say who you are, by Authorization: Bearer and a token that is known");
   return false;
@@ -82,11 +85,10 @@ bool can_meet(HttpTransaction& transaction, const HttpHead& head) {
   return false;
 }
 
-// Has the route of its path serve the request, if there is one.
-void serve_by_route(HttpConnection& connection, const RoutedRequest& request) {
+// Has the route `found` for its path and method serve the request; else the one for its upgrade, if there is one.
+void serve_by_route(HttpConnection& connection, const RoutedRequest& request, const HttpRoute* found) {
   const HttpHead& head = request.head;
   const HttpRoutes& routes = connection.settings().routes;
-  const HttpRoute* const found = routes.find(request.path, head.method);
   if (found != nullptr && head.method == HttpMethod::post) [[likely]]
     return found->handle(connection, request);
 
@@ -296,16 +298,17 @@ void HttpConnection::begin_request(const HttpHead& head, bool more) {
     reader_.body().discard(true);
     transaction.closes = transaction.closes || head.content_length > kDiscardedBytesMax || head.has(HttpField::expect);
   }
-  if (let_in(*this, head) &&
-      (host_->loop_context.services.authority == nullptr || authenticate(*this, head, principal_)) &&
-      can_meet(transaction, head)) [[likely]] {
-    const std::string_view target = head.target;
-    const std::size_t question = std::min(target.find('?'), target.size());
-    serve_by_route(*this, {.head = head,
-                           .path = target.substr(0, question),
-                           .query = target.substr(std::min(question + 1, target.size())),
-                           .more = more});
-  }
+  const std::string_view target = head.target;
+  const std::size_t question = std::min(target.find('?'), target.size());
+  const RoutedRequest request{.head = head,
+                              .path = target.substr(0, question),
+                              .query = target.substr(std::min(question + 1, target.size())),
+                              .more = more};
+  const HttpRoute* const route = settings_->routes.find(request.path, head.method);
+  if (let_in(*this, head, route) &&
+      (host_->loop_context.services.authority == nullptr || authenticate(*this, request, principal_)) &&
+      can_meet(transaction, head)) [[likely]]
+    serve_by_route(*this, request, route);
   finish_if_answered();
 }
 

@@ -1,6 +1,4 @@
-// See own_routes.hpp.
-#include "http/own_routes.hpp"
-
+// The paths of every server: the first entries of HttpRoutes, and what they answer.
 #include <expected>
 #include <memory>
 #include <string>
@@ -10,6 +8,7 @@
 #include "http/events.hpp"
 #include "http/http_connection.hpp"
 #include "http/query.hpp"
+#include "http/routes.hpp"
 #include "rpc/access.hpp"
 
 namespace wirecall::net {
@@ -21,15 +20,29 @@ using framing::HttpMethod;
 
 void call(HttpConnection& connection, const RoutedRequest& request) { connection.begin_message(request); }
 
+// What this is, and the ways in: what curl is given to reach the server by each of them.
 void front(HttpConnection& connection, const RoutedRequest& request) {
-  std::vector<std::string> ways;
+  const HttpSettings& settings = connection.settings();
+  std::string page =
+      "wirecall: a JSON-RPC 2.0 server\n\n"
+      "Calls go to POST /rpc, one message or batch each:\n\n";
+  const auto add_way = [&page](std::string_view way) {
+    page.append("  curl ").append(way).append(R"( -d '{"jsonrpc":"2.0","method":"rpc.ping","id":1}')").append("\n");
+  };
   if (connection.peer_credentials()) {
-    for (const std::string& socket : connection.settings().unix_paths)
-      ways.push_back("--unix-socket '" + socket + "' http://localhost/rpc");
+    for (const std::string& socket : settings.unix_paths)
+      add_way("--unix-socket '" + socket + "' http://localhost/rpc");
   } else {
-    ways.push_back("http://" + std::string{request.head[HttpField::host]} + "/rpc");
+    add_way("http://" + std::string{request.head[HttpField::host]} + "/rpc");
   }
-  connection.current().respond(200, front_page(ways));
+  page +=
+      "\n"
+      "The same port takes JSON text over TCP, messages behind a Content-Length header, and messages\n"
+      "behind a length of four bytes.\n\n";
+  for (const HttpRoute& route : settings.routes.all()) {
+    if (!route.about.empty()) page.append(route.about).append("\n");
+  }
+  connection.current().respond(200, page);
 }
 
 void health(HttpConnection& connection, const RoutedRequest&) { connection.current().respond(200, "ok\n"); }
@@ -78,23 +91,40 @@ void no_websocket(HttpConnection& connection, const RoutedRequest&) {
   connection.current().refuse(426, "a WebSocket is not offered here");
 }
 
+using Handle = void (*)(HttpConnection&, const RoutedRequest&);
+
+HttpRoute posted(std::string path) { return {.path = std::move(path), .methods = {HttpMethod::post}, .handle = call}; }
+
+HttpRoute got(std::string path, Handle handle, std::string_view about = {}) {
+  return {.path = std::move(path), .methods = {HttpMethod::get}, .handle = handle, .about = about};
+}
+
+// For those who watch over servers.
+HttpRoute watched(std::string path, Handle handle, std::string_view about) {
+  HttpRoute route = got(std::move(path), handle, about);
+  route.open = route.any_host = true;
+  return route;
+}
+
+HttpRoute websocket(std::string path) {
+  return {.path = std::move(path), .methods = {}, .handle = no_websocket, .upgrade = "websocket"};
+}
+
 }  // namespace
 
-std::vector<HttpRoute> own_routes() {
-  constexpr HttpMethods kGet{HttpMethod::get};
-  constexpr HttpMethods kPost{HttpMethod::post};
-  return {{"/rpc", kPost, call},
-          {"/", kPost, call},
-          {"/", kGet, front},
-          {"/healthz", kGet, health},
-          {"/readyz", kGet, readiness},
-          {"/metrics", kGet, metrics},
-          {"/openrpc.json", kGet, openrpc},
-          {"/events", kGet, begin_events},
-          {"/rpc/*", kGet, call_by_get},
-          {"/", {}, no_websocket, "websocket"},
-          {"/rpc", {}, no_websocket, "websocket"},
-          {"/ws", {}, no_websocket, "websocket"}};
-}
+// Those of calls are first, so that a POST finds its own at once; the others as the front page lists them.
+HttpRoutes::HttpRoutes()
+    : routes_{posted("/rpc"),
+              posted("/"),
+              got("/", front),
+              got("/rpc/*", call_by_get, "GET /rpc/METHOD?name=value   methods that are declared safe"),
+              got("/openrpc.json", openrpc, "GET /openrpc.json            the methods, as OpenRPC"),
+              got("/events", begin_events, "GET /events?topic=PATTERN    the events of a broker, as they come"),
+              watched("/healthz", health, "GET /healthz                 whether this process answers"),
+              watched("/readyz", readiness, "GET /readyz                  whether it takes new calls"),
+              got("/metrics", metrics, "GET /metrics                 its numbers, for Prometheus"),
+              websocket("/"),
+              websocket("/rpc"),
+              websocket("/ws")} {}
 
 }  // namespace wirecall::net

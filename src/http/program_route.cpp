@@ -1,6 +1,4 @@
-// See program_route.hpp.
-#include "http/program_route.hpp"
-
+// The routes that a program adds: see HttpRoutes.
 #include <algorithm>
 #include <exception>
 #include <memory>
@@ -10,6 +8,7 @@
 
 #include "framing/token.hpp"
 #include "http/http_connection.hpp"
+#include "http/routes.hpp"
 
 namespace wirecall {
 

@@ -31,11 +31,21 @@ std::string quoted(std::string_view text) {
 
 }  // namespace
 
-std::expected<std::string, std::string_view> decode_percent(std::string_view text) {
+bool QueryPair::take(std::string_view& query) noexcept {
+  while (query.starts_with('&')) query.remove_prefix(1);
+  if (query.empty()) return false;
+  const std::string_view pair = query.substr(0, query.find('&'));
+  query.remove_prefix(pair.size());
+  name = pair.substr(0, pair.find('='));
+  value = pair.substr(std::min(name.size() + 1, pair.size()));
+  return true;
+}
+
+std::expected<std::string, std::string_view> decode_percent(std::string_view text, bool plus_is_space) {
   std::string decoded;
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (text[at] != '%') {
-      decoded += text[at];
+      decoded += plus_is_space && text[at] == '+' ? ' ' : text[at];
       continue;
     }
     int byte = 0;
@@ -51,15 +61,9 @@ std::expected<std::string, std::string_view> decode_percent(std::string_view tex
 
 std::expected<std::string, std::string_view> request_of_query(std::string_view method, std::string_view query) {
   std::string params;
-  while (!query.empty()) {
-    const std::size_t end = std::min(query.find('&'), query.size());
-    std::string pair{query.substr(0, end)};
-    query.remove_prefix(std::min(end + 1, query.size()));
-    if (pair.empty()) continue;
-    std::ranges::replace(pair, '+', ' ');
-    const std::size_t equals = std::min(pair.find('='), pair.size());
-    const auto name = decode_percent(std::string_view{pair}.substr(0, equals));
-    const auto value = decode_percent(std::string_view{pair}.substr(std::min(equals + 1, pair.size())));
+  for (QueryPair pair; pair.take(query);) {
+    const auto name = decode_percent(pair.name, true);
+    const auto value = decode_percent(pair.value, true);
     if (!name) return name;
     if (!value) return value;
     const std::string json = is_json(*value) ? *value : quoted(*value);
@@ -70,31 +74,6 @@ std::expected<std::string, std::string_view> request_of_query(std::string_view m
   const std::string name = quoted(method);
   if (name.empty()) return std::unexpected{"a method that is not UTF-8"};
   return R"({"jsonrpc":"2.0","method":)" + name + R"(,"params":{)" + params + R"(},"id":1})";
-}
-
-std::string front_page(std::span<const std::string> ways) {
-  std::string calls;
-  for (const std::string& way : ways)
-    calls.append("  curl ").append(way).append(R"( -d '{"jsonrpc":"2.0","method":"rpc.ping","id":1}')").append("\n");
-  std::string page =
-      "wirecall: a JSON-RPC 2.0 server\n"
-      "\n"
-      "Calls go to POST /rpc, one message or batch each:\n"
-      "\n"
-      "CALLS"
-      "\n"
-      "The same port takes JSON text over TCP, messages behind a Content-Length header, and messages\n"
-      "behind a length of four bytes.\n"
-      "\n"
-      "GET /rpc/METHOD?name=value   methods that are declared safe\n"
-      "GET /openrpc.json            the methods, as OpenRPC\n"
-      "GET /events?topic=PATTERN    the events of a broker, as they come\n"
-      "GET /healthz                 whether this process answers\n"
-      "GET /readyz                  whether it takes new calls\n"
-      "GET /metrics                 its numbers, for Prometheus\n";
-  constexpr std::string_view kCalls = "CALLS";
-  page.replace(page.find(kCalls), kCalls.size(), calls);
-  return page;
 }
 
 }  // namespace wirecall::net

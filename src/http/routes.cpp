@@ -1,12 +1,12 @@
-// See routes.hpp. The first entries are those of calls, so that a POST finds its own at once.
+// See routes.hpp.
 #include "http/routes.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
 #include "framing/token.hpp"
-#include "http/own_routes.hpp"
 
 namespace wirecall::net {
 
@@ -17,30 +17,14 @@ namespace {
 // In the order of Allow.
 constexpr HttpMethod kMethods[]{HttpMethod::get,   HttpMethod::head,    HttpMethod::post,   HttpMethod::put,
                                 HttpMethod::patch, HttpMethod::delete_, HttpMethod::options};
+// In the order of HttpMethod.
+constexpr std::string_view kNames[]{"GET", "HEAD", "POST", "OPTIONS", "PUT", "PATCH", "DELETE"};
 
 }  // namespace
 
 std::string_view name_of(HttpMethod method) noexcept {
-  switch (method) {
-    case HttpMethod::get:
-      return "GET";
-    case HttpMethod::head:
-      return "HEAD";
-    case HttpMethod::post:
-      return "POST";
-    case HttpMethod::options:
-      return "OPTIONS";
-    case HttpMethod::put:
-      return "PUT";
-    case HttpMethod::patch:
-      return "PATCH";
-    case HttpMethod::delete_:
-      return "DELETE";
-    case HttpMethod::other:
-    case HttpMethod::unknown:
-      break;
-  }
-  return {};
+  const auto at = static_cast<std::size_t>(method);
+  return at < std::size(kNames) ? kNames[at] : std::string_view{};
 }
 
 std::string HttpMethods::text() const {
@@ -56,8 +40,6 @@ std::string HttpMethods::text() const {
 bool HttpRoute::matches_prefix(std::string_view asked) const noexcept {
   return path.ends_with("/*") && asked.starts_with(std::string_view{path}.substr(0, path.size() - 1));
 }
-
-HttpRoutes::HttpRoutes() : routes_(own_routes()) {}
 
 void HttpRoutes::add(HttpRoute route) {
   if (!route.path.starts_with('/')) throw std::invalid_argument{"a route's path begins with /: " + route.path};
@@ -83,6 +65,10 @@ HttpMethods HttpRoutes::methods_at(std::string_view path) const noexcept {
     if (route.matches(path)) methods = methods | route.methods;
   }
   return methods;
+}
+
+bool HttpRoutes::is_open(std::string_view path) const noexcept {
+  return std::ranges::any_of(routes_, [&](const HttpRoute& route) { return route.open && route.matches(path); });
 }
 
 }  // namespace wirecall::net

@@ -1,6 +1,6 @@
-// HttpRoutes: what is served at which path: a table of {path or prefix, methods, handler}, searched once for each
-// request. It begins with the paths of every server (own_routes.cpp); a program adds its own before the server runs.
-// A value; immutable while connections refer to it.
+// HttpRoutes: what is served at which path, and to whom: a table of {path or prefix, methods, handler, ...}, searched
+// once for each request. It begins with the paths of every server (own_routes.cpp); a program adds its own before the
+// server runs. A value; immutable while connections refer to it.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "framing/http1.hpp"
+#include "wirecall/http.hpp"
+#include "wirecall/log.hpp"
 
 namespace wirecall::net {
 
@@ -62,10 +64,22 @@ struct HttpRoute {
   /// The protocol, in small letters, that a request at this path may ask for by Upgrade: then `handle` is called
   /// whatever the method, and `methods` are none. Empty for none.
   std::string upgrade = {};
+  /// Asked without a token: it tells nothing but that this is a server.
+  bool open = false;
+  /// Asked by any Host, or none: those who watch over servers have names of their own for them.
+  bool any_host = false;
+  /// Its line on the front page; empty for none.
+  std::string_view about = {};
 
   [[nodiscard]] bool matches(std::string_view asked) const noexcept { return asked == path || matches_prefix(asked); }
   [[nodiscard]] bool matches_prefix(std::string_view asked) const noexcept;
 };
+
+/// A route that a program adds (Server::route): its handler gets requests as values, and gives responses; it is called
+/// on the thread of each connection's loop. `log` is told what it throws, and outlives the route. Throws
+/// std::invalid_argument for a method that no route can have.
+[[nodiscard]] HttpRoute program_route(std::string_view method, std::string path, HttpHandler handler,
+                                      const LogSink& log);
 
 class HttpRoutes {
  public:
@@ -87,6 +101,8 @@ class HttpRoutes {
   [[nodiscard]] const HttpRoute* find_upgrade(std::string_view path, std::string_view protocol) const noexcept;
   /// All that are served there: none where nothing is.
   [[nodiscard]] HttpMethods methods_at(std::string_view path) const noexcept;
+  /// Whether what is served there is open, by whichever method.
+  [[nodiscard]] bool is_open(std::string_view path) const noexcept;
   [[nodiscard]] std::span<const HttpRoute> all() const noexcept { return routes_; }
 
  private:

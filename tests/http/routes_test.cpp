@@ -12,7 +12,6 @@
 #include "connection/message_connection.hpp"
 #include "framing/json_text.hpp"
 #include "http/http_connection.hpp"
-#include "http/program_route.hpp"
 #include "rpc/access.hpp"
 #include "tests/http/served.hpp"
 
