@@ -42,69 +42,64 @@ bool can_be_sent(const HttpResponse& response) noexcept {
 
 // What of the request its handler is given, for as long as its body has not come.
 struct Kept {
-  HttpMethod method;
-  std::string target;
-  std::size_t path_bytes;
+  std::string_view method;
+  std::string path;
+  std::string query;
   std::string fields;
 };
 
-class ProgramRoute {
- public:
-  ProgramRoute(HttpHandler handler, const LogSink& log) : handler_(std::move(handler)), log_(&log) {}
-
-  void answer(HttpConnection& connection, const Kept& kept, std::string_view body) const {
-    HttpTransaction& transaction = connection.current();
-    const std::string_view path = std::string_view{kept.target}.substr(0, kept.path_bytes);
-    const std::string_view rest = std::string_view{kept.target}.substr(kept.path_bytes);
-    const HttpResponse response = call({.method = name_of(kept.method),
-                                        .path = path,
-                                        .query = rest.substr(std::min<std::size_t>(1, rest.size())),
-                                        .body = body,
-                                        .fields = kept.fields,
-                                        .principal = connection.principal()});
-    for (const auto& [name, value] : response.headers)
-      transaction.fields.append(name).append(": ").append(value).append("\r\n");
-    if (response.status == 204) return transaction.respond_empty(204);
-    transaction.respond(response.status, response.body, response.content_type);
-  }
-
- private:
-  [[nodiscard]] HttpResponse call(const HttpRequest& request) const {
-    std::string failure;
-    try {
-      HttpResponse response = handler_(request);
-      if (can_be_sent(response)) return response;
-      failure = "its response has a status, a type or a field that cannot be sent";
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const std::exception& error) {
-      failure = error.what();
-    } catch (...) {
-      failure = "it threw what is no std::exception";
-    }
-    (*log_)(LogLevel::error, "the handler of a route has failed",
-            {{"route", std::string{request.method}.append(" ").append(request.path)}, {"error", failure}});
-    return {.status = 500, .body = "Internal Server Error: the handler of this path has failed\n"};
-  }
-
-  HttpHandler handler_;
-  const LogSink* log_;
+struct Program {
+  HttpHandler handler;
+  const LogSink* log;
 };
+
+HttpResponse call(const Program& program, const HttpRequest& request) {
+  std::string failure;
+  try {
+    HttpResponse response = program.handler(request);
+    if (can_be_sent(response)) return response;
+    failure = "its response has a status, a type or a field that cannot be sent";
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    failure = error.what();
+  } catch (...) {
+    failure = "it threw what is no std::exception";
+  }
+  (*program.log)(LogLevel::error, "the handler of a route has failed",
+                 {{"route", std::string{request.method}.append(" ").append(request.path)}, {"error", failure}});
+  return {.status = 500, .body = "Internal Server Error: the handler of this path has failed\n"};
+}
+
+void answer(const Program& program, HttpConnection& connection, const Kept& kept, std::string_view body) {
+  HttpTransaction& transaction = connection.current();
+  const HttpResponse response = call(program, {.method = kept.method,
+                                               .path = kept.path,
+                                               .query = kept.query,
+                                               .body = body,
+                                               .fields = kept.fields,
+                                               .principal = connection.principal()});
+  for (const auto& [name, value] : response.headers)
+    transaction.fields.append(name).append(": ").append(value).append("\r\n");
+  if (response.status == 204) return transaction.respond_empty(204);
+  transaction.respond(response.status, response.body, response.content_type);
+}
 
 }  // namespace
 
 HttpRoute program_route(std::string_view method, std::string path, HttpHandler handler, const LogSink& log) {
-  auto route = std::make_shared<const ProgramRoute>(std::move(handler), log);
+  auto program = std::make_shared<const Program>(std::move(handler), &log);
   return {.path = std::move(path),
           .methods = {method_of(method)},
-          .handle = [route = std::move(route)](HttpConnection& connection, const RoutedRequest& request) {
+          .handle = [program = std::move(program)](HttpConnection& connection, const RoutedRequest& request) {
             const framing::HttpHead& head = request.head;
-            Kept kept{head.method, std::string{head.target}, request.path.size(), std::string{head.block}};
+            Kept kept{name_of(head.method), std::string{request.path}, std::string{request.query},
+                      std::string{head.block}};
             if (head.method == HttpMethod::get || head.method == HttpMethod::head)
-              return route->answer(connection, kept, {});
+              return answer(*program, connection, kept, {});
             connection.begin_body(request,
-                                  [route, kept = std::move(kept)](HttpConnection& current, std::string_view body) {
-                                    route->answer(current, kept, body);
+                                  [program, kept = std::move(kept)](HttpConnection& current, std::string_view body) {
+                                    answer(*program, current, kept, body);
                                   });
           }};
 }

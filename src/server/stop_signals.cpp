@@ -2,6 +2,7 @@
 // loops to wake.
 #include "server/stop_signals.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <mutex>
@@ -43,19 +44,18 @@ extern "C" void wirecall_stop_signal(int) {
   handlers_running.fetch_sub(1);
 }
 
+bool replace_one(Loop* old, Loop* by) noexcept {
+  return std::ranges::any_of(loops, [&](std::atomic<Loop*>& slot) {
+    Loop* expected = old;
+    return slot.compare_exchange_strong(expected, by);
+  });
+}
+
 }  // namespace
 
 StopSignals::StopSignals(Loop& loop) : loop_(&loop), before_(arrived.load()) {
   const std::scoped_lock lock{installing};
-  bool placed = false;
-  for (std::atomic<Loop*>& slot : loops) {
-    Loop* none = nullptr;
-    if (slot.compare_exchange_strong(none, &loop)) {
-      placed = true;
-      break;
-    }
-  }
-  if (!placed) throw std::runtime_error{"more than 64 servers run in this process: run fewer"};
+  if (!replace_one(nullptr, &loop)) throw std::runtime_error{"more than 64 servers run in this process: run fewer"};
   if (installed++ != 0) return;
   arrived_before.store(arrived.load());
   sigevent ends{};
@@ -76,10 +76,7 @@ StopSignals::~StopSignals() {
     ::sigaction(SIGINT, &previous_interrupt, nullptr);
     ::sigaction(SIGTERM, &previous_terminate, nullptr);
   }
-  for (std::atomic<Loop*>& slot : loops) {
-    Loop* ours = loop_;
-    if (slot.compare_exchange_strong(ours, nullptr)) break;
-  }
+  replace_one(loop_, nullptr);
   // The loop must not go while another thread's handler is waking it.
   while (handlers_running.load() != 0) {
   }
