@@ -11,7 +11,7 @@
 namespace wirecall::broker {
 
 void Announcer::announce(Peer& peer, std::string_view topic, std::string_view method) noexcept {
-  if (subscriptions_->empty() && tap_feed_->empty()) return;
+  if (context_->topics.empty() && tap_feed_->empty()) return;
   // Where there is no memory nobody hears of it: there is none to say so either.
   if_memory_allows([&] {
     if (waiting_.empty() && !budget_.is_spent() && !fan_outs_->is_announcing()) {
@@ -38,10 +38,10 @@ void Announcer::tell(Peer* peer, std::string_view topic, std::string_view client
 // Whoever might have been told of them learns how many they were.
 void Announcer::tell_of_lost() {
   for (const Announcements::Lost& lost : waiting_.take_lost()) {
-    subscriptions_->each(lost.topic, nullptr, [&](Subscriber& subscriber) {
+    context_->topics.each(lost.topic, nullptr, [&](Subscriber& subscriber) {
       Peer& peer = static_cast<Peer&>(subscriber);
-      EventSender::count_lag(peer, lost.topic, lost.count);
-      if (peer.takes_events()) EventSender::tell_lag(peer);
+      count_lag(peer, lost.topic, lost.count);
+      if (peer.takes_events()) tell_lag(peer);
     });
   }
 }
@@ -51,7 +51,7 @@ void Announcer::tell_more() noexcept {
     if_memory_allows([&] {
       if (waiting_.next_are_lost()) return tell_of_lost();
       const Announcement next = waiting_.take();
-      tell(peers_->find(next.peer), next.topic, next.client, next.method);
+      tell(context_->peers.find(next.peer), next.topic, next.client, next.method);
     });
   }
   if_memory_allows([&] { budget_.resume_later(!waiting_.empty()); });

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "broker/call_all_results.hpp"
-#include "broker/clean_response.hpp"
+#include "broker/call_all_shared.hpp"
 #include "broker/outgoing.hpp"
+#include "broker/splice.hpp"
 #include "message/msgpack_reply.hpp"
 #include "message/replaced.hpp"
 #include "message/transcoder.hpp"

@@ -46,11 +46,8 @@ Error unknown_method(std::string_view near) {
 
 }  // namespace
 
-CallAll::CallAll(BrokerContext& context, const PeerTable& peers, const MethodTable& methods, CallLedger& calls,
-                 Relay& relay, TapFeed& tap_feed)
+CallAll::CallAll(BrokerContext& context, CallLedger& calls, Relay& relay, TapFeed& tap_feed)
     : context_(&context),
-      peers_(&peers),
-      methods_(&methods),
       calls_(calls),
       relay_(&relay),
       tap_feed_(&tap_feed),
@@ -62,10 +59,10 @@ const Route& CallAll::require_route(const Call& call, const Peer& caller, std::s
   const bool allowed = rpc::may_call(caller.principal, method);
   if (allowed && context_->own.find(method) != nullptr)
     throw has_one_provider("the server itself is the one provider of this method: call it by itself");
-  const Route* const route = methods_->find(method);
+  const Route* const route = context_->methods.find(method);
   if (route == nullptr || !route->is_provided() || !allowed) {
     if (!call.is_notification()) caller.load().count_undelivered();
-    throw unknown_method(methods_->nearest(method, caller.principal));
+    throw unknown_method(context_->methods.nearest(method, caller.principal));
   }
   if (route->description.subscription || route->description.unsubscribes)
     throw has_one_provider("a subscription has one provider: call its method by itself");
@@ -144,7 +141,7 @@ void CallAll::begin(std::list<Scatter> scatter) noexcept {
 
 // Returns what it has taken: the last one may take more than there was left.
 std::size_t CallAll::ask_some(Scatter& scatter, std::size_t steps) noexcept {
-  Peer* const caller = peers_->find(scatter.caller);
+  Peer* const caller = context_->peers.find(scatter.caller);
   if (caller == nullptr) scatter.results->abandon();
   const std::size_t bytes = scatter.request ? scatter.request->size() : 0;
   const std::size_t each = kStepsOfProvider + cost_of_deliveries(1, bytes);
@@ -186,8 +183,8 @@ void CallAll::ask_later() noexcept {
 
 // The provider at that index, unless it has gone since the call came, or provides the method no more.
 Provider* CallAll::provider_at(const Scatter& scatter, std::uint32_t index) const noexcept {
-  const Peer* const peer = peers_->find(scatter.providers[index]);
-  const Route* const route = methods_->find_registered(scatter.route);
+  const Peer* const peer = context_->peers.find(scatter.providers[index]);
+  const Route* const route = context_->methods.find_registered(scatter.route);
   if (peer == nullptr || route == nullptr) return nullptr;
   if (route->description.subscription || route->description.unsubscribes) return nullptr;
   Provider* const provider = route->find(*peer);

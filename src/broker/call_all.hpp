@@ -10,13 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "broker/call_all_results.hpp"
+#include "broker/call_all_shared.hpp"
 #include "broker/call_ledger.hpp"
 #include "broker/context.hpp"
 #include "broker/method_table.hpp"
 #include "broker/peer_table.hpp"
 #include "broker/relay.hpp"
-#include "broker/request_to_all.hpp"
 #include "broker/tap_feed.hpp"
 #include "broker/turn_budget.hpp"
 
@@ -25,8 +24,7 @@ namespace wirecall::broker {
 class CallAll {
  public:
   /// All referred to outlive it.
-  CallAll(BrokerContext& context, const PeerTable& peers, const MethodTable& methods, CallLedger& calls, Relay& relay,
-          TapFeed& tap_feed);
+  CallAll(BrokerContext& context, CallLedger& calls, Relay& relay, TapFeed& tap_feed);
   CallAll(CallAll&&) = delete;
 
   /// rpc.call_all, to be invoked as a method of the process's own is.
@@ -64,8 +62,6 @@ class CallAll {
   void ask(const Scatter& scatter, std::uint32_t index, const Peer& caller);
 
   BrokerContext* context_;
-  const PeerTable* peers_;
-  const MethodTable* methods_;
   CallLedger& calls_;
   Relay* relay_;
   TapFeed* tap_feed_;

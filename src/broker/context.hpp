@@ -1,5 +1,5 @@
-// BrokerContext: what all parts of one router share: the loop it is on, its limits and settings, and the log. Owned by
-// the Router, before its parts. One thread.
+// BrokerContext: what all parts of one router share: its tables of peers, methods and topics, the loop it is on, its
+// limits and settings, and the log. Owned by the Router, before its parts. One thread.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,11 @@
 #include <string_view>
 
 #include "broker/errors.hpp"
+#include "broker/method_table.hpp"
 #include "broker/operations_log.hpp"
 #include "broker/peer.hpp"
+#include "broker/peer_table.hpp"
+#include "broker/subscriptions.hpp"
 #include "rpc/dispatcher.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/registry.hpp"
@@ -41,9 +44,6 @@ class PresentNotification {
   std::uint64_t withheld_ = kNone;
 };
 
-/// The member `from` of that value, with a comma behind it.
-[[nodiscard]] std::string from_member(std::string_view name);
-
 struct BrokerContext {
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept {
     return loop.scheduler != nullptr ? loop.scheduler->now() : std::chrono::nanoseconds{0};
@@ -52,21 +52,29 @@ struct BrokerContext {
   [[nodiscard]] std::string from_of(const Peer& peer) const {
     if (!settings.disclose_callers || peer.name.empty()) [[likely]]
       return {};
-    return from_member(peer.name);
+    return R"("from":)" + peer.name_json() + ",";
   }
   /// Answers a call that nobody is asked for.
-  void refuse(Call& call, std::string_view method, const Error& error);
+  inline void refuse(Call& call, std::string_view method, const Error& error);
 
   const Registry& own;  ///< of the process itself, whose names nobody else may have
   const Limits& limits;
   rpc::LoopContext& loop;
   const Settings settings;
-  const RelayErrors errors;
+  const RelayErrors errors{};
   OperationsLog log{loop, settings.log_calls_every};
-  PresentNotification notification;
+  PresentNotification notification{};
+  PeerTable peers{};
+  MethodTable methods{};
+  Subscriptions topics{};
 };
 
 /// The caller of a call, as the broker knows it.
 [[nodiscard]] inline Peer& caller_of(Call& call) { return static_cast<Peer&>(*call.broker_peer()); }
+
+inline void BrokerContext::refuse(Call& call, std::string_view method, const Error& error) {
+  log.failed(method, &caller_of(call), error);
+  call.error(error);
+}
 
 }  // namespace wirecall::broker

@@ -20,7 +20,7 @@ constexpr std::size_t kBytesInStep = 4096;
 void Departures::end_peer(Peer& peer) noexcept {
   peer.keep_last();
   peer.ended = true;
-  parts_.topics.remove_all(peer);
+  parts_.context.topics.remove_all(peer);
   parts_.subscriptions.end_all_of(peer);
   parts_.tap_feed.remove(peer);
   parts_.streams.resume(peer);
@@ -60,7 +60,7 @@ void Departures::end_waiting(Provider& provider) noexcept {
     }
   }
   end_later();
-  if (!provider.ending && provider.at_work == 0) parts_.methods.remove(provider);
+  if (!provider.ending && provider.at_work == 0) parts_.context.methods.remove(provider);
 }
 
 // Takes what it needs off `steps`: one for each call or more, and one for each method. Whether nothing is left.
@@ -73,7 +73,7 @@ bool Departures::end_some(Peer& peer, std::size_t& steps) noexcept {
   while (peer.ended && !peer.provides.empty()) {
     Provider& provider = *peer.provides.back();
     if (!lose_some(provider, true, steps) || !may()) return false;
-    parts_.methods.remove(provider);
+    parts_.context.methods.remove(provider);
   }
   return true;
 }
@@ -115,7 +115,7 @@ bool Departures::end_first() noexcept {
   } else if (Provider* const provider = *ended.provider) {
     if (provider->ended && !lose_some(*provider, false, budget_.steps())) return false;
     provider->ending = nullptr;
-    if (provider->ended && provider->at_work == 0) parts_.methods.remove(*provider);
+    if (provider->ended && provider->at_work == 0) parts_.context.methods.remove(*provider);
   }
   return true;
 }

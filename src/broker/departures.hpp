@@ -19,9 +19,8 @@ namespace wirecall::broker {
 class Departures {
  public:
   struct Parts {
-    Subscriptions& topics;
+    BrokerContext& context;
     SubscriptionRelay& subscriptions;
-    MethodTable& methods;
     CallLedger& calls;
     Relay& relay;
     Streams& streams;
@@ -29,8 +28,8 @@ class Departures {
     Announcer& announcer;
   };
   /// All referred to outlive it.
-  Departures(const BrokerContext& context, const Parts& parts)
-      : parts_(parts), budget_(context.loop.scheduler, kCallsATurn, [this] { end_more(); }) {}
+  explicit Departures(const Parts& parts)
+      : parts_(parts), budget_(parts.context.loop.scheduler, kCallsATurn, [this] { end_more(); }) {}
   Departures(Departures&&) = delete;
 
   /// The peer says nothing any more: it subscribes to nothing and provides nothing, and what it was asked ends, or is

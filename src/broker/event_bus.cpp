@@ -21,8 +21,8 @@ constexpr std::size_t kMembersInStep = 32;
 void EventBus::subscribe(Peer& peer, std::string_view pattern, const SubscriptionOptions& options) {
   if (peer.ended) throw has_ended();
   if (!rpc::may_subscribe(peer.principal, pattern)) throw forbidden();
-  if (!subscriptions_->has(peer, pattern)) require_subscribable(peer, pattern, options);
-  subscriptions_->subscribe(peer, pattern, options);
+  if (!context_->topics.has(peer, pattern)) require_subscribable(peer, pattern, options);
+  context_->topics.subscribe(peer, pattern, options);
   peer.took_part = true;
 }
 
@@ -32,7 +32,7 @@ void EventBus::require_subscribable(const Peer& peer, std::string_view pattern,
   if (peer.subscription_count() >= context_->limits.subscriptions) throw too_many_subscriptions();
   if (peer.subscription_bytes() + Subscriptions::cost(pattern, options) > context_->limits.subscription_bytes)
     throw limit_exceeded("the subscriptions of this connection hold too many bytes", "subscription_bytes");
-  if (!subscriptions_->admits(peer, pattern)) {
+  if (!context_->topics.admits(peer, pattern)) {
     throw limit_exceeded("too many patterns of more than 6 words have their wildcards in places of their own",
                          "subscription_steps");
   }
@@ -43,7 +43,7 @@ bool EventBus::unsubscribe(Peer& peer, std::string_view pattern) noexcept {
     if (const auto found = peer.retained->due.find(pattern); found != peer.retained->due.end())
       peer.retained->due.erase(found);
   }
-  return subscriptions_->unsubscribe(peer, pattern);
+  return context_->topics.unsubscribe(peer, pattern);
 }
 
 std::size_t EventBus::publish(Peer& publisher, std::string_view topic, const EncodedValue& given, bool retain) {
@@ -82,7 +82,7 @@ void EventBus::keep(const Peer& publisher, std::string_view topic, std::string_v
 
 void EventBus::notified(Peer& publisher, std::string_view name, const Received& message) {
   context_->notification.begin();
-  if ((subscriptions_->empty() && tap_feed_->empty()) || is_reserved(name) || !is_name(name)) return;
+  if ((context_->topics.empty() && tap_feed_->empty()) || is_reserved(name) || !is_name(name)) return;
   if (!rpc::may_publish(publisher.principal, name)) return;
   const std::string_view params = message.has(Member::params) ? message[Member::params] : std::string_view{};
   const std::string from = context_->from_of(publisher);
@@ -103,7 +103,7 @@ void EventBus::notified(Peer& publisher, std::string_view name, const Received& 
 
 Delivered EventBus::deliver(Peer* publisher, const NewEvent& event) {
   ++context_->loop.stats.events;
-  const std::span<Subscriber* const> chosen = subscriptions_->choose_for(
+  const std::span<Subscriber* const> chosen = context_->topics.choose_for(
       event.topic, publisher, [](Subscriber& one) { return static_cast<Peer&>(one).takes_events(); });
   const std::size_t bytes = event.text.size();
   Delivered delivered;
@@ -118,8 +118,8 @@ Delivered EventBus::deliver(Peer* publisher, const NewEvent& event) {
     delivered.count = delivered.later->recipients.size();
     delivered.cost = chosen.size() / kMembersInStep;
   }
-  steps_ += subscriptions_->last_steps();
-  delivered.cost += subscriptions_->last_steps() / kMatchesInStep + subscriptions_->last_members() / kMembersInStep;
+  steps_ += context_->topics.last_steps();
+  delivered.cost += context_->topics.last_steps() / kMatchesInStep + context_->topics.last_members() / kMembersInStep;
   if (publisher != nullptr && delivered.cost != 0) publisher->sink().charge(delivered.cost);
   if (!tap_feed_->empty()) [[unlikely]]
     tap_feed_->event(publisher, event.topic, {.text = event.params, .msgpack = message::is_msgpack(event.text.front())},
@@ -134,7 +134,7 @@ std::size_t EventBus::tell_at_once(const NewEvent& event, std::span<Subscriber* 
     Peer& peer = static_cast<Peer&>(*one);
     if (!event.method.empty() && !rpc::may_call(peer.principal, event.method)) continue;
     context_->notification.mark_told(peer);
-    if (sender_->send(peer, event.topic, text, event.retained)) ++count;
+    if (send_event(*context_, peer, event.topic, text, event.retained)) ++count;
   }
   context_->loop.stats.events_delivered += count;
   return count;

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "broker/context.hpp"
-#include "broker/event_sender.hpp"
+#include "broker/event_delivery.hpp"
 #include "broker/fan_outs.hpp"
 #include "broker/retained.hpp"
 #include "broker/subscriptions.hpp"
@@ -30,11 +30,8 @@ struct Delivered {
 class EventBus {
  public:
   /// All referred to outlive it.
-  EventBus(BrokerContext& context, Subscriptions& subscriptions, EventSender& sender, FanOuts& fan_outs,
-           TapFeed& tap_feed) noexcept
+  EventBus(BrokerContext& context, FanOuts& fan_outs, TapFeed& tap_feed) noexcept
       : context_(&context),
-        subscriptions_(&subscriptions),
-        sender_(&sender),
         fan_outs_(&fan_outs),
         tap_feed_(&tap_feed),
         retained_(context.limits.retained_bytes, context.limits.principal_retained_bytes) {}
@@ -62,8 +59,6 @@ class EventBus {
   [[nodiscard]] std::size_t tell_at_once(const NewEvent& event, std::span<Subscriber* const> chosen);
 
   BrokerContext* context_;
-  Subscriptions* subscriptions_;
-  EventSender* sender_;
   FanOuts* fan_outs_;
   TapFeed* tap_feed_;
   Retained retained_;

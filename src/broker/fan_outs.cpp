@@ -34,7 +34,7 @@ const FanOut* FanOuts::begin(Peer* publisher, const NewEvent& event, std::span<S
     const auto account = publisher != nullptr && !own ? publisher->load().calls.account() : nullptr;
     FanOut& begun = list_.emplace_back(event.topic, event.owned == nullptr ? std::move(copy) : std::move(*event.owned),
                                        account, context_->loop, context_->limits);
-    begun.number = subscriptions_->last_event();
+    begun.number = context_->topics.last_event();
     begun.retained = event.retained;
     begun.answer = std::move(answer);
     begun.input = std::move(input);
@@ -83,11 +83,11 @@ void FanOuts::tell_rest(FanOut& fan_out) {
     Peer* const peer = find_recipient(fan_out, recipient);
     if (peer == nullptr) continue;
     if (fan_out.is_evicted()) {
-      sender_->drop_for_budget(*peer, fan_out.topic);
+      drop_for_budget(*context_, *peer, fan_out.topic);
       continue;
     }
     budget_.spend_ahead(fan_out.text.size());
-    if (!sender_->send(*peer, fan_out.topic, fan_out.event, fan_out.retained)) continue;
+    if (!send_event(*context_, *peer, fan_out.topic, fan_out.event, fan_out.retained)) continue;
     ++context_->loop.stats.events_delivered;
     if (fan_out.answer) ++fan_out.answer->count;
   }
@@ -95,7 +95,7 @@ void FanOuts::tell_rest(FanOut& fan_out) {
 
 // Null for one who has gone, or has unsubscribed.
 Peer* FanOuts::find_recipient(const FanOut& fan_out, const FanOut::Recipient& recipient) noexcept {
-  Peer* const peer = peers_->find(recipient.peer);
+  Peer* const peer = context_->peers.find(recipient.peer);
   if (peer == nullptr || peer->subscriptions_ended() == recipient.ended) [[likely]]
     return peer;
   budget_.spend_ahead(kBytesOfSubscription * peer->subscription_count());

@@ -4,20 +4,101 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <list>
+#include <memory>
+#include <new>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "broker/context.hpp"
-#include "broker/event_sender.hpp"
-#include "broker/fan_out.hpp"
+#include "broker/event_delivery.hpp"
 #include "broker/peer_table.hpp"
 #include "broker/subscriptions.hpp"
 #include "broker/turn_budget.hpp"
+#include "rpc/accounts.hpp"
+#include "rpc/event_text.hpp"
+#include "rpc/memory_budget.hpp"
+#include "rpc/rendering.hpp"
 #include "wirecall/bytes.hpp"
+#include "wirecall/limits.hpp"
 
 namespace wirecall::broker {
+
+/// What rpc.publish is answered with once all have been told.
+class DeliveredCount final : public rpc::Rendering {
+ public:
+  std::size_t count = 0;
+
+ private:
+  bool write_piece() override {
+    text_.append(std::to_string(count));
+    return false;
+  }
+};
+
+class FanOut final : private rpc::MemoryConsumer {
+ public:
+  /// Bytes that one turn sends of all of them together; what goes beyond is taken off later turns.
+  static constexpr std::size_t kBytesInTurn = 1024 * 1024;
+  /// A delivery costs as much as so many bytes, however short it is: for the most part, a send.
+  static constexpr std::size_t kBytesOfDelivery = 2048;
+
+  /// Whether so many are told of an event in one turn.
+  [[nodiscard]] static bool fits_turn(std::size_t count, std::size_t bytes) noexcept {
+    return count * (bytes + kBytesOfDelivery) <= kBytesInTurn;
+  }
+
+  /// One who is to be told.
+  struct Recipient {
+    std::uint64_t peer;   ///< Peer::number
+    std::uint64_t ended;  ///< Subscriber::subscriptions_ended when the event was published
+  };
+
+  /// All referred to outlive it. `of_account` holds the bytes; null for nobody.
+  FanOut(std::string_view of_topic, Buffer&& event_text, std::shared_ptr<rpc::Account> of_account,
+         rpc::LoopContext& loop_context, const Limits& limits)
+      : topic(of_topic),
+        text(std::move(event_text)),
+        event(text.view(), loop_context, limits),
+        account_(std::move(of_account)),
+        limits_(&limits) {}
+  FanOut(FanOut&&) = delete;
+
+  /// What it holds may have changed. It may have to give way at once; without memory it counts as it did.
+  void weigh() noexcept try {
+    if (!account_ || evicted_) return;
+    const std::size_t bytes = text.size() + event.forms_bytes() + recipients.capacity() * sizeof(Recipient);
+    account_->buffers.hold(*this, bytes, limits_->principal_bytes);
+  } catch (const std::bad_alloc&) {
+  }
+  [[nodiscard]] bool is_evicted() const noexcept { return evicted_; }
+  [[nodiscard]] bool is_done() const noexcept { return !waits && at == recipients.size(); }
+
+  const std::string topic;
+  const Buffer text;
+  rpc::EventText event;
+  std::vector<Recipient> recipients;
+  std::size_t at = 0;                      ///< the first of them that has not been told
+  std::uint64_t number = 0;                ///< Subscriptions::last_event
+  bool retained = false;                   ///< for those who ask by `last`
+  bool waits = false;                      ///< for an event of the same topic, which it must not overtake
+  FanOut* follower = nullptr;              ///< that waits for this one; null for none
+  std::shared_ptr<DeliveredCount> answer;  ///< counts those who have been told; null for an event of the broker's own
+  std::shared_ptr<void> input;             ///< the publisher's (MessageSink::hold_input); likewise
+
+ private:
+  // Perhaps while somebody is told.
+  void evict() override { evicted_ = true; }
+
+  std::shared_ptr<rpc::Account> account_;
+  const Limits* limits_;
+  bool evicted_ = false;
+};
 
 /// An event that is published now.
 struct NewEvent {
@@ -32,12 +113,8 @@ struct NewEvent {
 class FanOuts {
  public:
   /// All referred to outlive it.
-  FanOuts(BrokerContext& context, const PeerTable& peers, const Subscriptions& subscriptions, EventSender& sender)
-      : context_(&context),
-        peers_(&peers),
-        subscriptions_(&subscriptions),
-        sender_(&sender),
-        budget_(context.loop.scheduler, FanOut::kBytesInTurn, [this] { resume(); }) {}
+  explicit FanOuts(BrokerContext& context)
+      : context_(&context), budget_(context.loop.scheduler, FanOut::kBytesInTurn, [this] { resume(); }) {}
 
   /// Null where they are to be told at once: there are no later turns, the publisher's input cannot be held, or there
   /// is no memory.
@@ -60,9 +137,6 @@ class FanOuts {
   void work_off() noexcept;
 
   BrokerContext* context_;
-  const PeerTable* peers_;
-  const Subscriptions* subscriptions_;
-  EventSender* sender_;
   std::list<FanOut> list_;                                       // they take turns
   std::unordered_map<std::string_view, FanOut*> last_of_topic_;  // of each topic, the one that was published last
   const FanOut* announced_ = nullptr;                            // of the broker's own; null for none

@@ -1,6 +1,11 @@
 // See inventory.hpp.
 #include "broker/inventory.hpp"
 
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -10,26 +15,304 @@
 
 namespace wirecall::broker {
 
+using std::chrono::duration;
+using std::chrono::floor;
+using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 namespace {
 
-void fill(MethodReport& method, const rpc::MethodCounts& counts) {
-  const auto at = [&](double quantile) { return nanoseconds{counts.latency.at(quantile)}; };
-  method.calls = counts.calls;
-  method.errors = counts.errors;
-  method.timed = counts.latency.count();
-  method.sum = nanoseconds{counts.latency.sum()};
-  method.p50 = at(0.5);
-  method.p90 = at(0.9);
-  method.p99 = at(0.99);
-  method.max = nanoseconds{counts.latency.max()};
+// Of another's methods it is looked up whether the caller may call them.
+constexpr std::size_t kMethodsInStep = 16;
+
+const rpc::MethodCounts kNoCalls{};
+
+// One of the process's own, or provided by connections: then `own` is null.
+struct CountedMethod {
+  std::string_view name;
+  const Method* own = nullptr;
+  const Route* route = nullptr;
+  bool hidden = false;        // from who asks: what follows is not filled in
+  std::size_t providers = 0;  // connections; 1 for a method of the process's own
+  std::size_t in_flight = 0;  // at a provider; of the process's own, that are being waited for
+  std::size_t waiting = 0;    // for a provider
+  const rpc::MethodCounts* counts = &kNoCalls;
+};
+
+struct MethodRow {
+  std::string_view name;
+  std::uint64_t calls;
+  std::uint64_t errors;
+  std::size_t providers;
+  std::size_t in_flight;
+  std::size_t waiting;
+  double p50_us;
+  double p90_us;
+  double p99_us;
+  double max_us;
+};
+
+struct ClientRow {
+  std::string_view name;
+  std::size_t methods;
+  std::size_t subscriptions;
+  std::size_t in_flight;
+  std::int64_t connected_ms;
+  std::int64_t silent_ms;
+  std::uint64_t bytes_in;
+  std::uint64_t bytes_out;
+};
+
+std::int64_t milliseconds_of(nanoseconds time) { return floor<milliseconds>(time).count(); }
+
+std::string policy_text(const Route& route) {
+  if (route.policy() == Policy::hash) return "hash:" + route.hash_param();
+  return std::string{std::ranges::find(kPolicyNames, route.policy(), &PolicyName::policy)->name};
 }
+
+double microseconds(std::uint64_t time) { return duration<double, std::micro>(nanoseconds{time}).count(); }
+
+std::string seconds(nanoseconds time) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), duration<double>(time).count()).ptr;
+  return {text.data(), end};
+}
+
+// A label's value: names of methods hold no control bytes.
+std::string escaped(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    if (c == '"' || c == '\\') text += '\\';
+    text += c;
+  }
+  return text;
+}
+
+// The last family, the summary, has no number.
+struct Family {
+  std::string_view name;
+  std::string_view type;
+  std::string_view doc;
+  std::uint64_t (*number)(const CountedMethod&);
+};
+
+constexpr std::array<Family, 6> kFamilies{{
+    {"calls_total", "counter", "Calls taken.", [](const CountedMethod& method) { return method.counts->calls; }},
+    {"errors_total", "counter", "Of these, answered with an error or given up.",
+     [](const CountedMethod& method) { return method.counts->errors; }},
+    {"providers", "gauge", "Connections that provide the method now.",
+     [](const CountedMethod& method) { return std::uint64_t{method.providers}; }},
+    {"in_flight", "gauge", "Calls at a provider now.",
+     [](const CountedMethod& method) { return std::uint64_t{method.in_flight}; }},
+    {"waiting", "gauge", "Calls that wait for a provider now.",
+     [](const CountedMethod& method) { return std::uint64_t{method.waiting}; }},
+    {"duration_seconds", "summary",
+     "From a call's arrival to its response; of the process's own methods of one call a turn.", nullptr},
+}};
 
 }  // namespace
 
+// What all of them have: the inventory, who asks, and how far they have come.
+class Inventory::Listing : public rpc::Rendering {
+ public:
+  Listing(const Inventory& inventory, rpc::Asker asker) : inventory_(&inventory), asker_(std::move(asker)) {}
+
+ protected:
+  // The first method by name that is behind `after_`; nothing for none.
+  [[nodiscard]] std::optional<CountedMethod> next_method();
+
+  const Inventory* inventory_;
+  const rpc::Asker asker_;
+  std::string after_;
+};
+
+std::optional<CountedMethod> Inventory::Listing::next_method() {
+  const BrokerContext& context = *inventory_->context_;
+  const Method* const own = rpc::next_own(context.loop, context.own, after_);
+  const Route* const route = context.methods.next(after_);
+  if (own == nullptr && route == nullptr) return std::nullopt;
+  const bool is_own = route == nullptr || (own != nullptr && own->name() < route->name());
+  CountedMethod method{.name = is_own ? own->name() : route->name(), .own = is_own ? own : nullptr, .route = route};
+  after_ = method.name;
+  method.hidden = !rpc::may_call(asker_.principal, after_) || !(is_own || route->is_provided());
+  if (method.hidden) return method;
+  if (is_own) {
+    method.providers = 1;
+    if (const rpc::OwnCounts::Row* const row = inventory_->own_counts_.find(*own)) {
+      method.in_flight = row->waiting;
+      method.counts = row;
+    }
+    return method;
+  }
+  for (const auto& provider : route->providers()) {
+    if (!provider->ended) ++method.providers;
+    method.in_flight += provider->at_work;
+    method.waiting += provider->waiting;
+  }
+  if (route->counted() != nullptr) method.counts = route->counted();
+  more_steps_ = route->providers().size() / kProvidersInStep;
+  return method;
+}
+
+class Inventory::MethodList final : public Listing {
+  using Listing::Listing;
+
+  bool write_piece() override {
+    const std::optional<CountedMethod> method = next_method();
+    if (!method) {
+      text_.append(text_.empty() ? "[]" : "]");
+      return false;
+    }
+    if (method->hidden) return true;
+    rpc::append_listed(text_, method->own != nullptr ? rpc::list_own(*method->own)
+                                                     : rpc::ListedMethod{.name = method->name,
+                                                                         .summary = method->route->description.summary,
+                                                                         .policy = policy_text(*method->route),
+                                                                         .providers = method->providers,
+                                                                         .in_flight = method->in_flight,
+                                                                         .waiting = method->waiting});
+    return true;
+  }
+};
+
+// A client a piece.
+class Inventory::ClientList final : public Listing {
+  using Listing::Listing;
+
+  bool write_piece() override {
+    const Peer* const peer = inventory_->context_->peers.next(after_number_);
+    if (peer == nullptr) {
+      text_.append(text_.empty() ? "[]" : "]");
+      return false;
+    }
+    after_number_ = peer->number;
+    more_steps_ = peer->provides.size() / kMethodsInStep;
+    if (peer->name.empty() && peer->provides.empty() && peer->subscription_count() == 0) return true;
+    // Who asks may know of its own, and of who provides what it may call.
+    const Principal* const principal = asker_.principal;
+    const auto methods = static_cast<std::size_t>(std::ranges::count_if(
+        peer->provides, [&](const Provider* one) { return rpc::may_call(principal, one->route->name()); }));
+    if (methods == 0 && !rpc::is_admin(principal) && !rpc::same_principal(peer->principal, principal)) return true;
+    const nanoseconds now = inventory_->context_->now();
+    const nanoseconds connected = now - peer->connected_at;
+    text_.push_back(text_.empty() ? '[' : ',');
+    text_.append(to_json(
+        ClientRow{.name = peer->name,
+                  .methods = methods,
+                  .subscriptions = peer->subscription_count(),
+                  .in_flight = peer->calls_made,
+                  .connected_ms = milliseconds_of(connected),
+                  .silent_ms = milliseconds_of(std::clamp(now - peer->counts.heard_at, nanoseconds{0}, connected)),
+                  .bytes_in = peer->counts.bytes_in,
+                  .bytes_out = peer->counts.bytes_out}));
+    return true;
+  }
+
+  std::uint64_t after_number_ = 0;
+};
+
+class Inventory::StatsText final : public Listing {
+ public:
+  StatsText(const Inventory& inventory, rpc::Asker asker, const Stats& counters)
+      : Listing(inventory, std::move(asker)) {
+    text_.append(R"({"uptime_ms":)" + std::to_string(milliseconds_of(inventory.uptime())));
+    text_.append(R"(,"counters":)" + format_stats(StatsFormat::json, counters) + R"(,"methods":[)");
+  }
+
+ private:
+  bool write_piece() override {
+    const std::optional<CountedMethod> method = next_method();
+    if (!method) {
+      text_.append("]}");
+      return false;
+    }
+    if (method->hidden) return true;
+    const rpc::MethodCounts::Latency& latency = method->counts->latency;
+    if (std::exchange(any_, true)) text_.push_back(',');
+    text_.append(to_json(MethodRow{.name = method->name,
+                                   .calls = method->counts->calls,
+                                   .errors = method->counts->errors,
+                                   .providers = method->providers,
+                                   .in_flight = method->in_flight,
+                                   .waiting = method->waiting,
+                                   .p50_us = microseconds(latency.at(0.5)),
+                                   .p90_us = microseconds(latency.at(0.9)),
+                                   .p99_us = microseconds(latency.at(0.99)),
+                                   .max_us = microseconds(latency.max())}));
+    return true;
+  }
+
+  bool any_ = false;
+};
+
+class Inventory::MetricsText final : public Listing {
+ public:
+  MetricsText(const Inventory& inventory, rpc::Asker asker, const Stats& counters)
+      : Listing(inventory, std::move(asker)) {
+    text_.append(format_stats(StatsFormat::prometheus, counters));
+    text_.append("# HELP wirecall_uptime_seconds Since the server began.\n# TYPE wirecall_uptime_seconds gauge\n");
+    text_.append("wirecall_uptime_seconds " + seconds(inventory.uptime()) + "\n");
+  }
+
+ private:
+  bool write_piece() override {
+    const std::optional<CountedMethod> method = next_method();
+    if (!method) {
+      after_.clear();
+      begun_ = false;
+      return ++family_ != kFamilies.size();
+    }
+    if (method->hidden) return true;
+    const Family& family = kFamilies[family_];
+    if (!std::exchange(begun_, true)) {
+      const std::string name = "wirecall_method_" + std::string{family.name} + " ";
+      text_.append("# HELP " + name + std::string{family.doc} + "\n# TYPE " + name + std::string{family.type} + "\n");
+    }
+    if (family.number != nullptr) {
+      append_sample("", *method, {}, std::to_string(family.number(*method)));
+    } else {
+      append_summary(*method);
+    }
+    return true;
+  }
+  void append_summary(const CountedMethod& method) {
+    const rpc::MethodCounts::Latency& latency = method.counts->latency;
+    for (const auto& [text, quantile] : {std::pair{"0.5", 0.5}, {"0.9", 0.9}, {"0.99", 0.99}}) {
+      append_sample("", method, std::string{",quantile=\""} + text + "\"",
+                    latency.count() == 0 ? "NaN" : seconds(nanoseconds{latency.at(quantile)}));
+    }
+    append_sample("_sum", method, {}, seconds(nanoseconds{latency.sum()}));
+    append_sample("_count", method, {}, std::to_string(latency.count()));
+  }
+  void append_sample(std::string_view suffix, const CountedMethod& method, std::string_view label,
+                     std::string_view value) {
+    std::string line = "wirecall_method_";
+    line.append(kFamilies[family_].name).append(suffix).append("{method=\"").append(escaped(method.name)).append("\"");
+    text_.append(line.append(label).append("} ").append(value).append("\n"));
+  }
+
+  std::size_t family_ = 0;
+  bool begun_ = false;  // the family, by its first method
+};
+
+std::unique_ptr<rpc::Rendering> Inventory::list_methods(rpc::Asker asker) const {
+  return std::make_unique<MethodList>(*this, std::move(asker));
+}
+
+std::unique_ptr<rpc::Rendering> Inventory::list_clients(rpc::Asker asker) const {
+  return std::make_unique<ClientList>(*this, std::move(asker));
+}
+
+std::unique_ptr<rpc::Rendering> Inventory::tell_stats(rpc::Asker asker) const {
+  return std::make_unique<StatsText>(*this, std::move(asker), counters_ ? counters_() : context_->loop.stats);
+}
+
+std::unique_ptr<rpc::Rendering> Inventory::tell_metrics(rpc::Asker asker) const {
+  return std::make_unique<MetricsText>(*this, std::move(asker), counters_ ? counters_() : context_->loop.stats);
+}
+
 bool Inventory::next_method(std::string_view after, const Principal* asker, rpc::DescribedMethod& method) const {
-  const Route* const route = methods_->next(after);
+  const Route* const route = context_->methods.next(after);
   if (route == nullptr) return false;
   method.name = route->name();
   method.hidden = !route->is_provided() || !rpc::may_call(asker, route->name());
@@ -41,32 +324,6 @@ bool Inventory::next_method(std::string_view after, const Principal* asker, rpc:
     method.subscription =
         R"({"unsubscribe":)" + to_json(names->unsubscribe) + R"(,"notification":)" + to_json(names->notification) + "}";
   }
-  return true;
-}
-
-bool Inventory::next_report(std::string_view after, const Principal* asker, MethodReport& method) const {
-  const Method* const own = rpc::next_own(context_->loop, context_->own, after);
-  const Route* const route = methods_->next(after);
-  if (own == nullptr && route == nullptr) return false;
-  const bool is_own = route == nullptr || (own != nullptr && own->name() < route->name());
-  method = {};
-  method.name = is_own ? own->name() : route->name();
-  method.hidden = !rpc::may_call(asker, method.name) || !(is_own || route->is_provided());
-  if (method.hidden) return true;
-  if (is_own) {
-    method.providers = 1;  // the broker's own process, as rpc.methods has it
-    const rpc::OwnCounts::Row* const row = own_counts_.find(*own);
-    if (row == nullptr) return true;
-    method.in_flight = row->waiting;
-    fill(method, *row);
-    return true;
-  }
-  for (const auto& provider : route->providers()) {
-    if (!provider->ended) ++method.providers;
-    method.in_flight += provider->at_work;
-    method.waiting += provider->waiting;
-  }
-  if (const rpc::MethodCounts* const counts = route->counted()) fill(method, *counts);
   return true;
 }
 

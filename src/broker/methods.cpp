@@ -3,14 +3,15 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/dotted_name.hpp"
-#include "broker/inspection.hpp"
 #include "broker/router.hpp"
 #include "message/own_error.hpp"
 #include "rpc/access.hpp"
@@ -25,6 +26,13 @@ using rpc::ReservedCall;
 using rpc::ReservedMethod;
 using rpc::ReservedParams;
 using rpc::take_raw;
+
+// The caller, as the broker knows it.
+Peer& peer_of(const ReservedCall& call) { return static_cast<Peer&>(*call.broker); }
+
+void require_no_params(const ReservedCall& call) {
+  static_cast<void>(ReservedParams{call, std::array<std::string_view, 0>{}});
+}
 
 // ---- rpc.register ----
 
@@ -280,15 +288,44 @@ std::string progress(const ReservedCall& call) {
   return "null";
 }
 
+// ---- what there is, and who looks after it ----
+
+template <auto render>
+std::shared_ptr<rpc::Rendering> tell(const ReservedCall& call) {
+  require_no_params(call);
+  return (peer_of(call).router().inventory().*render)(call.asker());
+}
+
+struct Health {
+  std::string_view status;
+  std::int64_t uptime_ms;
+};
+
+std::string tell_health(const ReservedCall& call) {
+  require_no_params(call);
+  const Router& router = peer_of(call).router();
+  const auto uptime = std::chrono::floor<std::chrono::milliseconds>(router.inventory().uptime());
+  return to_json(Health{.status = router.is_draining() ? "draining" : "ok", .uptime_ms = uptime.count()});
+}
+
+std::string kick(const ReservedCall& call) {
+  static constexpr std::array<std::string_view, 1> kNames{"client"};
+  if (!rpc::is_admin(peer_of(call).principal)) throw forbidden();
+  const ReservedParams params{call, kNames};
+  const auto name = params.as<std::string>(0);
+  if (!name) params.refuse("client", params.find(0), "string");
+  return peer_of(call).router().sessions().kick(peer_of(call), *name) ? "true" : "false";
+}
+
 constexpr std::array kMethods{
     ReservedMethod{"rpc.register", &register_methods, ReservedMethod::Needs::connection},
     ReservedMethod{"rpc.unregister", &unregister, ReservedMethod::Needs::connection},
     ReservedMethod{"rpc.subscribe", &subscribe, ReservedMethod::Needs::connection},
     ReservedMethod{"rpc.unsubscribe", &unsubscribe, ReservedMethod::Needs::connection},
     ReservedMethod{"rpc.publish", &publish},
-    ReservedMethod{.name = "rpc.methods", .serve = nullptr, .render = &list_methods},
-    ReservedMethod{.name = "rpc.clients", .serve = nullptr, .render = &list_clients},
-    ReservedMethod{.name = "rpc.stats", .serve = nullptr, .render = &tell_stats},
+    ReservedMethod{.name = "rpc.methods", .serve = nullptr, .render = &tell<&Inventory::list_methods>},
+    ReservedMethod{.name = "rpc.clients", .serve = nullptr, .render = &tell<&Inventory::list_clients>},
+    ReservedMethod{.name = "rpc.stats", .serve = nullptr, .render = &tell<&Inventory::tell_stats>},
     ReservedMethod{"rpc.health", &tell_health},
     ReservedMethod{"rpc.kick", &kick},
     ReservedMethod{"rpc.tap", &tap, ReservedMethod::Needs::connection},

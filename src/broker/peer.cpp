@@ -8,6 +8,7 @@
 #include "broker/methods.hpp"
 #include "broker/router.hpp"
 #include "rpc/request_subject.hpp"
+#include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
 
@@ -40,6 +41,8 @@ const Method* Peer::find(std::string_view name) {
   const Route* const route = router_->methods().find(name);
   return route != nullptr && route->is_provided() ? &route->method() : nullptr;
 }
+
+std::string Peer::name_json() const { return to_json(name); }
 
 std::string_view Peer::nearest(std::string_view name) const { return router_->methods().nearest(name, principal); }
 

@@ -10,10 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "broker/calls_by_id.hpp"
 #include "broker/method_subscriptions.hpp"
 #include "broker/relayed_calls.hpp"
-#include "broker/retained_requests.hpp"
+#include "broker/retained.hpp"
 #include "broker/subscriptions.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/dispatcher.hpp"
@@ -81,6 +80,7 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
     return congested;
   }
 
+  [[nodiscard]] std::string name_json() const;
   /// Remembers for the log how much it had.
   void keep_last() noexcept;
 

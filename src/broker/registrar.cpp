@@ -65,7 +65,7 @@ void Registrar::require_admissible(const Peer& peer, const std::vector<Registrat
     if (one.description.subscription && !rpc::may_publish(peer.principal, one.description.subscription->notification))
       throw forbidden();
     if (context_->own.find(one.name) != nullptr) throw conflict("the server has a method of that name itself");
-    const Route* const route = methods_->find_registered(one.name);
+    const Route* const route = context_->methods.find_registered(one.name);
     if (route != nullptr && !route->is_provided() && !route->description.is_of_kind(one.description))
       throw conflict("calls are at work of the method as it was provided before");
     if (route == nullptr || !route->is_provided()) {
@@ -93,13 +93,13 @@ void Registrar::register_methods(Peer& peer, std::vector<Registration> registrat
 }
 
 void Registrar::register_one(Peer& peer, Registration one) {
-  Route* route = methods_->find_registered(one.name);
+  Route* route = context_->methods.find_registered(one.name);
   if (route != nullptr && !route->is_provided()) {
     // What its last providers still have to answer ends with them; what they had agreed on does not hold.
     route->renew(one.policy, std::move(one.hash_param), std::move(one.description));
   } else if (route == nullptr) {
-    route = &methods_->add(std::make_unique<Route>(handlers_, std::move(one.name), one.policy,
-                                                   std::move(one.hash_param), std::move(one.description)));
+    route = &context_->methods.add(std::make_unique<Route>(handlers_, std::move(one.name), one.policy,
+                                                           std::move(one.hash_param), std::move(one.description)));
   }
   reserve_extra(peer.provides, 1);
   const Provider* const known = route->find(peer);
@@ -120,7 +120,7 @@ void Registrar::register_one(Peer& peer, Registration one) {
 }
 
 bool Registrar::unregister(Peer& peer, std::string_view name) {
-  Route* const route = methods_->find_registered(name);
+  Route* const route = context_->methods.find_registered(name);
   Provider* const provider = route == nullptr ? nullptr : route->find(peer);
   if (provider == nullptr || provider->ended) return false;
   provider->ended = true;

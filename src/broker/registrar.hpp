@@ -26,9 +26,9 @@ struct Registration {
 class Registrar {
  public:
   /// All referred to outlive it, and `handlers` answer the calls.
-  Registrar(BrokerContext& context, MethodTable& methods, const RouteHandlers& handlers, Departures& departures,
+  Registrar(BrokerContext& context, const RouteHandlers& handlers, Departures& departures,
             Announcer& announcer) noexcept
-      : context_(&context), methods_(&methods), handlers_(handlers), departures_(&departures), announcer_(&announcer) {}
+      : context_(&context), handlers_(handlers), departures_(&departures), announcer_(&announcer) {}
   Registrar(Registrar&&) = delete;
 
   /// All of them or none. Throws Error -32003, -32005 and -32007.
@@ -42,7 +42,6 @@ class Registrar {
   void register_one(Peer& peer, Registration one);
 
   BrokerContext* context_;
-  MethodTable* methods_;
   const RouteHandlers handlers_;
   Departures* departures_;
   Announcer* announcer_;

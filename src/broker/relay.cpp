@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "broker/call_all_shared.hpp"
 #include "broker/outgoing.hpp"
-#include "broker/request_to_all.hpp"
 #include "broker/stream_request.hpp"
 
 namespace wirecall::broker {
@@ -32,7 +32,7 @@ std::string string_of(Reader& reader, std::string_view json) {
 Provider* Relay::provider_for(Route& route, const Received& message, Reader& reader) {
   if (!message.has(Member::to)) [[likely]]
     return route.choose(params_in(message), reader);
-  const Peer* const named = peers_->find(string_of(*context_->loop.codecs.readers.reader, message[Member::to]));
+  const Peer* const named = context_->peers.find(string_of(*context_->loop.codecs.readers.reader, message[Member::to]));
   Provider* const provider = named == nullptr ? nullptr : route.find(*named);
   return provider == nullptr || provider->ended ? nullptr : provider;
 }
@@ -154,7 +154,7 @@ bool Relay::moves_within_budget(SlotNumber slot, std::string_view text) noexcept
   RelayedCall& call = calls_[slot];
   RelayExtras& extras = *call.extras;
   const Provider& provider = *call.provider;
-  const Peer* const caller = peers_->find(extras.asker);
+  const Peer* const caller = context_->peers.find(extras.asker);
   if (provider.options.idempotent || caller == nullptr) return has_budget(provider, text.size());
   const std::size_t before = caller->load().held_bytes;
   extras.request.uncount();
@@ -251,7 +251,7 @@ void Relay::free_again(Provider& provider) noexcept {
     send_kept(slot);
   }
   const bool is_done = provider.at_work == 0 && provider.waiting == 0;
-  if (provider.ended && is_done && !provider.ending) methods_->remove(provider);
+  if (provider.ended && is_done && !provider.ending) context_->methods.remove(provider);
 }
 
 }  // namespace wirecall::broker

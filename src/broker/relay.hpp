@@ -27,8 +27,6 @@ namespace wirecall::broker {
 class Relay {
  public:
   struct Parts {
-    PeerTable& peers;
-    MethodTable& methods;
     CallLedger& calls;
     RequestWriter& writer;
     Answers& answers;
@@ -38,8 +36,6 @@ class Relay {
   /// All referred to outlive it.
   Relay(BrokerContext& context, const Parts& parts) noexcept
       : context_(&context),
-        peers_(&parts.peers),
-        methods_(&parts.methods),
         calls_(parts.calls),
         writer_(&parts.writer),
         answers_(&parts.answers),
@@ -101,8 +97,6 @@ class Relay {
   [[nodiscard]] bool ask_another(SlotNumber slot) noexcept;
 
   BrokerContext* context_;
-  PeerTable* peers_;
-  MethodTable* methods_;
   CallLedger& calls_;
   RequestWriter* writer_;
   Answers* answers_;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "broker/call_all_results.hpp"
+#include "broker/call_all_shared.hpp"
 #include "broker/outgoing.hpp"
 #include "broker/relay.hpp"
 #include "message/cancel_request.hpp"
@@ -125,7 +125,7 @@ bool Relay::shed_call(const Peer& caller) noexcept {
   if (!heavier() && context_->now() >= account.looked_at + kHeaviestPause) {
     account.looked_at = context_->now();
     account.heaviest = nullptr;
-    peers_->each([&account](Peer& peer) {
+    context_->peers.each([&account](Peer& peer) {
       if (peer.load().calls.account().get() != &account) return;
       const auto* const heaviest = static_cast<const Peer*>(account.heaviest);
       if (heaviest == nullptr || peer.calls_made > heaviest->calls_made) account.heaviest = &peer;

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <vector>
 
+#include "broker/call_all_shared.hpp"
 #include "broker/outgoing.hpp"
-#include "broker/request_to_all.hpp"
 #include "broker/splice.hpp"
 #include "broker/stream_request.hpp"
 #include "message/msgpack_reply.hpp"

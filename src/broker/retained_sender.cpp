@@ -32,7 +32,7 @@ void RetainedSender::send_more(Peer& peer) {
     queue_.push_back(&peer);
     peer.retained->queued = true;
   } else if (peer.takes_events()) {
-    EventSender::tell_lag(peer);
+    tell_lag(peer);
   }
   budget_.resume_later(!queue_.empty());
 }
@@ -62,7 +62,7 @@ bool RetainedSender::walk(Peer& peer, std::size_t& steps) {
     const bool all = retained_->walk(pattern, next, steps, [&](std::string_view topic, std::string_view text) {
       rpc::MessageSink& sink = peer.sink();
       full = sink.is_overfull() || (sink.waiting_bytes() != 0 && !sink.has_budget_for(text.size()));
-      if (!full) sender_->send_kept(peer, topic, text);
+      if (!full) send_kept_event(*context_, peer, topic, text);
       return !full;
     });
     requests.backpressured = full;
@@ -75,7 +75,7 @@ bool RetainedSender::walk(Peer& peer, std::size_t& steps) {
   if (!requests.due.empty()) return false;
   // Live events follow.
   const std::unique_ptr<const RetainedRequests> done = std::move(peer.retained);
-  for (const std::string& text : done->held) sender_->send_kept(peer, {}, text);
+  for (const std::string& text : done->held) send_kept_event(*context_, peer, {}, text);
   return false;
 }
 

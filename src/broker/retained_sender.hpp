@@ -8,7 +8,7 @@
 #include <string>
 
 #include "broker/context.hpp"
-#include "broker/event_sender.hpp"
+#include "broker/event_delivery.hpp"
 #include "broker/retained.hpp"
 #include "broker/turn_budget.hpp"
 
@@ -17,8 +17,8 @@ namespace wirecall::broker {
 class RetainedSender {
  public:
   /// All referred to outlive it.
-  RetainedSender(const BrokerContext& context, const Retained& retained, EventSender& sender)
-      : retained_(&retained), sender_(&sender), budget_(context.loop.scheduler, kSteps, [this] { send_queued(); }) {}
+  RetainedSender(const BrokerContext& context, const Retained& retained)
+      : context_(&context), retained_(&retained), budget_(context.loop.scheduler, kSteps, [this] { send_queued(); }) {}
 
   /// What is retained of topics that `pattern` matches is sent when the subscription has been answered.
   static void request(Peer& peer, std::string pattern);
@@ -41,8 +41,8 @@ class RetainedSender {
   [[nodiscard]] bool walk(Peer& peer, std::size_t& steps);
   void send_queued() noexcept;
 
+  const BrokerContext* context_;
   const Retained* retained_;
-  EventSender* sender_;
   std::deque<Peer*> queue_;  // who wait for their turn
   TurnBudget budget_;
   std::uint64_t steps_ = 0;

@@ -4,8 +4,7 @@
 namespace wirecall::broker {
 
 Router::Router(const Registry& own, const Limits& limits, rpc::LoopContext& loop_context, const Settings& settings)
-    : context_{
-          .own = own, .limits = limits, .loop = loop_context, .settings = settings, .errors = {}, .notification = {}} {
+    : context_{.own = own, .limits = limits, .loop = loop_context, .settings = settings} {
   loop_context.services.own_counts = &inventory_.own_counts();
 }
 
@@ -18,7 +17,7 @@ rpc::JoinedPeer Router::attach_peer(rpc::MessageSink& sink, std::shared_ptr<rpc:
   rpc::JoinedPeer joined{new Peer{*this, sink, std::move(load)}};
   auto* const peer = static_cast<Peer*>(joined.get());
   peer->number = sessions_.number();
-  peers_.add(*peer);
+  context_.peers.add(*peer);
   return joined;
 }
 
@@ -42,7 +41,7 @@ void Router::on_writable(Peer& peer) {
     if (i < peer.provides.size()) relay_.free_again(*peer.provides[i]);
   }
   retained_.resume(peer);
-  if (!peer.is_sent_retained()) EventSender::tell_lag(peer);
+  if (!peer.is_sent_retained()) tell_lag(peer);
 }
 
 }  // namespace wirecall::broker

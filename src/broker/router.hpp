@@ -17,11 +17,10 @@
 #include "broker/context.hpp"
 #include "broker/departures.hpp"
 #include "broker/event_bus.hpp"
-#include "broker/event_sender.hpp"
+#include "broker/event_delivery.hpp"
 #include "broker/fan_outs.hpp"
 #include "broker/inventory.hpp"
 #include "broker/method_table.hpp"
-#include "broker/null_sink.hpp"
 #include "broker/peer_table.hpp"
 #include "broker/registrar.hpp"
 #include "broker/relay.hpp"
@@ -33,8 +32,21 @@
 #include "broker/subscriptions.hpp"
 #include "broker/tap_feed.hpp"
 #include "rpc/broker.hpp"
+#include "rpc/dispatcher.hpp"
+#include "wirecall/bytes.hpp"
 
 namespace wirecall::broker {
+
+/// Drops what is sent to a peer whose connection has gone, as long as work of that peer is left.
+class NullSink final : public rpc::MessageSink {
+ public:
+  Buffer& open_message() override { return text_; }
+  void close_message() override { text_.release(); }
+  void discard_message() noexcept override { text_.release(); }
+
+ private:
+  Buffer text_;
+};
 
 class Router final : public rpc::Broker {
  public:
@@ -49,7 +61,7 @@ class Router final : public rpc::Broker {
   }
   void drain() noexcept override { draining_ = true; }
   [[nodiscard]] std::unique_ptr<rpc::Rendering> metrics(rpc::Asker asker) const override {
-    return std::make_unique<MetricsText>(inventory_, std::move(asker));
+    return inventory_.tell_metrics(std::move(asker));
   }
   void count_by(std::function<Stats()> counters) override { inventory_.count_by(std::move(counters)); }
   [[nodiscard]] bool is_draining() const noexcept { return draining_; }
@@ -63,8 +75,7 @@ class Router final : public rpc::Broker {
 
   [[nodiscard]] const BrokerContext& context() const noexcept { return context_; }
   [[nodiscard]] OperationsLog& log() noexcept { return context_.log; }
-  [[nodiscard]] const PeerTable& peers() const noexcept { return peers_; }
-  [[nodiscard]] const MethodTable& methods() const noexcept { return methods_; }
+  [[nodiscard]] const MethodTable& methods() const noexcept { return context_.methods; }
   [[nodiscard]] TapFeed& tap_feed() noexcept { return tap_feed_; }
   [[nodiscard]] EventBus& events() noexcept { return events_; }
   [[nodiscard]] RetainedSender& retained() noexcept { return retained_; }
@@ -76,7 +87,6 @@ class Router final : public rpc::Broker {
   [[nodiscard]] Departures& departures() noexcept { return departures_; }
   [[nodiscard]] Registrar& registrar() noexcept { return registrar_; }
   [[nodiscard]] Sessions& sessions() noexcept { return sessions_; }
-  [[nodiscard]] Inventory& inventory() noexcept { return inventory_; }
   [[nodiscard]] const Inventory& inventory() const noexcept { return inventory_; }
   /// Steps that have been spent on retained events, and on matching events with patterns, since the beginning.
   [[nodiscard]] std::uint64_t event_steps() const noexcept { return events_.steps() + retained_.steps(); }
@@ -85,30 +95,25 @@ class Router final : public rpc::Broker {
   BrokerContext context_;
   NullSink null_sink_;
   bool draining_ = false;
-  PeerTable peers_;
-  MethodTable methods_;
-  Subscriptions topics_;
-  Inventory inventory_{context_, methods_, peers_};
+  Inventory inventory_{context_};
 
-  EventSender sender_{context_};
-  TapFeed tap_feed_{context_, sender_, tapped_};
-  FanOuts fan_outs_{context_, peers_, topics_, sender_};
-  EventBus events_{context_, topics_, sender_, fan_outs_, tap_feed_};
-  RetainedSender retained_{context_, events_.retained(), sender_};
-  Announcer announcer_{context_, peers_, topics_, events_, fan_outs_, tap_feed_};
+  TapFeed tap_feed_{context_, tapped_};
+  FanOuts fan_outs_{context_};
+  EventBus events_{context_, fan_outs_, tap_feed_};
+  RetainedSender retained_{context_, events_.retained()};
+  Announcer announcer_{context_, events_, fan_outs_, tap_feed_};
 
   CallLedger calls_{context_, [this](SlotNumber slot) { relay_.run_out(slot); }};
   RequestWriter writer_{context_, calls_};
-  SubscriptionRelay subscriptions_{context_, calls_, writer_, sender_, tap_feed_};
+  SubscriptionRelay subscriptions_{context_, calls_, writer_, tap_feed_};
   Answers answers_{context_, calls_, subscriptions_, tap_feed_};
-  Relay relay_{context_, {peers_, methods_, calls_, writer_, answers_, subscriptions_, tap_feed_}};
+  Relay relay_{context_, {calls_, writer_, answers_, subscriptions_, tap_feed_}};
   Streams streams_{context_, calls_, relay_};
-  CallAll call_all_{context_, peers_, methods_, calls_, relay_, tap_feed_};
+  CallAll call_all_{context_, calls_, relay_, tap_feed_};
 
-  Departures departures_{context_,
-                         {topics_, subscriptions_, methods_, calls_, relay_, streams_, tap_feed_, announcer_}};
-  Registrar registrar_{context_, methods_, {relay_, subscriptions_}, departures_, announcer_};
-  Sessions sessions_{context_, peers_, relay_, departures_, announcer_};
+  Departures departures_{{context_, subscriptions_, calls_, relay_, streams_, tap_feed_, announcer_}};
+  Registrar registrar_{context_, {relay_, subscriptions_}, departures_, announcer_};
+  Sessions sessions_{context_, relay_, departures_, announcer_};
 };
 
 }  // namespace wirecall::broker

@@ -1,8 +1,15 @@
 // See sessions.hpp.
 #include "broker/sessions.hpp"
 
+#include <algorithm>
+#include <bit>
+#include <charconv>
 #include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <random>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "base/dotted_name.hpp"
@@ -13,16 +20,119 @@ namespace wirecall::broker {
 
 using std::chrono::nanoseconds;
 
+// ---- who was kicked ----
+
+void KickedClients::add(const Client& client, nanoseconds until) {
+  if (kicked_.size() == kClientsMax) kicked_.pop_front();
+  kicked_.push_back({.name = std::string{client.name},
+                     .principal = std::string{client.principal},
+                     .session = client.session,
+                     .until = until});
+}
+
+nanoseconds KickedClients::left(const Client& client, nanoseconds now) noexcept {
+  // All have been given the same time.
+  while (!kicked_.empty() && kicked_.front().until <= now) kicked_.pop_front();
+  const auto is_it = [&](const Kicked& kicked) {
+    if (client.session != 0 && client.session == kicked.session) return true;
+    return !client.name.empty() && client.name == kicked.name && client.principal == kicked.principal;
+  };
+  const auto last = std::find_if(kicked_.rbegin(), kicked_.rend(), is_it);
+  return last != kicked_.rend() ? last->until - now : nanoseconds{0};
+}
+
+// ---- secrets ----
+
 namespace {
 
 // So long after it began a session can be resumed whose connection has gone.
 constexpr std::chrono::hours kSessionLifetime{24};
+constexpr std::size_t kDigits = 16;  // of each of the three numbers that a secret consists of
 
 std::string_view name_of(const Principal* principal) noexcept {
   return principal == nullptr ? std::string_view{} : std::string_view{principal->name};
 }
 
+std::string hexadecimal(std::uint64_t number) {
+  std::array<char, kDigits> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + kDigits, number, 16).ptr;
+  const auto size = static_cast<std::size_t>(end - digits.data());
+  return std::string(kDigits - size, '0') + std::string{digits.data(), size};
+}
+
+struct SipState {
+  std::uint64_t v0, v1, v2, v3;
+
+  void round() noexcept {
+    v0 += v1;
+    v2 += v3;
+    v1 = std::rotl(v1, 13) ^ v0;
+    v3 = std::rotl(v3, 16) ^ v2;
+    v0 = std::rotl(v0, 32);
+    v2 += v1;
+    v0 += v3;
+    v1 = std::rotl(v1, 17) ^ v2;
+    v3 = std::rotl(v3, 21) ^ v0;
+    v2 = std::rotl(v2, 32);
+  }
+  void absorb(std::uint64_t word) noexcept {
+    v3 ^= word;
+    round();
+    round();
+    v0 ^= word;
+  }
+};
+
+std::uint64_t little_endian(const char* bytes, std::size_t size) noexcept {
+  std::uint64_t word = 0;
+  for (std::size_t i = 0; i < size; ++i) word |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << 8 * i;
+  return word;
+}
+
 }  // namespace
+
+std::uint64_t sip_hash(std::uint64_t key0, std::uint64_t key1, std::string_view text) noexcept {
+  SipState state{key0 ^ 0x736f6d6570736575, key1 ^ 0x646f72616e646f6d, key0 ^ 0x6c7967656e657261,
+                 key1 ^ 0x7465646279746573};
+  std::size_t at = 0;
+  for (; text.size() - at >= 8; at += 8) state.absorb(little_endian(text.data() + at, 8));
+  state.absorb(std::uint64_t{text.size() & 0xFF} << 56 | little_endian(text.data() + at, text.size() - at));
+  state.v2 ^= 0xFF;
+  for (int i = 0; i < 4; ++i) state.round();
+  return state.v0 ^ state.v1 ^ state.v2 ^ state.v3;
+}
+
+SessionKeys::SessionKeys() : key_{} {
+  std::random_device random;
+  for (std::uint64_t& word : key_) word = std::uint64_t{random()} << 32 | random();
+}
+
+std::uint64_t SessionKeys::begin(nanoseconds now) noexcept {
+  const auto milliseconds = static_cast<std::uint64_t>(std::chrono::floor<std::chrono::milliseconds>(now).count());
+  last_ = std::max(last_ + 1, milliseconds << kCountBits);
+  return last_;
+}
+
+nanoseconds SessionKeys::began(std::uint64_t number) noexcept {
+  return std::chrono::milliseconds{static_cast<std::int64_t>(number >> kCountBits)};
+}
+
+std::string SessionKeys::secret_of(std::uint64_t number, std::string_view principal) const {
+  const std::string begin = hexadecimal(number);
+  const std::string text = begin + std::string{principal};
+  return begin + hexadecimal(sip_hash(key_[0], key_[1], text)) + hexadecimal(sip_hash(key_[2], key_[3], text));
+}
+
+std::optional<std::uint64_t> SessionKeys::find(std::string_view secret, std::string_view principal) const {
+  if (secret.size() != 3 * kDigits) return std::nullopt;
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(secret.data(), secret.data() + kDigits, number, 16);
+  if (error != std::errc{} || end != secret.data() + kDigits) return std::nullopt;
+  if (!rpc::same_secret(secret_of(number, principal), secret)) return std::nullopt;
+  return number;
+}
+
+// ---- rpc.hello and rpc.kick ----
 
 rpc::HelloResult Sessions::hello(Peer& peer, std::string_view name, std::string_view resume) {
   if (name.size() > kNameBytesMax) {
@@ -57,7 +167,7 @@ void Sessions::refuse_kicked(Peer& peer, std::string_view name, std::string_view
 // without anybody being told that it went.
 void Sessions::take_over(Peer& peer, std::string_view name, std::string_view resume) {
   const auto session = keys_.find(resume, name_of(peer.principal));
-  Peer* const known = session ? peers_->find(*session) : nullptr;
+  Peer* const known = session ? context_->peers.find(*session) : nullptr;
   Peer* const found = known != nullptr && known->session == *session ? known : nullptr;
   const bool expired = session && found == nullptr && context_->now() - SessionKeys::began(*session) > kSessionLifetime;
   if (!session || expired) {
@@ -70,9 +180,9 @@ void Sessions::take_over(Peer& peer, std::string_view name, std::string_view res
   old.session = 0;
   old.took_part = false;  // it goes on as the other one
   if (!old.name.empty() && peer.name.empty() && (name.empty() || name == old.name)) {
-    peers_->hand_name(old, peer);
+    context_->peers.hand_name(old, peer);
   } else if (!old.name.empty()) {
-    peers_->take_name(old);
+    context_->peers.take_name(old);
     announcer_->announce(old, "rpc.client.left");
     old.name.clear();
   }
@@ -81,20 +191,20 @@ void Sessions::take_over(Peer& peer, std::string_view name, std::string_view res
 }
 
 void Sessions::give_name(Peer& peer, std::string_view name) {
-  if (const Peer* const known = peers_->find(name)) {
+  if (const Peer* const known = context_->peers.find(name)) {
     if (known == &peer) return;
     if (!rpc::same_principal(known->principal, peer.principal))
       throw conflict("a client of another principal has that name");
   }
-  std::string given = peers_->free_name(peer, name);
+  std::string given = context_->peers.free_name(peer, name);
   if (given == peer.name) return;
   const bool joins = peer.name.empty();
-  peers_->rename(peer, std::move(given));
+  context_->peers.rename(peer, std::move(given));
   if (joins) announcer_->announce(peer, "rpc.client.joined");
 }
 
 bool Sessions::kick(const Peer& by, std::string_view name) {
-  Peer* const found = peers_->find(name);
+  Peer* const found = context_->peers.find(name);
   if (found == nullptr) return false;
   context_->log.kicked(by, name);
   Peer& peer = *found;
@@ -108,10 +218,10 @@ bool Sessions::kick(const Peer& by, std::string_view name) {
 
 void Sessions::end(Peer& peer) noexcept {
   if (!peer.name.empty()) {
-    peers_->take_name(peer);
+    context_->peers.take_name(peer);
     announcer_->announce(peer, "rpc.client.left");
   }
-  peers_->remove(peer);
+  context_->peers.remove(peer);
 }
 
 }  // namespace wirecall::broker

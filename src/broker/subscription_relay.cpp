@@ -229,20 +229,20 @@ bool SubscriptionRelay::send_event(const MethodSubscription& subscription, std::
   const std::string& name = subscription.method->names.notification;
   Peer& caller = *subscription.caller->peer;
   if (!caller.takes_events()) {
-    sender_->drop(caller, name);
+    drop_event(*context_, caller, name);
     return false;
   }
   const Buffer text = event_with_id(name, params, id, subscription.id);
   if (!caller.sink().has_budget_for(text.size())) {
-    sender_->drop_for_budget(caller, name);
+    drop_for_budget(*context_, caller, name);
     return false;
   }
   ++context_->loop.stats.events;
   try {
     subscription.link->send_behind_answer(text.view());
-    EventSender::tell_lag(caller);
+    tell_lag(caller);
   } catch (const Error&) {
-    sender_->drop(caller, name);  // too many wait for the answer
+    drop_event(*context_, caller, name);  // too many wait for the answer
     return false;
   }
   ++context_->loop.stats.events_delivered;
@@ -278,9 +278,9 @@ void SubscriptionRelay::send_early_events(SubscriptionSource& source, const Meth
   const std::uint64_t lost = source.take_early_losses(notification, subscription.provider_id);
   if (lost == 0) return;
   try {
-    subscription.link->send_behind_answer(EventSender::lagged(notification, lost).view());
+    subscription.link->send_behind_answer(lagged(notification, lost).view());
   } catch (const Error&) {
-    EventSender::count_lag(*subscription.caller->peer, notification, lost);  // too many wait for the answer
+    count_lag(*subscription.caller->peer, notification, lost);  // too many wait for the answer
   }
 }
 

@@ -11,7 +11,7 @@
 
 #include "broker/call_ledger.hpp"
 #include "broker/context.hpp"
-#include "broker/event_sender.hpp"
+#include "broker/event_delivery.hpp"
 #include "broker/method_subscriptions.hpp"
 #include "broker/request_writer.hpp"
 #include "broker/tap_feed.hpp"
@@ -24,12 +24,10 @@ namespace wirecall::broker {
 class SubscriptionRelay {
  public:
   /// All referred to outlive it.
-  SubscriptionRelay(BrokerContext& context, CallLedger& calls, RequestWriter& writer, EventSender& sender,
-                    TapFeed& tap_feed)
+  SubscriptionRelay(BrokerContext& context, CallLedger& calls, RequestWriter& writer, TapFeed& tap_feed)
       : context_(&context),
         calls_(calls),
         writer_(&writer),
-        sender_(&sender),
         tap_feed_(&tap_feed),
         budget_(context.loop.scheduler, kEndedATurn, [this] { end_more(); }) {}
 
@@ -69,7 +67,6 @@ class SubscriptionRelay {
   BrokerContext* context_;
   CallLedger& calls_;
   RequestWriter* writer_;
-  EventSender* sender_;
   TapFeed* tap_feed_;
   MethodSubscriptions table_;
   std::deque<EndedSubscriptions> ended_;  // that are ended in later turns

@@ -1,16 +1,26 @@
 // See tap_feed.hpp.
 #include "broker/tap_feed.hpp"
 
+#include <algorithm>
+#include <array>
+#include <charconv>
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "base/assert.hpp"
-#include "broker/clean_response.hpp"
+#include "base/dotted_name.hpp"
+#include "base/utf8.hpp"
 #include "broker/outgoing.hpp"
+#include "broker/splice.hpp"
+#include "message/call_text.hpp"
 #include "message/error_text.hpp"
 #include "rpc/event_text.hpp"
+#include "wirecall/codec.hpp"
+#include "wirecall/reflect.hpp"
+#include "wirecall/value.hpp"
 
 namespace wirecall::broker {
 namespace {
@@ -24,7 +34,79 @@ EncodedValue params_of(const Received& message) {
   return {.text = message[Member::params], .msgpack = message.msgpack};
 }
 
+// The beginning of `text`, whole characters of at most so many bytes.
+std::string_view beginning(std::string_view text, std::size_t bytes_max) noexcept {
+  if (text.size() <= bytes_max) return text;
+  const char* const end = text.data() + bytes_max;
+  const char* at = text.data();
+  while (at < end) {
+    const std::size_t bytes = character_bytes(at, text.data() + text.size());
+    if (bytes == 0 || bytes > static_cast<std::size_t>(end - at)) break;
+    at += bytes;
+  }
+  return text.substr(0, static_cast<std::size_t>(at - text.data()));
+}
+
+// As much of it as is shown, and a byte more where that is not all.
+std::string json_of_msgpack(std::string_view value) {
+  const std::unique_ptr<Reader> reader = msgpack_codec().reader();
+  reader->reset(value);
+  return reader->json(TapFeed::kValueShownMax + 1);
+}
+
+std::string name_or_null(std::string_view name) { return name.empty() ? "null" : to_json(name); }
+
+std::string milliseconds_text(std::chrono::nanoseconds time) {
+  std::array<char, 32> text{};
+  const double value = std::chrono::duration<double, std::milli>(time).count();
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed, 3).ptr};
+}
+
 }  // namespace
+
+// The texts are shown as they are; empty ones are left out.
+struct TapFeed::Record {
+  std::string_view kind;
+  std::optional<std::uint64_t> id = {};
+  std::string_view method;
+  std::string_view client = {};                    // null where it is empty
+  std::optional<std::string_view> provider = {};   // the same
+  std::optional<std::size_t> delivered = {};       // to how many
+  std::optional<std::chrono::nanoseconds> time{};  // from the request to the response
+  std::string_view member = {};                    // the name of `value`
+  EncodedValue value = {};                         // shown as JSON
+
+  // The notification that shows it.
+  [[nodiscard]] std::string text() const;
+};
+
+std::string TapFeed::Record::text() const {
+  std::string shown;
+  message::begin_call(shown, R"("rpc.tap")", R"({"kind":")");
+  shown.append(kind).append("\"");
+  if (id) shown.append(R"(,"id":)").append(std::to_string(*id));
+  shown.append(R"(,"method":)").append(to_json(method));
+  shown.append(R"(,"client":)").append(name_or_null(client));
+  if (provider) shown.append(R"(,"provider":)").append(name_or_null(*provider));
+  if (delivered) shown.append(R"(,"delivered":)").append(std::to_string(*delivered));
+  if (time) shown.append(R"(,"ms":)").append(milliseconds_text(*time));
+  if (!value.text.empty()) {
+    const std::string unpacked = value.msgpack ? json_of_msgpack(value.text) : std::string{};
+    const std::string_view json = value.msgpack ? unpacked : value.text;
+    const bool is_small = json.size() <= kValueShownMax;
+    // What has no form in JSON, as NaN, is shown by its size alone.
+    if (is_small && Value::parse(json, kValueShownMax)) {
+      shown.append(",\"").append(member).append("\":").append(json);
+    } else {
+      if (!is_small) {
+        shown.append(",\"").append(member).append(R"(_begin":)");
+        shown.append(to_json(beginning(json, kValueShownMax)));
+      }
+      shown.append(R"(,"bytes":)").append(std::to_string(value.text.size()));
+    }
+  }
+  return shown += "}}";
+}
 
 std::string TapFeed::method_of(const Received& message) const {
   std::string_view name = message.method();
@@ -38,36 +120,53 @@ std::string TapFeed::method_of(const Received& message) const {
 
 void TapFeed::add(Peer& peer, std::string_view pattern) {
   if (peer.ended) throw has_ended();
-  taps_.set(peer, pattern);
+  const auto known = std::ranges::find(taps_, &peer, &Tap::peer);
+  if (known != taps_.end()) {
+    known->pattern = pattern;
+  } else {
+    taps_.push_back({.peer = &peer, .pattern = std::string{pattern}});
+  }
   peer.taps = *is_tapped_ = true;
 }
 
 bool TapFeed::remove(Peer& peer) noexcept {
   if (!peer.taps) return false;
   peer.taps = false;
-  const bool known = taps_.remove(peer);
-  WIRECALL_ASSERT(known);
+  const std::size_t removed = std::erase_if(taps_, [&](const Tap& tap) { return tap.peer == &peer; });
+  WIRECALL_ASSERT(removed == 1);
   *is_tapped_ = !taps_.empty();
+  if (taps_.empty()) calls_.clear();
   return true;
 }
 
+// Whether anybody looks on at that name.
+bool TapFeed::any(std::string_view name) const noexcept {
+  return std::ranges::any_of(taps_, [&](const Tap& tap) { return matches(tap.pattern, name); });
+}
+
+TapFeed::TappedCall TapFeed::begin(std::string_view method, std::string_view client) {
+  return {.id = ++last_id_, .method = std::string{method}, .client = std::string{client}};
+}
+
 // Returns what it costs of a connection's share (rpc::Share).
-std::size_t TapFeed::show(const TapRecord& record) {
-  if (!taps_.any(record.method)) return 0;
-  const std::string text = text_of(record);
+std::size_t TapFeed::show(const Record& record) {
+  if (!any(record.method)) return 0;
+  const std::string text = record.text();
   rpc::EventText event{text, context_->loop, context_->limits};
   std::size_t shown = 0;
-  taps_.each(record.method, [&](Peer& peer) {
-    sender_->send(peer, kTopic, event);
+  for (const Tap& tap : taps_) {
+    if (!matches(tap.pattern, record.method)) continue;
+    send_event(*context_, *tap.peer, kTopic, event);
     ++shown;
-  });
+  }
   return cost_of_deliveries(shown, text.size());
 }
 
 void TapFeed::call(std::uint64_t number, const Provider& provider, const TappedRequest& request) noexcept {
-  if (!taps_.any(request.method)) return;
+  if (!any(request.method)) return;
   if_memory_allows([&] {
-    const TappedCall call = taps_.begin(number, request.method, request.caller.name);
+    const TappedCall call = begin(request.method, request.caller.name);
+    calls_.insert_or_assign(number, call);
     const std::size_t cost = show({.kind = "call",
                                    .id = call.id,
                                    .method = request.method,
@@ -114,7 +213,7 @@ void TapFeed::event(const Peer* publisher, std::string_view topic, const Encoded
 }
 
 void TapFeed::own(Call& call, std::string_view name) noexcept {
-  if (context_->own.find(name) != &call.method() || !taps_.any(name)) return;
+  if (context_->own.find(name) != &call.method() || !any(name)) return;
   if_memory_allows([&] {
     const Peer& caller = caller_of(call);
     const std::string& client = caller.name;
@@ -123,14 +222,14 @@ void TapFeed::own(Call& call, std::string_view name) noexcept {
       return caller.sink().charge(
           show({.kind = "notification", .method = name, .client = client, .member = "params", .value = params}));
     }
-    const TappedCall tapped = taps_.begin({}, name, client);
+    const TappedCall tapped = begin(name, client);
     call.on_reply([this, tapped, began = context_->now()](const Outcome& outcome) {
       if (taps_.empty()) return;
-      TapRecord record{.kind = "reply",
-                       .id = tapped.id,
-                       .method = tapped.method,
-                       .client = tapped.client,
-                       .time = context_->now() - began};
+      Record record{.kind = "reply",
+                    .id = tapped.id,
+                    .method = tapped.method,
+                    .client = tapped.client,
+                    .time = context_->now() - began};
       const std::string error = R"({"code":)" + std::to_string(outcome.code) + "}";
       if (!outcome.ok()) {
         record.member = "error";
@@ -147,12 +246,13 @@ void TapFeed::own(Call& call, std::string_view name) noexcept {
 void TapFeed::end(std::uint64_t number, const RelayedCall& call, std::string_view member,
                   const EncodedValue& value) noexcept {
   if_memory_allows([&] {
-    const std::optional<TappedCall> tapped = taps_.end(number);
-    if (!tapped) return;
+    const auto node = calls_.extract(number);
+    if (!node) return;
+    const TappedCall& tapped = node.mapped();
     show({.kind = "reply",
-          .id = tapped->id,
-          .method = tapped->method,
-          .client = tapped->client,
+          .id = tapped.id,
+          .method = tapped.method,
+          .client = tapped.client,
           .provider = call.provider != nullptr ? std::string_view{call.provider->peer->name} : std::string_view{},
           .time = context_->now() - call.began,
           .member = member,

@@ -1,20 +1,28 @@
-// TapFeed: rpc.tap: sends those who look on what passes. Nothing here fails or holds up what is looked at: who looks on
-// loses what it has no room for, and without memory nobody is shown anything. Asked only where it is not empty. One
-// thread.
+// TapFeed: rpc.tap: shows admins what passes through a broker, each what passes under the names that it has asked for.
+// Nothing here fails or holds up what is looked at: who looks on loses what it has no room for, and without memory
+// nobody is shown anything. Asked only where it is not empty. One thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "broker/context.hpp"
-#include "broker/event_sender.hpp"
+#include "broker/event_delivery.hpp"
 #include "broker/method_table.hpp"
 #include "broker/relayed_calls.hpp"
-#include "broker/taps.hpp"
 #include "wirecall/message.hpp"
 
 namespace wirecall::broker {
+
+/// A value as it was sent.
+struct EncodedValue {
+  std::string_view text;  ///< empty for none
+  bool msgpack = false;   ///< it is not JSON but MessagePack
+};
 
 /// What a provider is asked for.
 struct TappedRequest {
@@ -25,9 +33,11 @@ struct TappedRequest {
 
 class TapFeed {
  public:
+  /// Values are shown up to so many bytes.
+  static constexpr std::size_t kValueShownMax = 1024;
+
   /// All referred to outlive it. `is_tapped` is told whether anybody looks on.
-  TapFeed(BrokerContext& context, EventSender& sender, bool& is_tapped) noexcept
-      : context_(&context), sender_(&sender), is_tapped_(&is_tapped) {}
+  TapFeed(BrokerContext& context, bool& is_tapped) noexcept : context_(&context), is_tapped_(&is_tapped) {}
 
   [[nodiscard]] bool empty() const noexcept { return taps_.empty(); }
   /// Shows the peer what passes under names that the pattern, a valid one, stands for. Again, it replaces the pattern.
@@ -48,14 +58,30 @@ class TapFeed {
   void own(Call& call, std::string_view name) noexcept;
 
  private:
-  std::size_t show(const TapRecord& record);
+  // One who looks on.
+  struct Tap {
+    Peer* peer;
+    std::string pattern;
+  };
+  // A call that somebody was shown.
+  struct TappedCall {
+    std::uint64_t id;    // the feed's own
+    std::string method;  // and the name of its caller, empty for none
+    std::string client;
+  };
+  struct Record;
+
+  [[nodiscard]] bool any(std::string_view name) const noexcept;
+  std::size_t show(const Record& record);
+  [[nodiscard]] TappedCall begin(std::string_view method, std::string_view client);
   void end(std::uint64_t number, const RelayedCall& call, std::string_view member, const EncodedValue& value) noexcept;
   [[nodiscard]] std::string method_of(const Received& message) const;
 
   BrokerContext* context_;
-  EventSender* sender_;
   bool* is_tapped_;
-  Taps taps_;
+  std::vector<Tap> taps_;
+  std::unordered_map<std::uint64_t, TappedCall> calls_;  // that have not ended, by the broker's number
+  std::uint64_t last_id_ = 0;
 };
 
 }  // namespace wirecall::broker

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "broker/announcements.hpp"
+#include "broker/announcer.hpp"
 #include "tests/broker/world.hpp"
 
 namespace wirecall {

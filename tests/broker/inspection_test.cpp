@@ -4,8 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "broker/kicked_clients.hpp"
-#include "broker/report.hpp"
+#include "broker/sessions.hpp"
 #include "tests/broker/world.hpp"
 
 namespace wirecall {
@@ -32,9 +31,9 @@ class Inspection : public testing::Test {
     return {};
   }
   std::string metrics() {
-    broker::MetricsText text{world.router.inventory(), {}};
-    EXPECT_TRUE(text.advance(*asks.sink, ~std::size_t{0}));
-    return std::string{text.text()};
+    const auto text = world.router.metrics({});
+    EXPECT_TRUE(text->advance(*asks.sink, ~std::size_t{0}));
+    return std::string{text->text()};
   }
 
   World world;

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "broker/session_keys.hpp"
+#include "broker/sessions.hpp"
 #include "rpc/access.hpp"
 #include "tests/broker/world.hpp"
 

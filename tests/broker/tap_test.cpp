@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "broker/taps.hpp"
+#include "broker/tap_feed.hpp"
 #include "rpc/access.hpp"
 #include "tests/broker/world.hpp"
 
@@ -254,14 +254,14 @@ TEST_F(Tap, one_that_takes_too_little_loses_and_is_told_how_much) {
 TEST_F(Tap, what_is_long_is_shown_by_its_beginning) {
   provider.provide(">");
   tap(admin);
-  const std::string fits = "[\"" + std::string(broker::Taps::kValueShownMax - 4, 'x') + "\"]";
+  const std::string fits = "[\"" + std::string(broker::TapFeed::kValueShownMax - 4, 'x') + "\"]";
   caller.send(request("echo", fits));
   EXPECT_EQ(seen(admin).at(0).at("params"), json::parse(fits));
-  const std::string text = std::string(broker::Taps::kValueShownMax - 3, 'x') + "\u00e9\u00e9";
+  const std::string text = std::string(broker::TapFeed::kValueShownMax - 3, 'x') + "\u00e9\u00e9";
   caller.send(request("echo", "[\"" + text + "\"]"));
   const json cut = seen(admin).at(0);
   EXPECT_FALSE(cut.contains("params"));
-  EXPECT_EQ(cut.at("params_begin"), "[\"" + std::string(broker::Taps::kValueShownMax - 3, 'x')) << "whole characters";
+  EXPECT_EQ(cut.at("params_begin"), "[\"" + std::string(broker::TapFeed::kValueShownMax - 3, 'x')) << "whole characters";
   EXPECT_EQ(cut.at("bytes"), text.size() + 4);
   caller.send(request("a\\u0062c"));
   EXPECT_EQ(seen(admin).at(0).at("method"), "abc");

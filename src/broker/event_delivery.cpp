@@ -1,5 +1,5 @@
-// See event_sender.hpp.
-#include "broker/event_sender.hpp"
+// See event_delivery.hpp.
+#include "broker/event_delivery.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -22,7 +22,8 @@ constexpr std::string_view kAllTopics = ">";
 
 }  // namespace
 
-bool EventSender::send(Peer& peer, std::string_view topic, rpc::EventText& event, bool retained) {
+bool send_event(const BrokerContext& context, Peer& peer, std::string_view topic, rpc::EventText& event,
+                bool retained) {
   if (!peer.takes_events()) {
     if (peer.is_sent_retained() && !peer.retained->backpressured && !peer.lag && !peer.sink().is_overfull()) {
       try {
@@ -31,38 +32,38 @@ bool EventSender::send(Peer& peer, std::string_view topic, rpc::EventText& event
       } catch (const std::bad_alloc&) {
       }
     }
-    drop(peer, topic);
+    drop_event(context, peer, topic);
     return false;
   }
   try {
     tell_lag(peer);
     const rpc::EventText::SendResult sent = event.send_to(peer.sink());
     if (sent == rpc::EventText::SendResult::no_budget) [[unlikely]]
-      drop_for_budget(peer, topic);
+      drop_for_budget(context, peer, topic);
     return sent == rpc::EventText::SendResult::yes;
   } catch (const std::bad_alloc&) {
-    drop(peer, topic);
+    drop_event(context, peer, topic);
     return false;
   }
 }
 
-void EventSender::send_kept(Peer& peer, std::string_view topic, std::string_view kept) {
-  rpc::EventText event{kept, context_->loop, context_->limits};
+void send_kept_event(const BrokerContext& context, Peer& peer, std::string_view topic, std::string_view kept) {
+  rpc::EventText event{kept, context.loop, context.limits};
   if (event.send_to(peer.sink()) == rpc::EventText::SendResult::no_budget)
-    drop_for_budget(peer, topic.empty() ? kAllTopics : topic);
+    drop_for_budget(context, peer, topic.empty() ? kAllTopics : topic);
 }
 
-void EventSender::drop(Peer& peer, std::string_view topic) {
-  ++context_->loop.stats.events_dropped;
+void drop_event(const BrokerContext& context, Peer& peer, std::string_view topic) {
+  ++context.loop.stats.events_dropped;
   count_lag(peer, topic, 1);
 }
 
-void EventSender::drop_for_budget(Peer& peer, std::string_view topic) {
-  drop(peer, topic);
+void drop_for_budget(const BrokerContext& context, Peer& peer, std::string_view topic) {
+  drop_event(context, peer, topic);
   if (!peer.congested) tell_lag(peer);
 }
 
-void EventSender::count_lag(Peer& peer, std::string_view topic, std::uint64_t count) {
+void count_lag(Peer& peer, std::string_view topic, std::uint64_t count) {
   static_cast<void>(peer.is_congested());  // then it is told of them once there is room
   // The first entry is for all topics that have no entry of their own.
   if (!peer.lag) peer.lag = std::make_unique<std::vector<Lag>>(1, Lag{.topic = std::string{kAllTopics}, .dropped = 0});
@@ -77,7 +78,7 @@ void EventSender::count_lag(Peer& peer, std::string_view topic, std::uint64_t co
   lag.push_back({.topic = std::string{topic}, .dropped = count});
 }
 
-void EventSender::tell_lag(Peer& peer) {
+void tell_lag(Peer& peer) {
   if (!peer.lag) [[likely]]
     return;
   const std::unique_ptr<const std::vector<Lag>> lag = std::move(peer.lag);
@@ -88,7 +89,7 @@ void EventSender::tell_lag(Peer& peer) {
   }
 }
 
-Buffer EventSender::lagged(std::string_view topic, std::uint64_t count) {
+Buffer lagged(std::string_view topic, std::uint64_t count) {
   return rpc::event_of("rpc.lagged", R"({"topic":)" + to_json(topic) + R"(,"dropped":)" + std::to_string(count) + "}");
 }
 

@@ -1,0 +1,32 @@
+// How one peer is sent an event, or the event is counted among those that the peer has lost. One that takes too little
+// loses events, and learns how many once it has taken most of what waits for it. One thread.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "broker/context.hpp"
+#include "rpc/event_text.hpp"
+#include "wirecall/bytes.hpp"
+
+namespace wirecall::broker {
+
+/// `retained`: the event is the one that its topic retains now. Returns whether it has been sent, or will be. One that
+/// is still being sent what is retained has events kept for a while.
+bool send_event(const BrokerContext& context, Peer& peer, std::string_view topic, rpc::EventText& event,
+                bool retained = false);
+/// An event that has been kept for the peer, as it was published; `topic` is empty where that is not known.
+void send_kept_event(const BrokerContext& context, Peer& peer, std::string_view topic, std::string_view kept);
+/// The peer loses an event.
+void drop_event(const BrokerContext& context, Peer& peer, std::string_view topic);
+/// The same where too much waits for its principal's connections, which are not its own alone: so nothing may come by
+/// which it would be told later.
+void drop_for_budget(const BrokerContext& context, Peer& peer, std::string_view topic);
+/// The peer has lost so many, and is told later.
+void count_lag(Peer& peer, std::string_view topic, std::uint64_t count);
+/// Tells it what it has lost, if anything.
+void tell_lag(Peer& peer);
+/// By which a subscriber is told what it has lost.
+[[nodiscard]] Buffer lagged(std::string_view topic, std::uint64_t count);
+
+}  // namespace wirecall::broker
