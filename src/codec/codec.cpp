@@ -23,24 +23,19 @@ std::string shorten(std::string text) {
   return text += "...";
 }
 
-class JsonCodec final : public Codec {
+template <auto scan_value, class ReaderOf, class WriterOf>
+class CodecOf final : public Codec {
  public:
-  [[nodiscard]] std::string_view name() const noexcept override { return "json"; }
-  [[nodiscard]] Scan scan(std::string_view text, std::uint32_t depth_max) const noexcept override {
-    return json::scan(text, depth_max);
-  }
-  [[nodiscard]] std::unique_ptr<Reader> reader() const override { return std::make_unique<json::JsonReader>(); }
-  [[nodiscard]] std::unique_ptr<Writer> writer() const override { return std::make_unique<json::JsonWriter>(); }
-};
-
-class MsgpackCodec final : public Codec {
- public:
-  [[nodiscard]] std::string_view name() const noexcept override { return "msgpack"; }
+  explicit CodecOf(std::string_view name) noexcept : name_(name) {}
+  [[nodiscard]] std::string_view name() const noexcept override { return name_; }
   [[nodiscard]] Scan scan(std::string_view bytes, std::uint32_t depth_max) const noexcept override {
-    return msgpack::scan(bytes, depth_max);
+    return scan_value(bytes, depth_max);
   }
-  [[nodiscard]] std::unique_ptr<Reader> reader() const override { return std::make_unique<msgpack::MsgpackReader>(); }
-  [[nodiscard]] std::unique_ptr<Writer> writer() const override { return std::make_unique<msgpack::MsgpackWriter>(); }
+  [[nodiscard]] std::unique_ptr<Reader> reader() const override { return std::make_unique<ReaderOf>(); }
+  [[nodiscard]] std::unique_ptr<Writer> writer() const override { return std::make_unique<WriterOf>(); }
+
+ private:
+  std::string_view name_;
 };
 
 }  // namespace
@@ -61,14 +56,11 @@ void Writer::extension(std::int8_t, std::span<const std::byte>) {
 }
 
 bool Reader::fail(std::string_view expected) {
-  std::string got = shorten(json(kGotBytesMax + 1));
-  failure_ = std::make_unique<DecodeFailure>(DecodeFailure{std::string{expected}, std::move(got), {}, {}});
-  return false;
+  return fail(DecodeFailure{std::string{expected}, shorten(json(kGotBytesMax + 1)), {}, {}});
 }
 
 bool Reader::fail_missing(std::string_view expected) {
-  failure_ = std::make_unique<DecodeFailure>(DecodeFailure{std::string{expected}, "nothing", {}, {}});
-  return false;
+  return fail(DecodeFailure{std::string{expected}, "nothing", {}, {}});
 }
 
 bool Reader::fail(DecodeFailure failure) {
@@ -87,12 +79,12 @@ bool Reader::failed_at(std::size_t position) {
 }
 
 const Codec& json_codec() noexcept {
-  static const JsonCodec codec;
+  static const CodecOf<json::scan, json::JsonReader, json::JsonWriter> codec{"json"};
   return codec;
 }
 
 const Codec& msgpack_codec() noexcept {
-  static const MsgpackCodec codec;
+  static const CodecOf<msgpack::scan, msgpack::MsgpackReader, msgpack::MsgpackWriter> codec{"msgpack"};
   return codec;
 }
 

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstddef>
 #include <limits>
+#include <type_traits>
 
 #include "base/ascii.hpp"
 
@@ -117,33 +118,24 @@ bool parse_floating(std::string_view text, Float& out) noexcept {
   return true;
 }
 
+template <class Integer>
+Integrality parse(std::string_view text, Integer& out) noexcept {
+  const Decimal decimal = take_apart(text);
+  std::uint64_t value = 0;
+  if (decimal.count != 0) {
+    if (decimal.exponent < 0) return Integrality::fractional;
+    constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<Integer>::max());
+    const std::uint64_t most = !decimal.negative ? kMax : std::is_signed_v<Integer> ? kMax + 1 : 0;
+    if (!magnitude(decimal, value) || value > most) return Integrality::out_of_range;
+  }
+  out = static_cast<Integer>(decimal.negative ? 0 - value : value);
+  return Integrality::exact;
+}
+
 }  // namespace
 
-Integrality parse_int(std::string_view text, std::int64_t& out) noexcept {
-  const Decimal decimal = take_apart(text);
-  if (decimal.count == 0) {
-    out = 0;
-    return Integrality::exact;
-  }
-  if (decimal.exponent < 0) return Integrality::fractional;
-  std::uint64_t value = 0;
-  if (!magnitude(decimal, value)) return Integrality::out_of_range;
-  constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  if (value > kMax + (decimal.negative ? 1 : 0)) return Integrality::out_of_range;
-  out = static_cast<std::int64_t>(decimal.negative ? 0 - value : value);
-  return Integrality::exact;
-}
-
-Integrality parse_uint(std::string_view text, std::uint64_t& out) noexcept {
-  const Decimal decimal = take_apart(text);
-  if (decimal.count == 0) {
-    out = 0;
-    return Integrality::exact;
-  }
-  if (decimal.exponent < 0) return Integrality::fractional;
-  if (decimal.negative || !magnitude(decimal, out)) return Integrality::out_of_range;
-  return Integrality::exact;
-}
+Integrality parse_integer(std::string_view text, std::int64_t& out) noexcept { return parse(text, out); }
+Integrality parse_integer(std::string_view text, std::uint64_t& out) noexcept { return parse(text, out); }
 
 bool parse_double(std::string_view text, double& out) noexcept {
 #if FLT_EVAL_METHOD == 0
@@ -182,11 +174,5 @@ bool same_digits(std::string_view text, double value) noexcept {
   const auto written = std::to_chars(shortest, shortest + sizeof shortest, value, std::chars_format::scientific);
   return same_number(text, {shortest, static_cast<std::size_t>(written.ptr - shortest)});
 }
-
-std::string integer_words(std::int64_t min, std::int64_t max) {
-  return "integer from " + std::to_string(min) + " to " + std::to_string(max);
-}
-
-std::string integer_words(std::uint64_t max) { return "integer from 0 to " + std::to_string(max); }
 
 }  // namespace wirecall::codec

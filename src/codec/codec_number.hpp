@@ -16,8 +16,8 @@ enum class Integrality : std::uint8_t {
 };
 
 /// 1.0, 1e3 and 10.00e2 are integers, -0 is 0; 1.5 and 1e-400 are not.
-[[nodiscard]] Integrality parse_int(std::string_view text, std::int64_t& out) noexcept;
-[[nodiscard]] Integrality parse_uint(std::string_view text, std::uint64_t& out) noexcept;
+[[nodiscard]] Integrality parse_integer(std::string_view text, std::int64_t& out) noexcept;
+[[nodiscard]] Integrality parse_integer(std::string_view text, std::uint64_t& out) noexcept;
 
 /// The nearest double; a magnitude too small for one gives a signed zero. False when it is too large.
 [[nodiscard]] bool parse_double(std::string_view text, double& out) noexcept;
@@ -30,8 +30,10 @@ enum class Integrality : std::uint8_t {
 [[nodiscard]] bool same_number(std::string_view a, std::string_view b) noexcept;
 
 // What was expected, in the words of a failure to decode.
-[[nodiscard]] std::string integer_words(std::int64_t min, std::int64_t max);
-[[nodiscard]] std::string integer_words(std::uint64_t max);
+template <class Integer>
+[[nodiscard]] std::string integer_words(Integer min, Integer max) {
+  return "integer from " + std::to_string(min) + " to " + std::to_string(max);
+}
 inline constexpr std::string_view kDoubleWords = "number from -1.7976931348623157e308 to 1.7976931348623157e308";
 
 /// The end of the number that begins at `p`; what follows it must not look like its continuation.

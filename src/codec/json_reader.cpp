@@ -9,6 +9,7 @@
 #include "codec/base64.hpp"
 #include "codec/codec_number.hpp"
 #include "codec/eight_bytes.hpp"
+#include "codec/json_escapes.hpp"
 #include "codec/scan_ops.hpp"
 
 namespace wirecall::json {
@@ -122,24 +123,6 @@ char* write_utf8(char* to, unsigned code) noexcept {
   return to;
 }
 
-/// The byte that a two-character escape other than \u stands for.
-char escaped_byte(char c) noexcept {
-  switch (c) {
-    case 'b':
-      return '\b';
-    case 'f':
-      return '\f';
-    case 'n':
-      return '\n';
-    case 'r':
-      return '\r';
-    case 't':
-      return '\t';
-    default:
-      return c;  // " \ /
-  }
-}
-
 }  // namespace
 
 void JsonReader::reset(std::string_view value) {
@@ -194,47 +177,25 @@ bool JsonReader::read_uint(std::uint64_t max, std::uint64_t& out) {
   for (; is_digit(*p); ++p) value = value * 10 + static_cast<std::uint64_t>(*p - '0');
   const auto count = static_cast<std::size_t>(p - at_);
   if (count - 1 >= 18 || *p == '.' || (*p | 0x20) == 'e' || value > max) [[unlikely]]
-    return read_uint_slowly(max, out);
+    return read_slowly(std::uint64_t{0}, max, out);
   out = value;
   at_ = p;
   return true;
 }
 
-[[gnu::noinline]] bool JsonReader::read_int_slowly(std::int64_t min, std::int64_t max, std::int64_t& out) {
+template <class Integer>
+[[gnu::noinline]] bool JsonReader::read_slowly(Integer min, Integer max, Integer& out) {
   if (kind() != ValueKind::number) return fail("integer");
   const char* const end = codec::number_end(at_);
-  std::int64_t value = 0;
-  switch (codec::parse_int({at_, static_cast<std::size_t>(end - at_)}, value)) {
-    case codec::Integrality::fractional:
-      return fail("integer");
-    case codec::Integrality::exact:
-      if (value < min || value > max) break;
-      out = value;
-      at_ = end;
-      return true;
-    case codec::Integrality::out_of_range:
-      break;
-  }
-  return fail(codec::integer_words(min, max));
+  Integer value = 0;
+  const codec::Integrality found = codec::parse_integer({at_, static_cast<std::size_t>(end - at_)}, value);
+  if (found == codec::Integrality::fractional) return fail("integer");
+  if (found != codec::Integrality::exact || value < min || value > max) return fail(codec::integer_words(min, max));
+  out = value;
+  at_ = end;
+  return true;
 }
-
-[[gnu::noinline]] bool JsonReader::read_uint_slowly(std::uint64_t max, std::uint64_t& out) {
-  if (kind() != ValueKind::number) return fail("integer");
-  const char* const end = codec::number_end(at_);
-  std::uint64_t value = 0;
-  switch (codec::parse_uint({at_, static_cast<std::size_t>(end - at_)}, value)) {
-    case codec::Integrality::fractional:
-      return fail("integer");
-    case codec::Integrality::exact:
-      if (value > max) break;
-      out = value;
-      at_ = end;
-      return true;
-    case codec::Integrality::out_of_range:
-      break;
-  }
-  return fail(codec::integer_words(max));
-}
+template bool JsonReader::read_slowly(std::int64_t min, std::int64_t max, std::int64_t& out);
 
 bool JsonReader::read_double(double& out) {
   if (kind() != ValueKind::number) return fail("number");
@@ -303,7 +264,7 @@ std::string_view JsonReader::unescape(const char* from, const char* first_escape
     if (next == end) break;
     p = next + 2;
     if (next[1] != 'u') {
-      *to++ = escaped_byte(next[1]);
+      *to++ = kByteOfLetter[static_cast<unsigned char>(next[1])];
     } else {
       unsigned code = hex_value(p);
       p += 4;

@@ -43,8 +43,8 @@ class JsonReader final : public Reader {
 
  private:
   static const char* skip_space(const char* p) noexcept;
-  bool read_int_slowly(std::int64_t min, std::int64_t max, std::int64_t& out);
-  bool read_uint_slowly(std::uint64_t max, std::uint64_t& out);
+  template <class Integer>
+  bool read_slowly(Integer min, Integer max, Integer& out);
   /// An object of one member, which is base64, and its name; consumes nothing when it is something else.
   bool read_base64(std::string_view& name, std::span<const std::byte>& out);
   /// `at_` is behind the opening quote and moves behind the closing one.
@@ -75,7 +75,7 @@ inline bool JsonReader::read_int(std::int64_t min, std::int64_t max, std::int64_
   const auto count = static_cast<std::size_t>(p - digits);
   const auto value = static_cast<std::int64_t>(negative ? 0 - magnitude : magnitude);
   if (count - 1 >= 18 || *p == '.' || (*p | 0x20) == 'e' || value < min || value > max) [[unlikely]]
-    return read_int_slowly(min, max, out);
+    return read_slowly(min, max, out);
   out = value;
   at_ = p;
   return true;

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/ascii.hpp"
+#include "codec/json_escapes.hpp"
 #include "codec/scan_ops.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/limits.hpp"
@@ -253,21 +254,8 @@ class Scanner {
 
   // `p` is at the backslash.
   const char* escape(const char* p) noexcept {
-    switch (p[1]) {
-      case '"':
-      case '\\':
-      case '/':
-      case 'b':
-      case 'f':
-      case 'n':
-      case 'r':
-      case 't':
-        return p + 2;
-      case 'u':
-        break;
-      default:
-        return fail(p + 1);
-    }
+    if (kByteOfLetter[static_cast<unsigned char>(p[1])] != 0) return p + 2;
+    if (p[1] != 'u') return fail(p + 1);
     p += 2;
     const int first = hex(p[0]);
     if (first < 0) return fail(p);

@@ -13,6 +13,7 @@
 #include "codec/codec_time.hpp"
 #include "codec/eight_bytes.hpp"
 #include "codec/json_compact.hpp"
+#include "codec/json_escapes.hpp"
 
 namespace wirecall::json {
 namespace {
@@ -31,28 +32,6 @@ bool is_plain(std::uint64_t word) noexcept {
 bool is_plain(char c) noexcept {
   const auto byte = static_cast<unsigned char>(c);
   return byte >= 0x20 && byte < 0x80 && c != '"' && c != '\\';
-}
-
-/// The letter of the two-character escape for `c`, or 0 where only \u00XX is left.
-char short_escape(char c) noexcept {
-  switch (c) {
-    case '"':
-      return '"';
-    case '\\':
-      return '\\';
-    case '\b':
-      return 'b';
-    case '\f':
-      return 'f';
-    case '\n':
-      return 'n';
-    case '\r':
-      return 'r';
-    case '\t':
-      return 't';
-    default:
-      return 0;
-  }
 }
 
 }  // namespace
@@ -191,7 +170,7 @@ char* JsonWriter::quote_slowly(char* to, std::string_view rest) {
     if (static_cast<unsigned char>(*p) < 0x80) {
       to = out_->reserve(6);
       *to++ = '\\';
-      if (const char letter = short_escape(*p); letter != 0) {
+      if (const char letter = kLetterOfByte[static_cast<unsigned char>(*p)]; letter != 0) {
         *to++ = letter;
       } else {
         std::memcpy(to, "u00", 3);
@@ -240,28 +219,21 @@ void JsonWriter::base64(std::string_view before, std::span<const std::byte> data
   close(to);
 }
 
-void JsonWriter::begin_array(std::size_t) {
+inline void JsonWriter::begin(char bracket) {
   char* to = open(1);
-  *to++ = '[';
+  *to++ = bracket;
   out_->set_end(to);
   comma_ = false;
 }
 
-void JsonWriter::end_array() {
-  out_->push_back(']');
+inline void JsonWriter::end(char bracket) {
+  out_->push_back(bracket);
   comma_ = true;
 }
 
-void JsonWriter::begin_object(std::size_t) {
-  char* to = open(1);
-  *to++ = '{';
-  out_->set_end(to);
-  comma_ = false;
-}
-
-void JsonWriter::end_object() {
-  out_->push_back('}');
-  comma_ = true;
-}
+void JsonWriter::begin_array(std::size_t) { begin('['); }
+void JsonWriter::end_array() { end(']'); }
+void JsonWriter::begin_object(std::size_t) { begin('{'); }
+void JsonWriter::end_object() { end('}'); }
 
 }  // namespace wirecall::json

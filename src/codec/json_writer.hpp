@@ -50,6 +50,8 @@ class JsonWriter final : public Writer {
   char* open(std::size_t bytes);
   void close(const char* end);
   void word(std::string_view text);
+  void begin(char bracket);
+  void end(char bracket);
   /// Quotes, escapes and checks `utf8`, writing from `to` on, where utf8.size() + 3 bytes have been reserved.
   char* quote(char* to, std::string_view utf8);
   char* quote_slowly(char* to, std::string_view rest);

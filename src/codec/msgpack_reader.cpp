@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include "codec/codec_number.hpp"
 #include "codec/msgpack_format.hpp"
@@ -15,9 +17,10 @@ bool is_integer(const Head& head) noexcept { return head.type == Type::positive 
 bool is_real(const Head& head) noexcept { return head.type == Type::float32 || head.type == Type::float64; }
 
 // Both bounds are exact as doubles, and each double between them is in range.
-constexpr double kIntegerMin = -0x1p63;
-constexpr double kIntegerEnd = 0x1p63;
-constexpr double kUnsignedEnd = 0x1p64;
+template <class Integer>
+constexpr double kFirst = std::is_signed_v<Integer> ? -0x1p63 : 0;
+template <class Integer>
+constexpr double kEnd = std::is_signed_v<Integer> ? 0x1p63 : 0x1p64;
 
 }  // namespace
 
@@ -66,43 +69,32 @@ bool MsgpackReader::read_bool(bool& out) {
   return true;
 }
 
-bool MsgpackReader::read_int(std::int64_t min, std::int64_t max, std::int64_t& out) {
+template <class Integer>
+inline bool MsgpackReader::read_integer(Integer min, Integer max, Integer& out) {
   const Head head = read_head(at_);
-  std::int64_t value = 0;
+  Integer value = 0;
+  bool fits = true;
   if (is_integer(head)) {
-    if (head.type == Type::positive && head.value > static_cast<std::uint64_t>(INT64_MAX))
-      return fail(codec::integer_words(min, max));
-    value = static_cast<std::int64_t>(head.value);
+    value = static_cast<Integer>(head.value);
+    fits = head.type == Type::positive ? std::in_range<Integer>(head.value) : std::is_signed_v<Integer>;
   } else {
     if (!is_real(head)) return fail("integer");
     const double number = real(head);
     if (number != std::trunc(number)) return fail("integer");  // NaN, too
-    if (!(number >= kIntegerMin && number < kIntegerEnd)) return fail(codec::integer_words(min, max));
-    value = static_cast<std::int64_t>(number);
+    fits = number >= kFirst<Integer> && number < kEnd<Integer>;
+    if (fits) value = static_cast<Integer>(number);
   }
-  if (value < min || value > max) return fail(codec::integer_words(min, max));
+  if (!fits || value < min || value > max) return fail(codec::integer_words(min, max));
   out = value;
   at_ += head.bytes;
   return true;
 }
 
+bool MsgpackReader::read_int(std::int64_t min, std::int64_t max, std::int64_t& out) {
+  return read_integer(min, max, out);
+}
 bool MsgpackReader::read_uint(std::uint64_t max, std::uint64_t& out) {
-  const Head head = read_head(at_);
-  std::uint64_t value = 0;
-  if (is_integer(head)) {
-    if (head.type == Type::negative) return fail(codec::integer_words(max));
-    value = head.value;
-  } else {
-    if (!is_real(head)) return fail("integer");
-    const double number = real(head);
-    if (number != std::trunc(number)) return fail("integer");
-    if (!(number >= 0 && number < kUnsignedEnd)) return fail(codec::integer_words(max));
-    value = static_cast<std::uint64_t>(number);
-  }
-  if (value > max) return fail(codec::integer_words(max));
-  out = value;
-  at_ += head.bytes;
-  return true;
+  return read_integer(std::uint64_t{0}, max, out);
 }
 
 bool MsgpackReader::read_double(double& out) {

@@ -51,6 +51,8 @@ class MsgpackReader final : public Reader {
     bool map;
   };
 
+  template <class Integer>
+  bool read_integer(Integer min, Integer max, Integer& out);
   [[nodiscard]] std::string_view kept(std::string_view text);
   void locate(const char* mark) noexcept;
 

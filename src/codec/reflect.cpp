@@ -2,6 +2,7 @@
 // the texts that from_json and to_json read and write. Everything here works on TypeInfo and function pointers.
 #include "wirecall/reflect.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
@@ -165,6 +166,13 @@ bool decode_elements(Reader& reader, const TypeInfo& type, const DecodeElement& 
   return fail_as(reader, type);
 }
 
+bool find_enumerator(std::span<const EnumEntry> entries, std::string_view name, std::int64_t& out) noexcept {
+  const auto found = std::ranges::find(entries, name, &EnumEntry::name);
+  if (found == entries.end()) return false;
+  out = found->value;
+  return true;
+}
+
 template <class Integer>
 bool whole_number(std::string_view text, Integer& out) noexcept {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
@@ -226,11 +234,7 @@ bool decode_enumerator(Reader& reader, const TypeInfo& type, std::span<const Enu
   const char* const start = reader.mark();
   std::string_view name;
   if (!reader.read_string(name)) return fail_as(reader, type);
-  for (const EnumEntry& entry : entries) {
-    if (entry.name != name) continue;
-    out = entry.value;
-    return true;
-  }
+  if (find_enumerator(entries, name, out)) return true;
   reader.rewind(start);
   return fail_as(reader, type);
 }
@@ -273,21 +277,17 @@ bool fail_repeated(Reader& reader, std::string_view name) {
 
 bool key_to_int(Reader& reader, std::string_view name, std::int64_t min, std::int64_t max, std::int64_t& out) {
   if (whole_number(name, out) && out >= min && out <= max) return true;
-  return reader.fail("member name that is an integer from " + std::to_string(min) + " to " + std::to_string(max));
+  return reader.fail("member name that is an " + codec::integer_words(min, max));
 }
 
 bool key_to_uint(Reader& reader, std::string_view name, std::uint64_t max, std::uint64_t& out) {
   if (whole_number(name, out) && out <= max) return true;
-  return reader.fail("member name that is an integer from 0 to " + std::to_string(max));
+  return reader.fail("member name that is an " + codec::integer_words(std::uint64_t{0}, max));
 }
 
 bool key_to_enumerator(Reader& reader, std::string_view name, const TypeInfo& type, std::span<const EnumEntry> entries,
                        std::int64_t& out) {
-  for (const EnumEntry& entry : entries) {
-    if (entry.name != name) continue;
-    out = entry.value;
-    return true;
-  }
+  if (find_enumerator(entries, name, out)) return true;
   return reader.fail("member name that is " + describe(type));
 }
 
@@ -329,58 +329,57 @@ void encode_key(Writer& writer, std::uint64_t key) { writer.key(std::to_string(k
 
 namespace {
 
-bool decode_scanned(const Codec& codec, std::string_view value, DecodeFunction decode, void* out, Error& error) {
-  const std::unique_ptr<Reader> reader = codec.reader();
-  reader->reset(value);
-  if (decode(*reader, out)) return true;
-  error = decode_error(*reader);
+// What a text is decoded by, and which characters may follow its value.
+struct Decoding {
+  const Codec& codec;
+  DecodeFunction decode;
+  std::uint32_t depth_max;
+  std::string_view ignored;
+};
+
+bool decode_whole(const Decoding& by, std::string_view text, void* out, Error& error) {
+  const Scan scan = by.codec.scan(text, by.depth_max);
+  if (scan.status == ScanStatus::complete && text.find_first_not_of(by.ignored, scan.offset) == text.npos) {
+    const std::unique_ptr<Reader> reader = by.codec.reader();
+    reader->reset(text.substr(0, scan.offset));
+    if (by.decode(*reader, out)) return true;
+    error = decode_error(*reader);
+  } else if (scan.status == ScanStatus::too_deep) {
+    error = Error{ErrorCode::parse_error, std::string{message_of(ErrorCode::parse_error)}, R"({"limit":"depth"})"};
+  } else {
+    error = Error{ErrorCode::parse_error};
+  }
   return false;
 }
 
-Error parse_error(const Scan& scan) {
-  if (scan.status != ScanStatus::too_deep) return Error{ErrorCode::parse_error};
-  return Error{ErrorCode::parse_error, std::string{message_of(ErrorCode::parse_error)}, R"({"limit":"depth"})"};
-}
-
-void encode_with(const Codec& codec, EncodeFunction encode, const void* value, Buffer& out) {
+Buffer encode_with(const Codec& codec, EncodeFunction encode, const void* value) {
+  Buffer out;
   const std::unique_ptr<Writer> writer = codec.writer();
   writer->reset(out);
   encode(*writer, value);
   if (writer->failed()) throw LocalError{ErrorCode::internal_error, writer->failure()};
+  return out;
 }
 
 }  // namespace
 
 bool decode_text(std::string_view text, DecodeFunction decode, void* out, std::uint32_t depth_max, Error& error) {
   Buffer copy{text};
-  const std::string_view padded = copy.padded();
-  const Scan scan = json_codec().scan(padded, depth_max);
-  const bool complete =
-      scan.status == ScanStatus::complete && padded.find_first_not_of(" \t\r\n", scan.offset) == std::string_view::npos;
-  if (complete) return decode_scanned(json_codec(), padded.substr(0, scan.offset), decode, out, error);
-  error = parse_error(scan);
-  return false;
+  return decode_whole({json_codec(), decode, depth_max, " \t\r\n"}, copy.padded(), out, error);
 }
 
 std::string encode_text(EncodeFunction encode, const void* value) {
-  Buffer text;
-  encode_with(json_codec(), encode, value, text);
-  return std::string{text.view()};
+  return std::string{encode_with(json_codec(), encode, value).view()};
 }
 
 bool decode_msgpack(std::span<const std::byte> bytes, DecodeFunction decode, void* out, std::uint32_t depth_max,
                     Error& error) {
   const std::string_view value{reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-  const Scan scan = msgpack_codec().scan(value, depth_max);
-  if (scan.status == ScanStatus::complete && scan.offset == value.size())
-    return decode_scanned(msgpack_codec(), value, decode, out, error);
-  error = parse_error(scan);
-  return false;
+  return decode_whole({msgpack_codec(), decode, depth_max, ""}, value, out, error);
 }
 
 std::vector<std::byte> encode_msgpack(EncodeFunction encode, const void* value) {
-  Buffer bytes;
-  encode_with(msgpack_codec(), encode, value, bytes);
+  const Buffer bytes = encode_with(msgpack_codec(), encode, value);
   const auto* const data = reinterpret_cast<const std::byte*>(bytes.data());
   return {data, data + bytes.size()};
 }

@@ -9,6 +9,37 @@
 namespace wirecall {
 namespace {
 
+constexpr unsigned bit(ValueKind kind) noexcept { return 1U << static_cast<unsigned>(kind); }
+
+/// What is said of all types of a kind.
+struct KindRow {
+  TypeKind kind;
+  std::string_view words;   ///< of an error message; empty where they depend on the type
+  std::string_view schema;  ///< JSON Schema's "type"; empty for none
+  unsigned accepted;        ///< one bit for each ValueKind
+};
+
+constexpr KindRow kKinds[] = {
+    {TypeKind::any, "", "", ~0U},
+    {TypeKind::null, "null", "null", bit(ValueKind::null)},
+    {TypeKind::boolean, "boolean", "boolean", bit(ValueKind::boolean)},
+    {TypeKind::integer, "integer", "integer", bit(ValueKind::number)},
+    {TypeKind::number, "number", "number", bit(ValueKind::number)},
+    {TypeKind::string, "", "string", bit(ValueKind::string)},
+    // In JSON an object, in other encodings a kind of its own.
+    {TypeKind::bytes, R"({"$bytes":"<base64>"})", "object", bit(ValueKind::bytes) | bit(ValueKind::object)},
+    {TypeKind::enumeration, "", "string", bit(ValueKind::string)},
+    {TypeKind::optional, "", "", bit(ValueKind::null)},  // and what it holds
+    {TypeKind::array, "", "array", bit(ValueKind::array)},
+    {TypeKind::tuple, "", "array", bit(ValueKind::array)},
+    {TypeKind::map, "", "object", bit(ValueKind::object)},
+    {TypeKind::object, "object", "object", bit(ValueKind::object)},
+    {TypeKind::one_of, "", "", 0},  // what its alternatives are
+};
+static_assert(std::ranges::all_of(kKinds, [](const KindRow& row) { return &row == &kKinds[std::size_t(row.kind)]; }));
+
+constexpr const KindRow& row_of(const TypeInfo& type) noexcept { return kKinds[static_cast<std::size_t>(type.kind)]; }
+
 /// A type as part of other words: parentheses where the words would run together.
 std::string describe_inside(const TypeInfo& type) {
   const bool compound =
@@ -38,22 +69,23 @@ std::string join_alternatives(std::span<const TypeInfo* const> types) {
   return words;
 }
 
-/// A member's number limit; integral ones without a fraction.
-void write_limit(Writer& writer, std::string_view keyword, double limit) {
-  if (std::isinf(limit)) return;
+/// A member's number limits; integral ones without a fraction.
+void write_limits(Writer& writer, const About& limits) {
+  for (const auto& [keyword, limit] : {std::pair{"minimum", limits.minimum}, {"maximum", limits.maximum}}) {
+    if (std::isinf(limit)) continue;
+    writer.key(keyword);
+    writer.number(limit);
+  }
+}
+
+void write_count(Writer& writer, std::string_view keyword, std::size_t count) {
   writer.key(keyword);
-  writer.number(limit);
+  writer.unsigned_integer(count);
 }
 
 void write_length(Writer& writer, std::string_view least, std::string_view most, const About& limits) {
-  if (limits.length_min != 0) {
-    writer.key(least);
-    writer.unsigned_integer(limits.length_min);
-  }
-  if (limits.length_max != std::numeric_limits<std::size_t>::max()) {
-    writer.key(most);
-    writer.unsigned_integer(limits.length_max);
-  }
+  if (limits.length_min != 0) write_count(writer, least, limits.length_min);
+  if (limits.length_max != std::numeric_limits<std::size_t>::max()) write_count(writer, most, limits.length_max);
 }
 
 void write_word(Writer& writer, std::string_view keyword, std::string_view word) {
@@ -105,18 +137,8 @@ std::string describe(const TypeInfo& type) {
   switch (type.kind) {
     case TypeKind::any:
       return type.name.empty() ? "any value" : std::string{type.name};
-    case TypeKind::null:
-      return "null";
-    case TypeKind::boolean:
-      return "boolean";
-    case TypeKind::integer:
-      return "integer";
-    case TypeKind::number:
-      return "number";
     case TypeKind::string:
       return type.format.empty() ? "string" : std::string{type.format};
-    case TypeKind::bytes:
-      return R"({"$bytes":"<base64>"})";
     case TypeKind::enumeration: {
       std::string words = type.names.size() == 1 ? "" : "one of ";
       for (const std::string_view& name : type.names) {
@@ -134,46 +156,19 @@ std::string describe(const TypeInfo& type) {
       return "array of [" + join(type.types, ", ") + ']';
     case TypeKind::map:
       return "object of " + describe_inside(*type.types[0]);
-    case TypeKind::object:
-      return "object";
     case TypeKind::one_of:
       return join_alternatives(type.types);
+    default:
+      return std::string{row_of(type).words};
   }
-  return {};
 }
 
 bool accepts(const TypeInfo& type, ValueKind kind) noexcept {
-  const auto any_of = [&] {
-    return std::any_of(type.types.begin(), type.types.end(), [&](const TypeInfo* one) { return accepts(*one, kind); });
-  };
-  switch (type.kind) {
-    case TypeKind::any:
-      return true;
-    case TypeKind::null:
-      return kind == ValueKind::null;
-    case TypeKind::boolean:
-      return kind == ValueKind::boolean;
-    case TypeKind::integer:
-    case TypeKind::number:
-      return kind == ValueKind::number;
-    case TypeKind::string:  // a time may be a timestamp of MessagePack
-      return kind == ValueKind::string || (kind == ValueKind::extension && type.format == "date-time");
-    case TypeKind::enumeration:
-      return kind == ValueKind::string;
-    case TypeKind::bytes:  // in JSON an object, in other encodings a kind of its own
-      return kind == ValueKind::bytes || kind == ValueKind::object;
-    case TypeKind::optional:
-      return kind == ValueKind::null || any_of();
-    case TypeKind::array:
-    case TypeKind::tuple:
-      return kind == ValueKind::array;
-    case TypeKind::map:
-    case TypeKind::object:
-      return kind == ValueKind::object;
-    case TypeKind::one_of:
-      return any_of();
-  }
-  return false;
+  if ((row_of(type).accepted & bit(kind)) != 0) return true;
+  // A time may be a timestamp of MessagePack.
+  if (type.kind == TypeKind::string) return kind == ValueKind::extension && type.format == "date-time";
+  return (type.kind == TypeKind::optional || type.kind == TypeKind::one_of) &&
+         std::ranges::any_of(type.types, [&](const TypeInfo* one) { return accepts(*one, kind); });
 }
 
 void SchemaWriter::write(const TypeInfo& type) { write_type(type, nullptr); }
@@ -231,23 +226,24 @@ void SchemaWriter::write_keywords(const TypeInfo& type, const About* about) {
     w.json(type.schema != nullptr ? type.schema() : std::string{type.definitions[0].json});
     return w.end_array();
   }
+  if (type.kind == TypeKind::object) write_word(w, "title", type.name);
+  if (!row_of(type).schema.empty()) write_word(w, "type", row_of(type).schema);
+  // No type of C++ holds both: it is one that is not bound to 64 bits.
+  const bool is_unbound = type.minimum == std::numeric_limits<std::int64_t>::min() &&
+                          type.maximum == std::numeric_limits<std::uint64_t>::max();
   switch (type.kind) {
+    case TypeKind::null:
+    case TypeKind::boolean:
+      break;
     case TypeKind::any:
       if (!type.name.empty() && type.docs.empty() && limits.docs.empty()) write_word(w, "description", type.name);
       break;
-    case TypeKind::null:
-      write_word(w, "type", "null");
-      break;
-    case TypeKind::boolean:
-      write_word(w, "type", "boolean");
+    case TypeKind::number:
+      write_limits(w, limits);
       break;
     case TypeKind::integer:
-      write_word(w, "type", "integer");
-      if (type.minimum == std::numeric_limits<std::int64_t>::min() &&
-          type.maximum == std::numeric_limits<std::uint64_t>::max()) {
-        // No type of C++ holds both: it is one that is not bound to 64 bits.
-        write_limit(w, "minimum", limits.minimum);
-        write_limit(w, "maximum", limits.maximum);
+      if (is_unbound) {
+        write_limits(w, limits);
         break;
       }
       w.key("minimum");
@@ -264,20 +260,13 @@ void SchemaWriter::write_keywords(const TypeInfo& type, const About* about) {
         w.unsigned_integer(type.maximum);
       }
       break;
-    case TypeKind::number:
-      write_word(w, "type", "number");
-      write_limit(w, "minimum", limits.minimum);
-      write_limit(w, "maximum", limits.maximum);
-      break;
     case TypeKind::string:
-      write_word(w, "type", "string");
       if (!limits.format.empty() || !type.format.empty()) {
         write_word(w, "format", limits.format.empty() ? type.format : limits.format);
       }
       write_length(w, "minLength", "maxLength", limits);
       break;
     case TypeKind::bytes:
-      write_word(w, "type", "object");
       w.key("properties");
       w.json(R"({"$bytes":{"type":"string","contentEncoding":"base64"}})");
       w.key("required");
@@ -286,7 +275,6 @@ void SchemaWriter::write_keywords(const TypeInfo& type, const About* about) {
       w.boolean(false);
       break;
     case TypeKind::enumeration:
-      write_word(w, "type", "string");
       w.key("enum");
       w.begin_array(type.names.size());
       for (const std::string_view name : type.names) w.string(name);
@@ -306,7 +294,6 @@ void SchemaWriter::write_keywords(const TypeInfo& type, const About* about) {
       w.end_array();
       break;
     case TypeKind::array:
-      write_word(w, "type", "array");
       w.key("items");
       write_type(*type.types[0], nullptr);
       if (type.length == TypeInfo::kAnyLength) {
@@ -315,24 +302,18 @@ void SchemaWriter::write_keywords(const TypeInfo& type, const About* about) {
       }
       [[fallthrough]];
     case TypeKind::tuple:
-      if (type.kind == TypeKind::tuple) {
-        write_word(w, "type", "array");
-        if (!type.types.empty()) {  // a list of schemas is never empty
-          w.key("items");
-          w.begin_array(type.types.size());
-          for (const TypeInfo* one : type.types) write_type(*one, nullptr);
-          w.end_array();
-          w.key("additionalItems");
-          w.boolean(false);
-        }
+      if (type.kind == TypeKind::tuple && !type.types.empty()) {  // a list of schemas is never empty
+        w.key("items");
+        w.begin_array(type.types.size());
+        for (const TypeInfo* one : type.types) write_type(*one, nullptr);
+        w.end_array();
+        w.key("additionalItems");
+        w.boolean(false);
       }
-      w.key("minItems");
-      w.unsigned_integer(type.length);
-      w.key("maxItems");
-      w.unsigned_integer(type.length);
+      write_count(w, "minItems", type.length);
+      write_count(w, "maxItems", type.length);
       break;
     case TypeKind::map:
-      write_word(w, "type", "object");
       w.key("additionalProperties");
       write_type(*type.types[0], nullptr);
       write_length(w, "minProperties", "maxProperties", limits);
@@ -345,8 +326,6 @@ void SchemaWriter::write_keywords(const TypeInfo& type, const About* about) {
 
 void SchemaWriter::write_object(const TypeInfo& type) {
   Writer& w = *writer_;
-  write_word(w, "title", type.name);
-  write_word(w, "type", "object");
   w.key("properties");
   w.begin_object(type.members.size());
   for (const MemberInfo& member : type.members) {

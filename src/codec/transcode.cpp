@@ -243,9 +243,9 @@ std::string_view append_number(Buffer& out, std::string_view text) {
   if (text.find_first_of(".eE") == std::string_view::npos && text != "-0") {
     std::int64_t integer = 0;
     std::uint64_t unsigned_integer = 0;
-    if (parse_int(text, integer) == Integrality::exact) {
+    if (parse_integer(text, integer) == Integrality::exact) {
       out.set_end(msgpack::write_integer(to, integer));
-    } else if (parse_uint(text, unsigned_integer) == Integrality::exact) {
+    } else if (parse_integer(text, unsigned_integer) == Integrality::exact) {
       out.set_end(msgpack::write_unsigned(to, unsigned_integer));
     } else {
       return "an integer is beyond 64 bits, which MessagePack cannot express";

@@ -75,9 +75,9 @@ Value Value::number(std::string_view text) {
   if (text.find_first_of(".eE") == std::string_view::npos && text != "-0") {
     std::int64_t integer = 0;
     std::uint64_t unsigned_integer = 0;
-    if (codec::parse_int(text, integer) == codec::Integrality::exact) {
+    if (codec::parse_integer(text, integer) == codec::Integrality::exact) {
       out.set(integer);
-    } else if (codec::parse_uint(text, unsigned_integer) == codec::Integrality::exact) {
+    } else if (codec::parse_integer(text, unsigned_integer) == codec::Integrality::exact) {
       out.set(unsigned_integer);
     } else {
       out.content_ = NumberText{std::string{text}};
@@ -134,7 +134,7 @@ std::int64_t Value::as_int() const {
   if (const auto* value = std::get_if<std::int64_t>(&content_)) return *value;
   const auto* text = std::get_if<NumberText>(&content_);
   std::int64_t out = 0;
-  if (text != nullptr && codec::parse_int(text->text, out) == codec::Integrality::exact) return out;
+  if (text != nullptr && codec::parse_integer(text->text, out) == codec::Integrality::exact) return out;
   // Both bounds are exact as doubles, and every double between them fits.
   if (const auto* real = std::get_if<double>(&content_);
       real != nullptr && *real == std::trunc(*real) && *real >= -0x1p63 && *real < 0x1p63) {
@@ -150,7 +150,7 @@ std::uint64_t Value::as_uint() const {
   }
   const auto* text = std::get_if<NumberText>(&content_);
   std::uint64_t out = 0;
-  if (text != nullptr && codec::parse_uint(text->text, out) == codec::Integrality::exact) return out;
+  if (text != nullptr && codec::parse_integer(text->text, out) == codec::Integrality::exact) return out;
   if (const auto* real = std::get_if<double>(&content_);
       real != nullptr && *real == std::trunc(*real) && *real >= 0 && *real < 0x1p64) {
     return static_cast<std::uint64_t>(*real);
@@ -344,41 +344,32 @@ bool Value::read(Reader& reader, Value& out) {
 }
 
 void Value::write(Writer& writer, const Value& value) {
-  switch (value.content_.index()) {
-    case 0:
-      return writer.null();
-    case 1:
-      return writer.boolean(std::get<bool>(value.content_));
-    case 2:
-      return writer.integer(std::get<std::int64_t>(value.content_));
-    case 3:
-      return writer.unsigned_integer(std::get<std::uint64_t>(value.content_));
-    case 4:
-      return writer.number(std::get<double>(value.content_));
-    case 5:
-      return writer.number_text(std::get<NumberText>(value.content_).text);
-    case 6:
-      return writer.string(std::get<std::string>(value.content_));
-    case 7:
-      return writer.bytes(std::get<Bytes>(value.content_));
-    case 8: {
-      const Array& elements = std::get<Array>(value.content_);
-      writer.begin_array(elements.size());
-      for (const Value& element : elements) write(writer, element);
-      return writer.end_array();
+  struct {
+    void operator()(std::monostate) const { to.null(); }
+    void operator()(bool content) const { to.boolean(content); }
+    void operator()(std::int64_t content) const { to.integer(content); }
+    void operator()(std::uint64_t content) const { to.unsigned_integer(content); }
+    void operator()(double content) const { to.number(content); }
+    void operator()(const NumberText& content) const { to.number_text(content.text); }
+    void operator()(const std::string& content) const { to.string(content); }
+    void operator()(const Bytes& content) const { to.bytes(content); }
+    void operator()(const Extension& content) const { Adapt<Extension>::encode(to, content); }
+    void operator()(const Array& elements) const {
+      to.begin_array(elements.size());
+      for (const Value& element : elements) write(to, element);
+      to.end_array();
     }
-    case 10:
-      return Adapt<Extension>::encode(writer, std::get<Extension>(value.content_));
-    default: {
-      const Object& members = std::get<Object>(value.content_);
-      writer.begin_object(members.size());
+    void operator()(const Object& members) const {
+      to.begin_object(members.size());
       for (const auto& [name, member] : members) {
-        writer.key(name);
-        write(writer, member);
+        to.key(name);
+        write(to, member);
       }
-      return writer.end_object();
+      to.end_object();
     }
-  }
+    Writer& to;
+  } const content{writer};
+  std::visit(content, value.content_);
 }
 
 bool Adapt<Value>::decode(Reader& reader, Value& out) { return Value::read(reader, out); }

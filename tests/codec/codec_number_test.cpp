@@ -54,7 +54,7 @@ TEST(Number, IntegersAreExactOver64BitsHoweverTheyAreWritten) {
   };
   for (const IntCase& one : cases) {
     std::int64_t value = 0;
-    EXPECT_EQ(parse_int(one.text, value), one.integrality) << one.text;
+    EXPECT_EQ(parse_integer(one.text, value), one.integrality) << one.text;
     if (one.integrality == kExact) {
       EXPECT_EQ(value, one.value) << one.text;
     }
@@ -63,27 +63,27 @@ TEST(Number, IntegersAreExactOver64BitsHoweverTheyAreWritten) {
 
 TEST(Number, UnsignedIntegersReachTo2To64) {
   std::uint64_t value = 0;
-  EXPECT_EQ(parse_uint("18446744073709551615", value), kExact);
+  EXPECT_EQ(parse_integer("18446744073709551615", value), kExact);
   EXPECT_EQ(value, std::numeric_limits<std::uint64_t>::max());
-  EXPECT_EQ(parse_uint("1844674407370955161.5e1", value), kExact);
+  EXPECT_EQ(parse_integer("1844674407370955161.5e1", value), kExact);
   EXPECT_EQ(value, std::numeric_limits<std::uint64_t>::max());
-  EXPECT_EQ(parse_uint("18446744073709551616", value), kOutOfRange);
-  EXPECT_EQ(parse_uint("-1", value), kOutOfRange);
-  EXPECT_EQ(parse_uint("-0", value), kExact);
+  EXPECT_EQ(parse_integer("18446744073709551616", value), kOutOfRange);
+  EXPECT_EQ(parse_integer("-1", value), kOutOfRange);
+  EXPECT_EQ(parse_integer("-0", value), kExact);
   EXPECT_EQ(value, 0U);
-  EXPECT_EQ(parse_uint("0.5", value), kFractional);
+  EXPECT_EQ(parse_integer("0.5", value), kFractional);
 }
 
 TEST(Number, MegabytesOfDigitsAreReadOnce) {
   const std::string nines(1'000'000, '9');
   std::int64_t value = 0;
-  EXPECT_EQ(parse_int(nines, value), kOutOfRange);
-  EXPECT_EQ(parse_int("0." + nines, value), kFractional);
-  EXPECT_EQ(parse_int("1" + std::string(1'000'000, '0') + "e-1000000", value), kExact);
+  EXPECT_EQ(parse_integer(nines, value), kOutOfRange);
+  EXPECT_EQ(parse_integer("0." + nines, value), kFractional);
+  EXPECT_EQ(parse_integer("1" + std::string(1'000'000, '0') + "e-1000000", value), kExact);
   EXPECT_EQ(value, 1);
-  EXPECT_EQ(parse_int("0." + std::string(1'000'000, '0') + "7e1000001", value), kExact);
+  EXPECT_EQ(parse_integer("0." + std::string(1'000'000, '0') + "7e1000001", value), kExact);
   EXPECT_EQ(value, 7);
-  EXPECT_EQ(parse_int("7." + std::string(1'000'000, '0'), value), kExact);
+  EXPECT_EQ(parse_integer("7." + std::string(1'000'000, '0'), value), kExact);
   EXPECT_EQ(value, 7);
   double real = 0;
   EXPECT_FALSE(parse_double(nines, real));
