@@ -1,0 +1,48 @@
+// DatagramSocket: a transport that carries datagrams, each whole or not at all: the seam beside ByteStream. It knows no
+// messages and no connections. A socket belongs to its user and lives on one loop; nothing of the user is called from
+// within a call to the socket.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace wirecall::transport {
+
+/// Where a datagram comes from, or goes to: bytes that only its transport reads (a sockaddr_in6 has 28).
+struct DatagramAddress {
+  std::array<std::byte, 28> bytes{};
+  std::uint8_t size = 0;  ///< of `bytes`, those that mean something
+};
+
+/// Whoever reads a socket.
+class DatagramUser {
+ public:
+  /// One whole datagram. Its bytes are lent until this returns. `source` is what the datagram says; anybody may have
+  /// forged it.
+  virtual void received(std::string_view datagram, const DatagramAddress& source) = 0;
+
+ protected:
+  ~DatagramUser() = default;
+};
+
+class DatagramSocket {
+ public:
+  /// Closes at once; the user is told nothing any more.
+  virtual ~DatagramSocket() = default;
+
+  /// Begins to receive. Called once, before anything else.
+  virtual void start(DatagramUser& user) = 0;
+  /// Sends one datagram of at most `bytes_max` bytes, which are copied or gone when this returns; drops it where the
+  /// system has no room for it.
+  virtual void send(std::string_view datagram, const DatagramAddress& to) noexcept = 0;
+  /// Bytes of the largest datagram that can be sent, or is received; 65,507 for UDP.
+  [[nodiscard]] virtual std::size_t bytes_max() const noexcept = 0;
+  /// As ByteStream::peer_source: the same text is the same source.
+  [[nodiscard]] virtual std::string peer_source(const DatagramAddress& source) const = 0;
+};
+
+}  // namespace wirecall::transport
