@@ -2,13 +2,16 @@
 // never a reply that is worth a forged source.
 #include "connection/datagram_service.hpp"
 
+#include <atomic>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "server/loop_takeover.hpp"
 #include "tests/runtime/simulated_backend.hpp"
 #include "tests/transport/memory_datagrams.hpp"
 #include "wirecall/registry.hpp"
@@ -215,6 +218,28 @@ TEST_F(Datagrams, nothing_that_outlasts_a_reply_is_for_such_a_peer) {
     ASSERT_EQ(refused.size(), 1U);
     EXPECT_NE(refused[0].find("needs_connection"), std::string::npos) << refused[0];
   }
+}
+
+TEST_F(Datagrams, are_served_while_a_handler_of_one_does_not_return) {
+  std::atomic<bool> released = false;
+  registry.method("block", [&](std::string_view text) {
+    while (!released) std::this_thread::yield();
+    return std::string{text};
+  });
+  registry.method("release", [&] { released = true; });
+  open();
+  LoopTakeover takeover{host, {.after = milliseconds{1}, .logged_after = milliseconds{0}}};
+  send("[" + call("block", R"(["what it reads stays"])", "1") + "," + call("subtract", "[5,1]", "2") + "]", "a");
+  send(call("subtract", "[42,23]", "1"), "b");
+  send(call("release", "[]", "2"), "b");
+  takeover.run([&] {
+    while (net->sent["a"].empty()) takeover.turn(milliseconds{0});
+  });
+  EXPECT_EQ(replies("b"), (Replies{result("19", "1"), result("null", "2")}));
+  EXPECT_EQ(replies("a"), Replies{"[" + result(R"("what it reads stays")", "1") + "," + result("4", "2") + "]"});
+  EXPECT_EQ(takeover.count(), 1U);
+  EXPECT_FALSE(service->handler_off_loop());
+  EXPECT_FALSE(service->busy());
 }
 
 TEST_F(Datagrams, one_that_drains_refuses_new_calls_and_ends_when_told_to) {
