@@ -2,6 +2,7 @@
 // them. With an empty list nobody has to authenticate, and everybody may do everything.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,12 @@ struct Principal {
 };
 
 /// Whether `text` is a valid token: 1 to 4096 visible ASCII characters.
-[[nodiscard]] bool is_token(std::string_view text) noexcept;
+[[nodiscard]] constexpr bool is_token(std::string_view text) noexcept {
+  constexpr std::size_t kTokenBytesMax = 4096;
+  for (const char c : text) {
+    if (c <= ' ' || c >= 0x7F) return false;
+  }
+  return !text.empty() && text.size() <= kTokenBytesMax;
+}
 
 }  // namespace wirecall

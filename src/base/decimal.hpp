@@ -22,31 +22,17 @@ inline constexpr std::array<char, 200> kTwoDigits = [] {
   return digits;
 }();
 
-inline constexpr std::uint64_t kPowersOfTen[] = {0,
-                                                 10,
-                                                 100,
-                                                 1'000,
-                                                 10'000,
-                                                 100'000,
-                                                 1'000'000,
-                                                 10'000'000,
-                                                 100'000'000,
-                                                 1'000'000'000,
-                                                 10'000'000'000,
-                                                 100'000'000'000,
-                                                 1'000'000'000'000,
-                                                 10'000'000'000'000,
-                                                 100'000'000'000'000,
-                                                 1'000'000'000'000'000,
-                                                 10'000'000'000'000'000,
-                                                 100'000'000'000'000'000,
-                                                 1'000'000'000'000'000'000,
-                                                 10'000'000'000'000'000'000U};
+/// 10, 100, ... by their exponent; of 0 it is 0, as of a number without digits.
+inline constexpr std::array<std::uint64_t, kDecimalDigitsMax> kPowersOfTen = [] {
+  std::array<std::uint64_t, kDecimalDigitsMax> powers{};
+  for (std::size_t i = 1; i < powers.size(); ++i) powers[i] = i == 1 ? 10 : 10 * powers[i - 1];
+  return powers;
+}();
 
 /// 1 to 20. 1233/4096 is log10(2), just a little too large at no width up to 64.
 [[nodiscard]] inline int count_digits(std::uint64_t value) noexcept {
   const int guess = std::bit_width(value | 1) * 1233 >> 12;
-  return guess + (value >= kPowersOfTen[guess] ? 1 : 0);
+  return guess + (value >= kPowersOfTen[static_cast<std::size_t>(guess)] ? 1 : 0);
 }
 
 /// Writes at most 20 characters at `to`, and returns their end.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/unicode.hpp"
 #include "base/utf8.hpp"
 
 namespace wirecall {
@@ -66,17 +65,6 @@ bool is_pattern(std::string_view text) noexcept {
 bool has_wildcard(std::string_view pattern) noexcept { return pattern.find_first_of("*>") != pattern.npos; }
 
 bool is_reserved(std::string_view name) noexcept { return name.starts_with("rpc.") || name.starts_with("$/"); }
-
-bool matches(std::string_view pattern, std::string_view name) noexcept {
-  if (is_reserved(name) && (pattern.front() == '*' || pattern.front() == '>')) return false;
-  while (!pattern.empty() && !name.empty()) {
-    const std::string_view wanted = take_word(pattern);
-    if (wanted == ">") return true;
-    const std::string_view word = take_word(name);
-    if (wanted != "*" && wanted != word) return false;
-  }
-  return pattern.empty() && name.empty();
-}
 
 bool covers(std::string_view allowed, std::string_view pattern) noexcept {
   if (is_reserved(pattern) && (allowed.front() == '*' || allowed.front() == '>')) return false;

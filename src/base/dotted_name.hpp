@@ -11,7 +11,7 @@ namespace wirecall {
 inline constexpr std::size_t kNameBytesMax = 255;
 
 /// A method or topic: 1 to kNameBytesMax bytes, words between dots, none empty, without white space, control and
-/// format characters (unicode.hpp), `*` and `>`. UTF-8 is the reader's to check.
+/// format characters (utf8.hpp), `*` and `>`. UTF-8 is the reader's to check.
 [[nodiscard]] bool is_name(std::string_view text) noexcept;
 /// A name, or all names behind one: "gpu.>", or ">" for all.
 [[nodiscard]] bool is_name_or_prefix(std::string_view text) noexcept;
@@ -22,10 +22,13 @@ inline constexpr std::size_t kNameBytesMax = 255;
 /// The names that are wirecall's own: "rpc." and "$/" begin them.
 [[nodiscard]] bool is_reserved(std::string_view name) noexcept;
 
-/// Whether the pattern stands for `name`; both valid. A wildcard as the first word stands for no reserved name.
-[[nodiscard]] bool matches(std::string_view pattern, std::string_view name) noexcept;
-/// Whether `allowed` stands for every name that `pattern` stands for; both valid.
+/// Whether `allowed` stands for every name that `pattern` stands for; both valid. A wildcard as the first word stands
+/// for no reserved name.
 [[nodiscard]] bool covers(std::string_view allowed, std::string_view pattern) noexcept;
+/// Whether the pattern stands for `name`, which is a pattern of one name.
+[[nodiscard]] inline bool matches(std::string_view pattern, std::string_view name) noexcept {
+  return covers(pattern, name);
+}
 
 /// Takes the first word, and its dot, off `rest`.
 [[nodiscard]] std::string_view take_word(std::string_view& rest) noexcept;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/assert.hpp"
+
 namespace wirecall {
 
 std::size_t edit_distance(std::string_view from, std::string_view to) noexcept {
@@ -76,6 +78,7 @@ void SpelledNames::add(SpelledName& known) {
 void SpelledNames::remove(const SpelledName& known) noexcept {
   if (known.name.empty() || known.name.size() > kComparedBytesMax) return;
   std::vector<Spelled>& names = by_size_[known.name.size() - 1];
+  WIRECALL_ASSERT(known.at < names.size() && names[known.at].known == &known);
   names[known.at] = names.back();
   names[known.at].known->at = known.at;
   names.pop_back();

@@ -1,6 +1,5 @@
 #include "base/printable.hpp"
 
-#include "base/unicode.hpp"
 #include "base/utf8.hpp"
 
 namespace wirecall {

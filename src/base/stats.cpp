@@ -2,7 +2,8 @@
 #include "wirecall/stats.hpp"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
+#include <utility>
 
 #include "wirecall/error.hpp"
 
@@ -11,57 +12,61 @@ namespace {
 
 constexpr std::string_view kErrorsDoc = "Errors answered";
 
-constexpr std::array kFields{
-    StatsField{"connections_open", {}, "Connections open now", true, &Stats::connections_open},
-    StatsField{"connections_accepted", {}, "Connections accepted", false, &Stats::connections_accepted},
-    StatsField{"connections_refused",
-               {},
-               "Connections over the limit, or for which there were no descriptors",
-               false,
-               &Stats::connections_refused},
-    StatsField{"connections_timed_out",
-               {},
-               "Connections closed for being idle or too slow",
-               false,
-               &Stats::connections_timed_out},
-    StatsField{"bytes_in", {}, "Bytes received", false, &Stats::bytes_in},
-    StatsField{"bytes_out", {}, "Bytes sent", false, &Stats::bytes_out},
-    StatsField{"messages_in", {}, "Messages received", false, &Stats::messages_in},
-    StatsField{"messages_out", {}, "Messages sent", false, &Stats::messages_out},
-    StatsField{"calls", {}, "Requests that reached their method", false, &Stats::calls},
-    StatsField{"notifications", {}, "Notifications that reached their method", false, &Stats::notifications},
-    StatsField{"calls_in_flight", {}, "Calls that wait to be answered now", true, &Stats::calls_in_flight},
-    StatsField{"errors", "parse_error", kErrorsDoc, false, &Stats::errors_parse},
-    StatsField{"errors", "invalid_request", kErrorsDoc, false, &Stats::errors_invalid_request},
-    StatsField{"errors", "method_not_found", kErrorsDoc, false, &Stats::errors_unknown_method},
-    StatsField{"errors", "invalid_params", kErrorsDoc, false, &Stats::errors_invalid_params},
-    StatsField{"errors", "internal_error", kErrorsDoc, false, &Stats::errors_internal},
-    StatsField{"errors", "timeout", kErrorsDoc, false, &Stats::errors_timeout},
-    StatsField{"errors", "limit", kErrorsDoc, false, &Stats::errors_limit},
-    StatsField{"errors", "draining", kErrorsDoc, false, &Stats::errors_draining},
-    StatsField{"errors", "cancelled", kErrorsDoc, false, &Stats::errors_cancelled},
-    StatsField{"errors", "other", kErrorsDoc, false, &Stats::errors_other},
-    StatsField{"calls_relayed", {}, "Calls sent to a provider of a broker's", false, &Stats::calls_relayed},
-    StatsField{"events", {}, "Events published", false, &Stats::events},
-    StatsField{"events_delivered", {}, "Events queued for a subscriber each", false, &Stats::events_delivered},
-    StatsField{"events_dropped",
-               {},
-               "Events dropped for a subscriber each that took too little",
-               false,
-               &Stats::events_dropped},
-    StatsField{"responses_dropped", {}, "Responses that nobody was waiting for", false, &Stats::responses_dropped},
-    StatsField{
-        "slow_peers_cut", {}, "Connections cut because too much output was waiting", false, &Stats::slow_peers_cut},
-    StatsField{"streams", {}, "Calls answered by a stream of results", false, &Stats::streams},
-    StatsField{"stream_items", {}, "Results of streams, sent one by one or gathered", false, &Stats::stream_items},
-    StatsField{"hand_overs",
-               {},
-               "Loops handed to another thread because a handler did not come back",
-               false,
-               &Stats::hand_overs},
-    StatsField{
-        "slow_handlers", {}, "Handlers that were slow enough to be named in the log", false, &Stats::slow_handlers},
-    StatsField{"loop_turns", {}, "Turns of all loops", false, &Stats::loop_turns},
+constexpr StatsField kFields[] = {
+    {"connections_open", {}, "Connections open now", true, &Stats::connections_open},
+    {"connections_accepted", {}, "Connections accepted", false, &Stats::connections_accepted},
+    {"connections_refused",
+     {},
+     "Connections over the limit, or for which there were no descriptors",
+     false,
+     &Stats::connections_refused},
+    {"connections_timed_out",
+     {},
+     "Connections closed for being idle or too slow",
+     false,
+     &Stats::connections_timed_out},
+    {"bytes_in", {}, "Bytes received", false, &Stats::bytes_in},
+    {"bytes_out", {}, "Bytes sent", false, &Stats::bytes_out},
+    {"messages_in", {}, "Messages received", false, &Stats::messages_in},
+    {"messages_out", {}, "Messages sent", false, &Stats::messages_out},
+    {"calls", {}, "Requests that reached their method", false, &Stats::calls},
+    {"notifications", {}, "Notifications that reached their method", false, &Stats::notifications},
+    {"calls_in_flight", {}, "Calls that wait to be answered now", true, &Stats::calls_in_flight},
+    {"errors", "parse_error", kErrorsDoc, false, &Stats::errors_parse},
+    {"errors", "invalid_request", kErrorsDoc, false, &Stats::errors_invalid_request},
+    {"errors", "method_not_found", kErrorsDoc, false, &Stats::errors_unknown_method},
+    {"errors", "invalid_params", kErrorsDoc, false, &Stats::errors_invalid_params},
+    {"errors", "internal_error", kErrorsDoc, false, &Stats::errors_internal},
+    {"errors", "timeout", kErrorsDoc, false, &Stats::errors_timeout},
+    {"errors", "limit", kErrorsDoc, false, &Stats::errors_limit},
+    {"errors", "draining", kErrorsDoc, false, &Stats::errors_draining},
+    {"errors", "cancelled", kErrorsDoc, false, &Stats::errors_cancelled},
+    {"errors", "other", kErrorsDoc, false, &Stats::errors_other},
+    {"calls_relayed", {}, "Calls sent to a provider of a broker's", false, &Stats::calls_relayed},
+    {"events", {}, "Events published", false, &Stats::events},
+    {"events_delivered", {}, "Events queued for a subscriber each", false, &Stats::events_delivered},
+    {"events_dropped", {}, "Events dropped for a subscriber each that took too little", false, &Stats::events_dropped},
+    {"responses_dropped", {}, "Responses that nobody was waiting for", false, &Stats::responses_dropped},
+    {"slow_peers_cut", {}, "Connections cut because too much output was waiting", false, &Stats::slow_peers_cut},
+    {"streams", {}, "Calls answered by a stream of results", false, &Stats::streams},
+    {"stream_items", {}, "Results of streams, sent one by one or gathered", false, &Stats::stream_items},
+    {"hand_overs", {}, "Loops handed to another thread because a handler did not come back", false, &Stats::hand_overs},
+    {"slow_handlers", {}, "Handlers that were slow enough to be named in the log", false, &Stats::slow_handlers},
+    {"loop_turns", {}, "Turns of all loops", false, &Stats::loop_turns},
+};
+
+// All other codes are errors_other.
+constexpr std::pair<ErrorCode, Counter Stats::*> kErrorCounters[] = {
+    {ErrorCode::parse_error, &Stats::errors_parse},
+    {ErrorCode::invalid_request, &Stats::errors_invalid_request},
+    {ErrorCode::method_not_found, &Stats::errors_unknown_method},
+    {ErrorCode::invalid_params, &Stats::errors_invalid_params},
+    {ErrorCode::internal_error, &Stats::errors_internal},
+    {ErrorCode::timeout, &Stats::errors_timeout},
+    {ErrorCode::limit_exceeded, &Stats::errors_limit},
+    {ErrorCode::too_large, &Stats::errors_limit},
+    {ErrorCode::draining, &Stats::errors_draining},
+    {ErrorCode::cancelled, &Stats::errors_cancelled},
 };
 
 std::string human(const Stats& stats) {
@@ -116,38 +121,9 @@ std::string prometheus(const Stats& stats) {
 std::span<const StatsField> stats_fields() noexcept { return kFields; }
 
 void Stats::count_error(int code) noexcept {
-  switch (static_cast<ErrorCode>(code)) {
-    case ErrorCode::parse_error:
-      ++errors_parse;
-      return;
-    case ErrorCode::invalid_request:
-      ++errors_invalid_request;
-      return;
-    case ErrorCode::method_not_found:
-      ++errors_unknown_method;
-      return;
-    case ErrorCode::invalid_params:
-      ++errors_invalid_params;
-      return;
-    case ErrorCode::internal_error:
-      ++errors_internal;
-      return;
-    case ErrorCode::timeout:
-      ++errors_timeout;
-      return;
-    case ErrorCode::limit_exceeded:
-    case ErrorCode::too_large:
-      ++errors_limit;
-      return;
-    case ErrorCode::draining:
-      ++errors_draining;
-      return;
-    case ErrorCode::cancelled:
-      ++errors_cancelled;
-      return;
-    default:
-      ++errors_other;
-  }
+  const auto* const known =
+      std::ranges::find(kErrorCounters, static_cast<ErrorCode>(code), &std::pair<ErrorCode, Counter Stats::*>::first);
+  ++(known != std::end(kErrorCounters) ? this->*known->second : errors_other);
 }
 
 Stats& Stats::operator+=(const Stats& other) noexcept {

@@ -1,6 +1,7 @@
 // What is behind Task and is no template: the loop that runs coroutines, waiting, joining, sleeping.
 #include "wirecall/task.hpp"
 
+#include "base/assert.hpp"
 #include "wirecall/detail/watchdog_slot.hpp"
 
 namespace wirecall {
@@ -57,6 +58,7 @@ StartedRoot::StartedRoot(StartedRoot** first) noexcept : link_(first) {
 
 void StartedRoot::unlink() noexcept {
   if (link_ == nullptr) return;
+  WIRECALL_ASSERT(*link_ == this);
   *link_ = next_;
   if (next_ != nullptr) next_->link_ = link_;
   link_ = nullptr;
@@ -72,6 +74,7 @@ bool Waiter::wait(Root& root) {
 }
 
 void Waiter::wake() noexcept {
+  WIRECALL_ASSERT(root_ != nullptr && root_->waiter_ == this);
   root_->waiter_ = nullptr;
   root_->run();
 }
@@ -110,6 +113,7 @@ bool Join::run_all(Root& parent) noexcept {
 }
 
 void Join::finished(JoinedRoot& root, Turn& turn) noexcept {
+  WIRECALL_ASSERT(pending_ != 0);
   if (decider_ == nullptr && (decided_by_ == DecidedBy::finish || root.error())) {
     decider_ = &root;
     failure_ = root.error();
