@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "framing/token.hpp"
 
 namespace wirecall::framing {
@@ -148,6 +149,7 @@ std::size_t ContentLength::head_bytes() const noexcept { return kHead.size() + k
 
 // The head-room is for the longest length, and the message moves down to the one that it has.
 void ContentLength::seal(Buffer& out, std::size_t begin) {
+  WIRECALL_ASSERT(begin + head_bytes() <= out.size());
   char* const head = out.data() + begin;
   const std::size_t bytes = out.size() - begin - head_bytes();
   std::memcpy(head, kHead.data(), kHead.size());

@@ -411,6 +411,11 @@ Found ChunkedBody::next(std::string_view input) noexcept {
 
 // False when `c` cannot stand there.
 bool ChunkedBody::step(char c) noexcept {
+  const auto turns = [&](char at, State next) {
+    if (c == at) state_ = next;
+    return c == at;
+  };
+  const auto passes = [&](bool fits) { return fits && ++passed_ <= kPassedBytesMax; };
   switch (state_) {
     case State::first_digit:
       left_ = 0;
@@ -427,45 +432,25 @@ bool ChunkedBody::step(char c) noexcept {
       if (c != '\r' && c != ';') return false;
       [[fallthrough]];
     case State::extension:
-      if (c == '\r') {
-        state_ = State::size_feed;
-        return true;
-      }
-      return is_field_text(c) && ++passed_ <= kPassedBytesMax;
+      return turns('\r', State::size_feed) || passes(is_field_text(c));
     case State::size_feed:
-      state_ = left_ != 0 ? State::data : State::trailer;
-      return c == '\n';
+      return turns('\n', left_ != 0 ? State::data : State::trailer);
     case State::data_return:
-      state_ = State::data_feed;
-      return c == '\r';
+      return turns('\r', State::data_feed);
     case State::data_feed:
-      state_ = State::first_digit;
-      return c == '\n';
+      return turns('\n', State::first_digit);
     case State::trailer:
-      if (c == '\r') {
-        state_ = State::last_feed;
-        return true;
-      }
+      if (turns('\r', State::last_feed)) return true;
       state_ = State::trailer_name;
-      return is_token(c) && ++passed_ <= kPassedBytesMax;
+      return passes(is_token(c));
     case State::trailer_name:
-      if (c == ':') {
-        state_ = State::trailer_value;
-        return true;
-      }
-      return is_token(c) && ++passed_ <= kPassedBytesMax;
+      return turns(':', State::trailer_value) || passes(is_token(c));
     case State::trailer_value:
-      if (c == '\r') {
-        state_ = State::trailer_feed;
-        return true;
-      }
-      return is_field_text(c) && ++passed_ <= kPassedBytesMax;
+      return turns('\r', State::trailer_feed) || passes(is_field_text(c));
     case State::trailer_feed:
-      state_ = State::trailer;
-      return c == '\n';
+      return turns('\n', State::trailer);
     case State::last_feed:
-      state_ = State::done;
-      return c == '\n';
+      return turns('\n', State::done);
     case State::data:
     case State::done:
       break;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/ascii.hpp"
+#include "base/assert.hpp"
 #include "base/text_block.hpp"
 
 namespace wirecall::framing {
@@ -59,17 +60,8 @@ JsonAutomaton::Result JsonAutomaton::feed(std::string_view bytes) {
 }
 
 bool JsonAutomaton::could_end() const noexcept {
-  if (depth_ != 0) return false;
-  switch (state_) {
-    case State::scalar:
-    case State::zero:
-    case State::integer:
-    case State::fraction:
-    case State::exponent:
-      return true;
-    default:
-      return false;
-  }
+  return depth_ == 0 && (state_ == State::scalar || state_ == State::zero || state_ == State::integer ||
+                         state_ == State::fraction || state_ == State::exponent);
 }
 
 bool JsonAutomaton::step(char c) {
@@ -107,17 +99,8 @@ bool JsonAutomaton::step(char c) {
       if (c != *literal_) return false;
       if (*++literal_ == '\0') end_value(State::scalar);
       return true;
-    case State::minus:
-    case State::zero:
-    case State::integer:
-    case State::point:
-    case State::fraction:
-    case State::exponent_mark:
-    case State::exponent_sign:
-    case State::exponent:
-      return number_byte(c);
     default:
-      return escape_byte(c);
+      return state_ >= State::minus ? number_byte(c) : escape_byte(c);
   }
 }
 
@@ -132,15 +115,9 @@ bool JsonAutomaton::begin_value(char c) {
       state_ = State::string;
       return true;
     case 't':
-      literal_ = "rue";
-      state_ = State::literal;
-      return true;
     case 'f':
-      literal_ = "alse";
-      state_ = State::literal;
-      return true;
     case 'n':
-      literal_ = "ull";
+      literal_ = c == 't' ? "rue" : c == 'f' ? "alse" : "ull";
       state_ = State::literal;
       return true;
     case '-':
@@ -167,6 +144,7 @@ bool JsonAutomaton::open(bool object) {
 }
 
 bool JsonAutomaton::close(bool object) noexcept {
+  WIRECALL_ASSERT(depth_ != 0);
   if (in_object() != object) return false;
   done_ = --depth_ == 0;
   state_ = State::separator;

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/assert.hpp"
+
 namespace wirecall::framing {
 
 Found LengthPrefix::next(std::string_view input) {
@@ -27,6 +29,7 @@ Found LengthPrefix::next(std::string_view input) {
 Found LengthPrefix::end_of_stream() { return {prefix_bytes_ != 0 ? Find::malformed : Find::nothing, 0, 0}; }
 
 void LengthPrefix::seal(Buffer& out, std::size_t begin) {
+  WIRECALL_ASSERT(begin + kPrefixBytes <= out.size());
   const std::size_t bytes = out.size() - begin - kPrefixBytes;
   for (std::size_t i = 0; i < kPrefixBytes; ++i) out.data()[begin + i] = static_cast<char>(bytes >> (24 - 8 * i));
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/ascii.hpp"
+#include "base/assert.hpp"
 #include "framing/byte_order_mark.hpp"
 #include "framing/token.hpp"
 #include "wirecall/limits.hpp"
@@ -49,6 +50,8 @@ Protocol choose(std::string_view text) noexcept {
 }  // namespace
 
 Protocol FirstBytes::feed(std::string_view input) noexcept {
+  WIRECALL_ASSERT(!input.empty());
+  WIRECALL_ASSERT(kept_bytes_ < kDecisiveBytes);
   skipped_ = 0;
   if (kept_bytes_ == 0) {
     while (is_space(input[skipped_])) {
