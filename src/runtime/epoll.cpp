@@ -7,11 +7,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fcntl.h>
 #include <string_view>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <system_error>
@@ -21,11 +18,7 @@
 
 #include "base/reserve_extra.hpp"
 #include "base/sanitizers.hpp"
-#include "runtime/backend.hpp"
-#include "runtime/descriptor.hpp"
-#include "runtime/fair_scheduler.hpp"
-#include "runtime/system.hpp"
-#include "runtime/wait_timer.hpp"
+#include "runtime/kernel_backend.hpp"
 
 namespace wirecall::runtime {
 namespace {
@@ -81,66 +74,45 @@ Readiness readiness_of(std::uint32_t events) noexcept {
          ((events & EPOLLOUT) != 0 ? Readiness::writable : Readiness::none);
 }
 
-class EpollBackend final : public Backend {
+struct EpollSlot : KernelSlot {
+  bool registered = false;          // with epoll; HUP and ERR come even when nothing is armed
+  bool listed = false;              // in events_, and not served yet
+  std::uint32_t armed = 0;          // the events that epoll watches
+  std::uint32_t receive_bytes = 0;  // the next receive takes so many at most; 0 for receive_bytes_
+  std::uint32_t polled = 0;         // the events that a poll waits for
+
+  [[nodiscard]] std::uint32_t wanted() const noexcept {
+    return (receiving || accepting ? std::uint32_t{EPOLLIN} : 0U) | (unsent.empty() ? 0U : std::uint32_t{EPOLLOUT}) |
+           polled;
+  }
+};
+static_assert(sizeof(EpollSlot) <= 64);  // a line of the cache
+
+class EpollBackend final : public KernelBackend<EpollSlot> {
  public:
   explicit EpollBackend(std::size_t receive_bytes);
-  ~EpollBackend() override;
 
   void expect(std::size_t slots) override {
     if (slots > slots_.size()) reserve_extra(slots_, slots - slots_.size());
   }
   std::span<Completion> turn(std::span<Operation> submitted, nanoseconds until) override;
-  [[nodiscard]] bool time_may_be_up() const noexcept override { return wait_timer_.time_may_be_up(); }
-  void wake() noexcept override {
-    const std::uint64_t one = 1;
-    // It can only fail because the counter is full, and then the wait has ended already.
-    [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
-  }
   [[nodiscard]] std::shared_ptr<void> keep_lent() override { return std::exchange(region_, make_region()); }
-  [[nodiscard]] std::size_t readable(Handle handle) const noexcept override;
-  [[nodiscard]] std::size_t unsent(Handle handle) const noexcept override;
-  [[nodiscard]] nanoseconds now() const noexcept override { return monotonic_now(); }
-  [[nodiscard]] nanoseconds recently() const noexcept override { return monotonic_recently(); }
 
  private:
-  struct Slot {
-    int fd = -1;
-    std::uint32_t generation = 0;
-    std::uint32_t armed = 0;  // the events that epoll watches
-    bool registered = false;  // with epoll; HUP and ERR come even when nothing is armed
-    bool receiving = false;
-    bool accepting = false;
-    bool polls = false;               // the descriptor is polled, and nothing else is done with it
-    bool ended = false;               // the peer has ended what it sends
-    bool shut_down = false;           // we have
-    std::uint8_t small = 0;           // large receives that brought little, the last in a row
-    bool listed = false;              // in events_, and not served yet
-    std::uint32_t receive_bytes = 0;  // the next receive takes so many at most; 0 for receive_bytes_
-    std::uint32_t last_bytes = 0;     // that a receive brought
-    std::uint32_t polled = 0;         // the events that a poll waits for
-    Buffer unsent;                    // of the send in flight; empty when there is none
-    std::size_t sent = 0;             // bytes of `unsent` that the kernel has
-
-    [[nodiscard]] std::uint32_t wanted() const noexcept {
-      return (receiving || accepting ? std::uint32_t{EPOLLIN} : 0U) | (unsent.empty() ? 0U : std::uint32_t{EPOLLOUT}) |
-             polled;
-    }
-  };
+  using Slot = EpollSlot;
 
   static std::shared_ptr<char[]> make_region() {
     return std::make_shared_for_overwrite<char[]>(kRegionBytes + kPaddingBytes);
   }
   void perform(Operation& operation);
-  void close(Handle handle);
-  void send(Operation& operation);
-  void go_on_sending(Handle handle);
-  void end_send(Handle handle, int error);
-  void end_multishot(Handle handle, int error);
-  void watch(Handle handle);
-  void unwatch(Handle handle);
+  void close(std::uint32_t at);
+  void send(std::uint32_t at, Operation& operation);
+  void go_on_sending(std::uint32_t at);
+  void watch(std::uint32_t at);
+  bool set_interest(std::uint32_t at);
   void remove(Slot& slot) noexcept;
-  [[gnu::noinline]] void tell_ready(Handle handle, std::uint32_t events);
-  void end_idle(Handle handle, std::uint32_t events);
+  [[gnu::noinline]] void tell_ready(std::uint32_t at, std::uint32_t events);
+  void end_idle(std::uint32_t at, std::uint32_t events);
   void wait(nanoseconds until);
   void look_for_light();
   void serve_some();
@@ -151,38 +123,24 @@ class EpollBackend final : public Backend {
   [[nodiscard]] bool heavy(const epoll_event& event) noexcept {
     return event.data.u64 < kTimerKey && fair_scheduler_.heavy(slot_of(event).last_bytes);
   }
-  bool receive(Handle handle);
-  void accept(Handle handle);
-
-  Completion& complete(OperationKind kind, Handle handle, int error) {
-    completions_.push_back({.kind = kind, .handle = handle, .error = error, .bytes = {}, .buffer = {}});
-    return completions_.back();
-  }
+  bool receive(std::uint32_t at);
+  void accept(std::uint32_t at);
 
   const std::uint32_t receive_bytes_;
   Descriptor epoll_;
-  Descriptor wake_;
-  WaitTimer wait_timer_;
-  std::vector<Slot> slots_;
-  std::vector<Completion> completions_;
-  bool prompt_ = false;  // something has completed that is not to wait
   std::array<epoll_event, kEventsMax> events_;
   int events_at_ = 0;  // events_[events_at_, events_end_) did not fit into the region last turn
   int events_end_ = 0;
   std::shared_ptr<char[]> region_ = make_region();
   std::size_t region_used_ = 0;
-  FairScheduler fair_scheduler_;
-  bool parted_ = false;    // the last turn has served a part of what there was
-  nanoseconds told_at_{};  // then: when it had
-  int heavy_served_ = 0;   // since epoll was asked
+  int heavy_served_ = 0;  // since epoll was asked
   std::array<epoll_event, kEventsMax> events_again_;
 };
 
 EpollBackend::EpollBackend(std::size_t receive_bytes)
-    : receive_bytes_(static_cast<std::uint32_t>(std::min(receive_bytes, kReceiveBytesMax))),
-      epoll_(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1"),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"),
-      wait_timer_(TFD_NONBLOCK) {
+    : KernelBackend(EFD_NONBLOCK, TFD_NONBLOCK),
+      receive_bytes_(static_cast<std::uint32_t>(std::min(receive_bytes, kReceiveBytesMax))),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1") {
   reserve_extra(completions_, 4 * kCompletionsOfOne * kEventsMax);
   for (const auto& [key, descriptor] : {std::pair{kWakeKey, wake_.get()}, {kTimerKey, wait_timer_.descriptor()}}) {
     epoll_event event{};
@@ -194,24 +152,13 @@ EpollBackend::EpollBackend(std::size_t receive_bytes)
   }
 }
 
-EpollBackend::~EpollBackend() {
-  for (const Slot& slot : slots_) {
-    if (slot.fd >= 0) ::close(slot.fd);
-  }
-  for (const Completion& completion : completions_) {
-    if (completion.descriptor >= 0) ::close(completion.descriptor);
-  }
-}
-
 std::span<Completion> EpollBackend::turn(std::span<Operation> submitted, nanoseconds until) {
   completions_.clear();
   reserve_extra(completions_, kCompletionsOfOne * (submitted.size() + 2 * kEventsMax));
   region_used_ = 0;
   prompt_ = false;
   for (Operation& operation : submitted) perform(operation);
-  if (parted_) [[unlikely]]
-    fair_scheduler_.took(now() - told_at_);
-  parted_ = false;
+  end_part();
   // Those for whom there was no room last turn go first, or the same few could have all of it every turn.
   if (events_at_ == events_end_) {
     wait(prompt_ ? kAtOnce : until);
@@ -219,137 +166,112 @@ std::span<Completion> EpollBackend::turn(std::span<Operation> submitted, nanosec
     look_for_light();
   }
   serve_some();
-  if (parted_) [[unlikely]]
-    told_at_ = now();
+  begin_part();
   return completions_;
 }
 
 void EpollBackend::perform(Operation& operation) {
-  const Handle handle = operation.handle;
-  if (operation.kind == OperationKind::open) {
-    if (handle.slot >= slots_.size()) slots_.resize(handle.slot + 1);
-    Slot& slot = slots_[handle.slot];
-    slot.fd = operation.descriptor;
-    slot.generation = handle.generation;
-    return;
-  }
-  Slot& slot = slots_[handle.slot];
+  if (operation.kind == OperationKind::open) return open(operation);
+  const std::uint32_t at = operation.handle.slot;
+  Slot& slot = slot_for(operation);
   switch (operation.kind) {
     case OperationKind::open:
       break;
     case OperationKind::accept:
       slot.accepting = true;
-      watch(handle);
+      watch(at);
       break;
     case OperationKind::receive:
       slot.receiving = true;
-      watch(handle);
+      watch(at);
       break;
     case OperationKind::poll:
       slot.polls = true;
       slot.polled = events_of(operation.wanted);
-      watch(handle);
+      watch(at);
       break;
     case OperationKind::cancel:
-      end_multishot(handle, ECANCELED);
+      end_multishot(at, ECANCELED);
       prompt_ = true;
       break;
     case OperationKind::send:
-      send(operation);
+      send(at, operation);
       break;
     case OperationKind::shut_down:
       slot.shut_down = true;
       ::shutdown(slot.fd, SHUT_WR);
       break;
     case OperationKind::close:
-      close(handle);
+      close(at);
       break;
   }
 }
 
-void EpollBackend::close(Handle handle) {
-  Slot& slot = slots_[handle.slot];
-  end_multishot(handle, ECANCELED);
-  if (!slot.unsent.empty()) end_send(handle, ECANCELED);
+void EpollBackend::close(std::uint32_t at) {
+  Slot& slot = slots_[at];
+  end_multishot(at, ECANCELED);
+  if (!slot.unsent.empty()) end_send(at, ECANCELED);
   // Closing takes it out of the epoll set, unless somebody else has the description.
   if (slot.polls && slot.registered) remove(slot);
   ::close(slot.fd);
+  complete(OperationKind::close, at, 0);
+  const std::uint32_t next = slot.generation + 1;
   slot = Slot{};
-  slot.generation = handle.generation + 1;  // events of this turn that are still to be looked at are not for it
-  complete(OperationKind::close, handle, 0);
+  slot.generation = next;  // events of this turn that are still to be looked at are not for it
   prompt_ = true;
 }
 
-void EpollBackend::send(Operation& operation) {
-  Slot& slot = slots_[operation.handle.slot];
+void EpollBackend::send(std::uint32_t at, Operation& operation) {
+  Slot& slot = slots_[at];
   slot.unsent = std::move(operation.buffer);
   slot.sent = 0;
-  go_on_sending(operation.handle);
+  go_on_sending(at);
   if (slot.unsent.empty()) {
     prompt_ = prompt_ || operation.prompt;
   } else {
-    watch(operation.handle);
+    watch(at);
   }
 }
 
-void EpollBackend::go_on_sending(Handle handle) {
-  Slot& slot = slots_[handle.slot];
+void EpollBackend::go_on_sending(std::uint32_t at) {
+  Slot& slot = slots_[at];
   while (slot.sent < slot.unsent.size()) {
     const ssize_t taken = send_now(slot.fd, slot.unsent.view().substr(slot.sent));
     if (taken < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return;
       prompt_ = true;
-      return end_send(handle, errno);
+      return end_send(at, errno);
     }
     slot.sent += static_cast<std::size_t>(taken);
   }
-  end_send(handle, 0);
-}
-
-void EpollBackend::end_send(Handle handle, int error) {
-  Slot& slot = slots_[handle.slot];
-  complete(OperationKind::send, handle, error).buffer = std::exchange(slot.unsent, Buffer{});
-}
-
-void EpollBackend::end_multishot(Handle handle, int error) {
-  Slot& slot = slots_[handle.slot];
-  if (slot.accepting) complete(OperationKind::accept, handle, error);
-  if (slot.receiving) complete(OperationKind::receive, handle, error);
-  slot.accepting = slot.receiving = false;
+  end_send(at, 0);
 }
 
 // Makes epoll watch at least what is wanted.
-void EpollBackend::watch(Handle handle) {
-  Slot& slot = slots_[handle.slot];
+void EpollBackend::watch(std::uint32_t at) {
+  Slot& slot = slots_[at];
   const std::uint32_t wanted = slot.wanted();
   if ((slot.registered || wanted == 0) && (wanted & ~slot.armed) == 0) return;
-  epoll_event event{};
-  event.events = wanted;
-  event.data.u64 = std::uint64_t{handle.generation} << 32 | handle.slot;
-  const int action = slot.registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-  if (::epoll_ctl(epoll_.get(), action, slot.fd, &event) == 0) {
-    slot.registered = true;
-    slot.armed = wanted;
-    return;
-  }
+  if (set_interest(at)) return;
   // The kernel has no memory or no watches left: what waits on this descriptor cannot be waited for.
   prompt_ = true;
   const int error = errno;
-  end_multishot(handle, error);
-  if (!slot.unsent.empty()) end_send(handle, error);
-  if (std::exchange(slot.polled, 0) != 0) complete(OperationKind::poll, handle, error);
+  end_multishot(at, error);
+  if (!slot.unsent.empty()) end_send(at, error);
+  if (std::exchange(slot.polled, 0) != 0) complete(OperationKind::poll, at, error);
 }
 
-// Makes epoll watch no more than what is wanted.
-void EpollBackend::unwatch(Handle handle) {
-  Slot& slot = slots_[handle.slot];
-  const std::uint32_t wanted = slot.wanted();
+// Makes epoll watch just what is wanted; false where it refuses.
+bool EpollBackend::set_interest(std::uint32_t at) {
+  Slot& slot = slots_[at];
   epoll_event event{};
-  event.events = wanted;
-  event.data.u64 = std::uint64_t{handle.generation} << 32 | handle.slot;
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, slot.fd, &event);
-  slot.armed = wanted;
+  event.events = slot.wanted();
+  event.data.u64 = std::uint64_t{slot.generation} << 32 | at;
+  if (::epoll_ctl(epoll_.get(), slot.registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, slot.fd, &event) != 0) return false;
+  slot.registered = true;
+  slot.armed = event.events;
+  return true;
 }
 
 void EpollBackend::remove(Slot& slot) noexcept {
@@ -359,42 +281,26 @@ void EpollBackend::remove(Slot& slot) noexcept {
 }
 
 // An event that nobody waits for would come again and again.
-void EpollBackend::tell_ready(Handle handle, std::uint32_t events) {
-  Slot& slot = slots_[handle.slot];
+void EpollBackend::tell_ready(std::uint32_t at, std::uint32_t events) {
+  Slot& slot = slots_[at];
   const bool broken = (events & (EPOLLERR | EPOLLHUP)) != 0;
   const std::uint32_t ready = broken ? slot.polled : events & slot.polled;
   if (ready != 0) {
-    Completion& completion = complete(OperationKind::poll, handle, 0);
-    completion.last = false;
-    completion.ready = readiness_of(ready);
+    complete_some(OperationKind::poll, at).ready = readiness_of(ready);
   } else if (broken) {
     remove(slot);
   } else {
-    unwatch(handle);
+    static_cast<void>(set_interest(at));
   }
 }
 
 // The last of a connection on which nothing is in flight, told once: epoll would say it again and again.
-void EpollBackend::end_idle(Handle handle, std::uint32_t events) {
-  Slot& slot = slots_[handle.slot];
+void EpollBackend::end_idle(std::uint32_t at, std::uint32_t events) {
+  Slot& slot = slots_[at];
   remove(slot);
   // A hang-up of which we have seen one half, and not done the other, is a reset as well.
   if ((events & EPOLLERR) == 0 && (!slot.ended || slot.shut_down)) return;
-  complete(OperationKind::receive, handle, error_of_broken(slot.fd));
-}
-
-std::size_t EpollBackend::readable(Handle handle) const noexcept {
-  if (handle.slot >= slots_.size()) return 0;
-  const Slot& slot = slots_[handle.slot];
-  int bytes = 0;
-  if (slot.fd < 0 || slot.generation != handle.generation || ::ioctl(slot.fd, FIONREAD, &bytes) != 0) return 0;
-  return static_cast<std::size_t>(std::max(bytes, 0));
-}
-
-std::size_t EpollBackend::unsent(Handle handle) const noexcept {
-  if (handle.slot >= slots_.size() || slots_[handle.slot].generation != handle.generation) return 0;
-  const Slot& slot = slots_[handle.slot];
-  return slot.unsent.empty() ? 0 : slot.unsent.size() - slot.sent;
+  complete(OperationKind::receive, at, error_of_broken(slot.fd));
 }
 
 void EpollBackend::wait(nanoseconds until) {
@@ -449,35 +355,35 @@ bool EpollBackend::serve(const epoll_event& event) {
     [[maybe_unused]] const ssize_t got = ::read(woken ? wake_.get() : wait_timer_.descriptor(), &count, sizeof count);
     return true;
   }
-  const Handle handle{static_cast<std::uint32_t>(event.data.u64), static_cast<std::uint32_t>(event.data.u64 >> 32)};
-  Slot& slot = slots_[handle.slot];
+  const auto at = static_cast<std::uint32_t>(event.data.u64);
+  Slot& slot = slots_[at];
   slot.listed = false;
-  if (slot.fd < 0 || slot.generation != handle.generation) return true;
+  if (slot.fd < 0 || slot.generation != static_cast<std::uint32_t>(event.data.u64 >> 32)) return true;
   const std::uint32_t wanted = slot.wanted();
   const bool sending = (wanted & EPOLLOUT) != 0 && (event.events & ~std::uint32_t{EPOLLIN}) != 0;
   if (slot.receiving) [[likely]] {
-    if ((event.events & ~std::uint32_t{EPOLLOUT}) != 0 && !receive(handle)) return false;
+    if ((event.events & ~std::uint32_t{EPOLLOUT}) != 0 && !receive(at)) return false;
   } else if (slot.accepting) {
-    accept(handle);
+    accept(at);
   } else if (slot.polls) {
-    tell_ready(handle, event.events);
+    tell_ready(at, event.events);
     return true;
   }
-  if (sending) go_on_sending(handle);
+  if (sending) go_on_sending(at);
   const bool sent = sending && slot.unsent.empty();
   if (wanted == 0 && (event.events & (EPOLLERR | EPOLLHUP)) != 0) [[unlikely]] {
-    end_idle(handle, event.events);
+    end_idle(at, event.events);
   } else if (sent || (event.events & EPOLLIN & ~wanted) != 0) [[unlikely]] {
-    unwatch(handle);  // input that nobody asks for at present would be told again and again
+    static_cast<void>(set_interest(at));  // input that nobody asks for at present would be told again and again
   }
   return true;
 }
 
-bool EpollBackend::receive(Handle handle) {
-  Slot& slot = slots_[handle.slot];
+bool EpollBackend::receive(std::uint32_t at) {
+  Slot& slot = slots_[at];
   char* const to = region_.get() + region_used_;
   std::size_t most = std::max(slot.receive_bytes, receive_bytes_);
-  const std::size_t part = fair_scheduler_.part_of(handle.slot);
+  const std::size_t part = fair_scheduler_.part_of(at);
   const bool limited = most > part;
   most = std::min(most, part);
   if (kRegionBytes - region_used_ < (most > kReceiveBytesMax ? most : kReceiveBytesMin)) return false;
@@ -500,37 +406,33 @@ bool EpollBackend::receive(Handle handle) {
       slot.receive_bytes = 0;
     }
     const auto brought = static_cast<std::uint32_t>(bytes);
-    fair_scheduler_.brought(handle.slot, std::exchange(slot.last_bytes, brought), brought);
+    fair_scheduler_.brought(at, std::exchange(slot.last_bytes, brought), brought);
     to[bytes] = 0;
     region_used_ = std::min(kRegionBytes, (region_used_ + bytes + kPaddingBytes + 63) / 64 * 64);
-    Completion& completion = complete(OperationKind::receive, handle, 0);
-    completion.last = false;
-    completion.bytes = {to, bytes};
+    complete_some(OperationKind::receive, at).bytes = {to, bytes};
     return true;
   }
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return true;
   slot.ended = got == 0;
-  end_multishot(handle, got == 0 ? 0 : errno);
+  end_multishot(at, got == 0 ? 0 : errno);
   return true;
 }
 
-void EpollBackend::accept(Handle handle) {
-  const int listener = slots_[handle.slot].fd;
+void EpollBackend::accept(std::uint32_t at) {
+  const int listener = slots_[at].fd;
   for (int accepted = 0; accepted < kAcceptsMax;) {
     // The rest of the room is for the events that follow; the listener stays readable.
     if (completions_.capacity() - completions_.size() <= kCompletionsOfOne * kEventsMax) return;
     const int fd = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
       ++accepted;
-      Completion& completion = complete(OperationKind::accept, handle, 0);
-      completion.last = false;
-      completion.descriptor = fd;
+      complete_some(OperationKind::accept, at).descriptor = fd;
       continue;
     }
     if (errno == EAGAIN) return;
     // No descriptors or no memory. The listener stays readable, so going on now would spin: whoever submitted the
     // accept submits it again when it thinks best.
-    if (errno != EINTR && !concerns_one_connection(errno)) return end_multishot(handle, errno);
+    if (errno != EINTR && !concerns_one_connection(errno)) return end_multishot(at, errno);
     ++accepted;
   }
 }

@@ -1,6 +1,8 @@
 // See inbox.hpp.
 #include "runtime/inbox.hpp"
 
+#include "base/assert.hpp"
+
 namespace wirecall::runtime {
 namespace {
 
@@ -44,6 +46,7 @@ void Inbox::post(std::shared_ptr<Continuation> continuation) noexcept {
 }
 
 void Inbox::append(std::shared_ptr<Continuation> continuation) noexcept {
+  WIRECALL_ASSERT(continuation->next == nullptr);  // it is in no other queue
   Continuation* const last = continuation.get();
   (first_ == nullptr ? first_ : last_->next) = std::move(continuation);
   last_ = last;

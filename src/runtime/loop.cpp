@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "base/reserve_extra.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/fair_scheduler.hpp"
@@ -158,6 +159,7 @@ void Loop::turn(nanoseconds wait_max) {
 // Everything that is left to do stands in the state, so that another thread can go on where this one got stuck.
 void Loop::finish_turn() {
   State& state = *state_;
+  WIRECALL_ASSERT(state.in_turn);
   const std::uint64_t mine = ++state.part;
   while (state.completion_at != state.completions.size()) {
     state.complete(state.completions[state.completion_at++]);
@@ -228,6 +230,7 @@ bool Loop::State::deliver(std::uint64_t mine) {
 }
 
 void Loop::join(runtime::SpscChannel& in, runtime::SpscChannel& out, Loop& other) {
+  WIRECALL_ASSERT(!state_->in_turn);
   state_->joined.push_back({.in = &in, .out = &out, .other = &other});
   state_->joined_at = state_->joined.size();
 }
@@ -248,9 +251,11 @@ std::vector<std::shared_ptr<void>> Loop::keep_lent() {
 }
 
 void Loop::State::complete(Completion& completion) {
+  WIRECALL_ASSERT(completion.handle.slot < slots.size());
   Slot& slot = slots[completion.handle.slot];
   if (slot.generation != completion.handle.generation) return;
   if (completion.kind == OperationKind::close) {
+    WIRECALL_ASSERT(slot.user == nullptr);
     ++slot.generation;
     free_slots.push_back(completion.handle.slot);
     return;
@@ -311,14 +316,19 @@ void Loop::admit(std::size_t users) {
   state_->admitted += users;
 }
 
-void Loop::release(std::size_t users) noexcept { state_->admitted -= users; }
+void Loop::release(std::size_t users) noexcept {
+  WIRECALL_ASSERT(users <= state_->admitted);
+  state_->admitted -= users;
+}
 
 Handle Loop::attach(int descriptor, IoUser& user) {
+  WIRECALL_ASSERT(descriptor >= 0);
   State& state = *state_;
   state.reserve_slots(1);
   state.keep_slot();
   const std::uint32_t at = state.free_slots.back();
   state.free_slots.pop_back();
+  WIRECALL_ASSERT(state.slots[at].user == nullptr);
   state.slots[at].user = &user;
   const Handle handle{at, state.slots[at].generation};
   ++state.attached;
@@ -327,6 +337,7 @@ Handle Loop::attach(int descriptor, IoUser& user) {
 }
 
 void Loop::detach(Handle handle) noexcept {
+  WIRECALL_ASSERT(handle.slot < state_->slots.size());
   Slot& slot = state_->slots[handle.slot];
   if (slot.generation != handle.generation || slot.user == nullptr) return;
   slot.user = nullptr;
@@ -336,6 +347,9 @@ void Loop::detach(Handle handle) noexcept {
 
 // submitted.size() + attached <= submitted.capacity(): everything attached has the slot in which it is closed.
 void Loop::submit(Operation&& operation) {
+  WIRECALL_ASSERT(operation.handle.slot < state_->slots.size());
+  WIRECALL_ASSERT(state_->slots[operation.handle.slot].generation == operation.handle.generation);
+  WIRECALL_ASSERT(state_->slots[operation.handle.slot].user != nullptr);
   reserve_extra(state_->submitted, 1 + state_->attached);
   state_->submitted.push_back(std::move(operation));
 }

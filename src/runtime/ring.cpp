@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "runtime/descriptor.hpp"
-#include "runtime/system.hpp"
 
 namespace wirecall::runtime {
 namespace {

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "base/reserve_extra.hpp"
 
 namespace wirecall::runtime {
@@ -26,6 +27,7 @@ void SpscChannel::destroy(Batch* first) noexcept {
 }
 
 Record& SpscChannel::add(std::uint8_t kind, void* about, std::span<const char> bytes) {
+  WIRECALL_ASSERT(bytes.size() <= kBytesMax);
   const std::size_t size = bytes.size() + kPaddingBytes;
   if (!bytes.empty()) {
     if (filling_->used + size > kBatchBytes && !start_another()) throw std::bad_alloc{};
@@ -45,6 +47,7 @@ Record& SpscChannel::add(std::uint8_t kind, void* about, std::span<const char> b
 }
 
 void SpscChannel::add(IntrusiveRecord& record) noexcept {
+  WIRECALL_ASSERT(filling_->last != &record);
   record.next = nullptr;
   (filling_->first == nullptr ? filling_->first : filling_->last->next) = &record;
   filling_->last = &record;
@@ -127,10 +130,12 @@ void SpscChannel::keep_lent(std::vector<std::shared_ptr<void>>& kept) const noex
 // The batch that has been read is the sender's again.
 void SpscChannel::give_back() noexcept {
   Batch* const batch = std::exchange(reading_, reading_->next);
+  WIRECALL_ASSERT(batch->at == batch->records.size() && batch->first == nullptr);
   batch->records.clear();
   if (batch->records.capacity() > kSpareRecordsMax) batch->records.shrink_to_fit();
   if (batch->bytes.use_count() > 1) batch->bytes.reset();  // somebody still reads from it
   batch->used = batch->at = 0;
+  batch->last = nullptr;
   batch->next = given_back_.load(std::memory_order_relaxed);
   while (!given_back_.compare_exchange_weak(batch->next, batch, std::memory_order_release, std::memory_order_relaxed)) {
   }

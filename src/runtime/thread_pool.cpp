@@ -3,11 +3,14 @@
 #include <system_error>
 #include <utility>
 
+#include "base/assert.hpp"
+
 namespace wirecall::runtime {
 
 void ThreadPool::run(Job job) {
   {
     const std::scoped_lock lock{mutex_};
+    WIRECALL_ASSERT(!stopping_);
     if (idle_ <= waiting_.size() && threads_.size() < threads_max_) {
       try {
         threads_.emplace_back([this] { work(); });
@@ -43,6 +46,7 @@ void ThreadPool::stop() {
   }
   changed_.notify_all();
   for (std::thread& thread : threads_) thread.join();
+  WIRECALL_ASSERT(idle_ == 0);
   threads_.clear();
   waiting_.clear();
 }

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/assert.hpp"
+
 namespace wirecall::runtime {
 
 class ThreadPool {
@@ -18,7 +20,7 @@ class ThreadPool {
   using Job = std::move_only_function<void()>;
 
   /// As many threads as `threads_max`, which is at least 1.
-  explicit ThreadPool(std::size_t threads_max) : threads_max_(threads_max) {}
+  explicit ThreadPool(std::size_t threads_max) : threads_max_(threads_max) { WIRECALL_ASSERT(threads_max != 0); }
   ThreadPool(ThreadPool&&) = delete;
   ~ThreadPool() { stop(); }
 

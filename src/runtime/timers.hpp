@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/assert.hpp"
 #include "wirecall/context.hpp"
 
 namespace wirecall::runtime {
@@ -27,6 +28,8 @@ class TimerHeap {
   void remove(std::uint64_t& index) noexcept {
     if (index == 0) return;
     const std::size_t at = index - 1;
+    WIRECALL_ASSERT(at < entries_.size());
+    WIRECALL_ASSERT(entries_[at].index == &index);
     index = 0;
     const Entry last = entries_.back();
     entries_.pop_back();

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cerrno>
 #include <poll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 namespace wirecall::runtime {
@@ -28,16 +27,6 @@ std::uint64_t thread_number() noexcept {
 }
 
 }  // namespace
-
-UringBackend::~UringBackend() {
-  ring_.reset();
-  for (const Slot& slot : slots_) {
-    if (slot.fd >= 0) ::close(slot.fd);
-  }
-  for (const Completion& completion : completions_) {
-    if (completion.descriptor >= 0) ::close(completion.descriptor);
-  }
-}
 
 // For all that can happen in a turn, so that nothing in it fails for want of memory.
 void UringBackend::reserve_slots(std::size_t operations) {
@@ -78,16 +67,13 @@ std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanosec
   for (Operation& operation : submitted) perform(operation);
   if (!to_watch_.empty()) [[unlikely]]
     watch_idle();
-  if (parted_) [[unlikely]]
-    fair_scheduler_.took(now() - told_at_);
-  parted_ = false;
+  end_part();
   ring_->enter(wait_timer_.limit(prompt_ || !deferred_.empty() || !to_arm_.empty() ? kAtOnce : until));
   arrived_.clear();
   ring_->take(arrived_);
   if (!sends_.empty()) tell_sends();
   take_some();
-  if (parted_) [[unlikely]]
-    told_at_ = now();
+  begin_part();
   if (!closing_.empty()) finish_closing();
   returned_ = true;
   return completions_;
@@ -220,14 +206,10 @@ std::shared_ptr<void> UringBackend::keep_lent() {
 }
 
 void UringBackend::perform(Operation& operation) {
+  if (operation.kind == OperationKind::open) return open(operation);
   const std::uint32_t at = operation.handle.slot;
-  if (operation.kind == OperationKind::open) {
-    if (at >= slots_.size()) slots_.resize(at + 1);
-    slots_[at].fd = operation.descriptor;
-    slots_[at].generation = operation.handle.generation;
-    return;
-  }
-  Slot& slot = slots_[at];
+  Slot& slot = slot_for(operation);
+  WIRECALL_ASSERT(!slot.closing);
   switch (operation.kind) {
     case OperationKind::open:
       break;
@@ -335,9 +317,8 @@ void UringBackend::tell_sends() {
 }
 
 void UringBackend::end_send(std::uint32_t at, int error) {
-  Slot& slot = slots_[at];
-  complete(OperationKind::send, at, error).buffer = std::exchange(slot.unsent, Buffer{});
-  if (!slot.receiving && error == 0) to_watch_.push_back(at);
+  KernelBackend::end_send(at, error);
+  if (!slots_[at].receiving && error == 0) to_watch_.push_back(at);
 }
 
 // ---- polls ----
@@ -411,10 +392,8 @@ void UringBackend::polled(std::uint32_t at, std::int32_t result) {
   const int events = std::max(result, 0);
   const int ready = (events & (POLLERR | POLLHUP)) != 0 ? slot.polled : events & slot.polled;
   if (ready != 0) {
-    Completion& completion = complete(OperationKind::poll, at, 0);
-    completion.last = false;
-    completion.ready = ((ready & POLLIN) != 0 ? Readiness::readable : Readiness::none) |
-                       ((ready & POLLOUT) != 0 ? Readiness::writable : Readiness::none);
+    complete_some(OperationKind::poll, at).ready = ((ready & POLLIN) != 0 ? Readiness::readable : Readiness::none) |
+                                                   ((ready & POLLOUT) != 0 ? Readiness::writable : Readiness::none);
   }
   arm_later(at);
 }
@@ -463,20 +442,13 @@ void UringBackend::completed(const Arrived& told) {
 }
 
 std::size_t UringBackend::readable(Handle handle) const noexcept {
-  if (handle.slot >= slots_.size()) return 0;
-  const Slot& slot = slots_[handle.slot];
-  int bytes = 0;
-  if (slot.fd < 0 || slot.generation != handle.generation || ::ioctl(slot.fd, FIONREAD, &bytes) != 0) return 0;
+  if (find(handle) == nullptr) return 0;
+  std::size_t bytes = KernelBackend::readable(handle);
   for (const Arrived& told : deferred_) {
-    if (told.user_data == key(Entry::receive, handle.slot)) bytes += std::max(told.result - told.handed_on, 0);
+    if (told.user_data == key(Entry::receive, handle.slot))
+      bytes += static_cast<std::size_t>(std::max(told.result - told.handed_on, 0));
   }
-  return static_cast<std::size_t>(std::max(bytes, 0));
-}
-
-std::size_t UringBackend::unsent(Handle handle) const noexcept {
-  if (handle.slot >= slots_.size() || slots_[handle.slot].generation != handle.generation) return 0;
-  const Slot& slot = slots_[handle.slot];
-  return slot.unsent.empty() ? 0 : slot.unsent.size() - slot.sent;
+  return bytes;
 }
 
 std::unique_ptr<Backend> make_uring_backend() { return std::make_unique<UringBackend>(); }

@@ -13,27 +13,34 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <sys/eventfd.h>
-#include <unistd.h>
-#include <utility>
 #include <vector>
 
 #include "base/reserve_extra.hpp"
-#include "runtime/backend.hpp"
-#include "runtime/descriptor.hpp"
-#include "runtime/fair_scheduler.hpp"
+#include "runtime/kernel_backend.hpp"
 #include "runtime/ring.hpp"
-#include "runtime/system.hpp"
-#include "runtime/wait_timer.hpp"
 
 namespace wirecall::runtime {
 
-class UringBackend final : public Backend {
+struct UringSlot : KernelSlot {
+  std::uint8_t in_flight = 0;  // entries at the kernel, but for sends
+  bool armed = false;          // the kernel's: the multishot entry is there
+  bool cancelling = false;     // and is to end
+  bool watched = false;        // by an entry for hang-ups
+  bool queued = false;         // a send goes with the next enter, or has gone with this
+  bool closing = false;
+  bool broken = false;            // has been told
+  bool waiting = false;           // for its multishot entry to be made again; listed in to_arm_
+  bool large = false;             // the next receive has a large buffer
+  short polled = 0;               // the events that the user waits for
+  short polling = 0;              // the kernel does; 0 where it has no such entry
+  short hung_up = 0;              // POLLERR and POLLHUP, as far as we have heard of them
+  std::uint32_t deferred_in = 0;  // takes_ when something that came for it was last deferred
+  std::int32_t taken = 0;         // what the last try gave: bytes, or a negative errno
+};
+
+class UringBackend final : public KernelBackend<UringSlot> {
  public:
-  UringBackend() : wake_(::eventfd(0, EFD_CLOEXEC), "eventfd"), wait_timer_(0), ring_(try_and_make_ring(buffers_)) {
-    reserve_slots(0);
-  }
-  ~UringBackend() override;
+  UringBackend() : KernelBackend(0, 0), ring_(try_and_make_ring(buffers_)) { reserve_slots(0); }
 
   void expect(std::size_t slots) override {
     if (slots <= slots_.size()) return;
@@ -41,18 +48,12 @@ class UringBackend final : public Backend {
     reserve_slots(4 * slots + kOperationsAtOnce);
   }
   std::span<Completion> turn(std::span<Operation> submitted, std::chrono::nanoseconds until) override;
-  [[nodiscard]] bool time_may_be_up() const noexcept override { return wait_timer_.time_may_be_up(); }
-  void wake() noexcept override {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
-  }
   [[nodiscard]] std::shared_ptr<void> keep_lent() override;
   [[nodiscard]] std::size_t readable(Handle handle) const noexcept override;
-  [[nodiscard]] std::size_t unsent(Handle handle) const noexcept override;
-  [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return monotonic_now(); }
-  [[nodiscard]] std::chrono::nanoseconds recently() const noexcept override { return monotonic_recently(); }
 
  private:
+  using Slot = UringSlot;
+
   // Every entry is known by its slot and one of these. A slot is used again only when nothing of it is in flight.
   enum class Entry : std::uint8_t {
     receive,
@@ -85,34 +86,6 @@ class UringBackend final : public Backend {
 
     std::int32_t handed_on = 0;
     char behind = 0;
-  };
-
-  struct Slot {
-    int fd = -1;
-    std::uint32_t generation = 0;
-    std::uint8_t in_flight = 0;  // entries at the kernel, but for sends
-    bool receiving = false;      // the user's view
-    bool accepting = false;
-    bool armed = false;       // the kernel's: the multishot entry is there
-    bool cancelling = false;  // and is to end
-    bool watched = false;     // by an entry for hang-ups
-    bool queued = false;      // a send goes with the next enter, or has gone with this
-    bool ended = false;       // the peer has ended what it sends
-    bool shut_down = false;   // we have
-    bool closing = false;
-    bool broken = false;            // has been told
-    bool polls = false;             // the descriptor is polled, and nothing else is done with it
-    bool waiting = false;           // for its multishot entry to be made again; listed in to_arm_
-    bool large = false;             // the next receive has a large buffer
-    std::uint8_t small = 0;         // those for which a small one would have been enough, the last in a row
-    short polled = 0;               // the events that the user waits for
-    short polling = 0;              // the kernel does; 0 where it has no such entry
-    short hung_up = 0;              // POLLERR and POLLHUP, as far as we have heard of them
-    std::uint32_t last_bytes = 0;   // that a receive brought
-    std::uint32_t deferred_in = 0;  // takes_ when something that came for it was last deferred
-    Buffer unsent;                  // of the send in flight; empty when there is none
-    std::size_t sent = 0;           // bytes of `unsent` that the kernel has
-    std::int32_t taken = 0;         // what the last try gave: bytes, or a negative errno
   };
 
   void reserve_slots(std::size_t operations);
@@ -151,11 +124,6 @@ class UringBackend final : public Backend {
   void listen_for_arrivals(std::uint32_t at);
   void accept_arrivals(std::uint32_t at);
 
-  Completion& complete(OperationKind kind, std::uint32_t at, int error) {
-    const Handle handle{at, slots_[at].generation};
-    completions_.push_back({.kind = kind, .handle = handle, .error = error, .bytes = {}, .buffer = {}});
-    return completions_.back();
-  }
   void listen(Entry which) {
     io_uring_sqe& entry = ring_->entry();
     const int from = which == Entry::wake ? wake_.get() : wait_timer_.descriptor();
@@ -163,25 +131,17 @@ class UringBackend final : public Backend {
     entry.user_data = key(which, 0);
   }
 
-  Descriptor wake_;
-  WaitTimer wait_timer_;
   std::uint64_t ignored_ = 0;  // the kernel writes here how often it was woken; nobody reads it
   ReceiveBuffers buffers_;
   std::unique_ptr<Ring> ring_;
-  std::unique_ptr<Ring> next_ring_;  // of the thread that takes the next turn; mostly null
-  std::uint64_t owner_ = kNobody;    // the thread whose ring it is
-  std::vector<Slot> slots_;
-  std::vector<Completion> completions_;
+  std::unique_ptr<Ring> next_ring_;      // of the thread that takes the next turn; mostly null
+  std::uint64_t owner_ = kNobody;        // the thread whose ring it is
   std::vector<Completion> larger_;       // takes the place of completions_ in the next turn, if it has room for more
-  bool prompt_ = false;                  // something has completed that is not to wait
   std::vector<unsigned> lent_;           // buffers that the user has until the next turn
   std::vector<std::uint32_t> to_arm_;    // whose multishot entry has ended without their asking, the longest first
   std::vector<std::uint32_t> to_watch_;  // who may have nothing in flight
   std::vector<std::uint32_t> sends_;     // of this turn
   std::vector<std::uint32_t> closing_;
-  FairScheduler fair_scheduler_;
-  bool parted_ = false;                    // the last turn has served a part of what there was
-  std::chrono::nanoseconds told_at_{};     // then: when it had
   std::vector<RingCompletion> arrived_;    // in this turn
   std::vector<Arrived> deferred_;          // what heavy connections have sent, in the order in which it came
   std::uint32_t takes_ = 0;                // how often completions have been taken, modulo 2^32

@@ -89,10 +89,8 @@ void UringBackend::end_entry(std::uint32_t at) {
 }
 
 void UringBackend::end_multishot(std::uint32_t at, int error) {
-  Slot& slot = slots_[at];
-  if (std::exchange(slot.accepting, false)) complete(OperationKind::accept, at, error);
-  if (std::exchange(slot.receiving, false)) complete(OperationKind::receive, at, error);
-  slot.cancelling = false;
+  KernelBackend::end_multishot(at, error);
+  slots_[at].cancelling = false;
   if (error == 0 || error == ECANCELED) to_watch_.push_back(at);
 }
 
@@ -121,9 +119,7 @@ void UringBackend::hand_on_part(Arrived& told, std::size_t bytes) {
   const std::span<char> part = rest_of(told).first(bytes);
   told.handed_on += static_cast<std::int32_t>(part.size());
   told.behind = std::exchange(*(part.data() + part.size()), '\0');
-  Completion& completion = complete(OperationKind::receive, at, 0);
-  completion.last = false;
-  completion.bytes = part;
+  complete_some(OperationKind::receive, at).bytes = part;
   parted_ = true;
 }
 
@@ -133,10 +129,9 @@ void UringBackend::received(std::uint32_t at, const Arrived& told) {
   if (!multishot_completed(at, told)) return;
   Slot& slot = slots_[at];
   if (told.result > 0) [[likely]] {
-    Completion& completion = complete(OperationKind::receive, at, 0);
-    completion.last = false;
-    completion.bytes = rest_of(told);
-    *(completion.bytes.data() + completion.bytes.size()) = 0;
+    const std::span<char> rest = rest_of(told);
+    complete_some(OperationKind::receive, at).bytes = rest;
+    *(rest.data() + rest.size()) = 0;
     const auto bytes = static_cast<std::uint32_t>(told.result);
     fair_scheduler_.brought(at, std::exchange(slot.last_bytes, bytes), bytes);
     size_receives(at, static_cast<std::size_t>(told.result));
@@ -177,9 +172,7 @@ void UringBackend::accepted(std::uint32_t at, const RingCompletion& told) {
     return;
   }
   if (told.result >= 0) {
-    Completion& completion = complete(OperationKind::accept, at, 0);
-    completion.last = false;
-    completion.descriptor = told.result;
+    complete_some(OperationKind::accept, at).descriptor = told.result;
   }
   if (slots_[at].armed) return;
   if (slots_[at].cancelling) return end_multishot(at, ECANCELED);
@@ -200,9 +193,7 @@ void UringBackend::accept_arrivals(std::uint32_t at) {
   for (;;) {
     const int fd = ::accept4(slots_[at].fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) return;  // what is wrong, the accept that stands says
-    Completion& completion = complete(OperationKind::accept, at, 0);
-    completion.last = false;
-    completion.descriptor = fd;
+    complete_some(OperationKind::accept, at).descriptor = fd;
   }
 }
 
