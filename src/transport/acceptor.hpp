@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "transport/endpoint_socket.hpp"
 #include "transport/socket.hpp"
@@ -16,12 +17,19 @@ class Acceptor {
  public:
   /// No connection comes any more; those that came are not touched, but those of stdio, which end a little later.
   virtual ~Acceptor() = default;
+  Acceptor(Acceptor&&) = delete;
   /// With the port that was bound.
-  [[nodiscard]] virtual const Endpoint& endpoint() const noexcept = 0;
+  [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoint_; }
   /// No connection can come any more: there is one standard input.
   [[nodiscard]] virtual bool exhausted() const noexcept { return false; }
   /// Before it goes. Returns 0, or the errno with which standard output has refused what was sent there.
   virtual int end() noexcept { return 0; }
+
+ protected:
+  explicit Acceptor(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
+
+ private:
+  Endpoint endpoint_;
 };
 
 /// Peers may connect from now on. Throws std::runtime_error with the cause and the cure.

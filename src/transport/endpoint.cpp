@@ -4,26 +4,30 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <stdexcept>
 
+#include "base/ascii.hpp"
 #include "base/dotted_name.hpp"
+#include "transport/loopback.hpp"
 
 namespace wirecall {
 namespace {
 
 struct Scheme {
   std::string_view prefix;
-  EndpointKind kind;
   std::string_view cure;
 };
 
+// By their kinds.
 constexpr Scheme kSchemes[] = {
-    {"tcp://", EndpointKind::tcp, "write tcp://host:port, such as tcp://127.0.0.1:8545 or tcp://[::1]:8545"},
-    {"unix://", EndpointKind::unix_socket, "write unix:///path, such as unix:///run/calls.sock"},
-    {"stdio:", EndpointKind::stdio, "write stdio: and nothing behind it"},
-    {"inproc://", EndpointKind::inproc, "write inproc://name, such as inproc://calls"},
-    {"http://", EndpointKind::http, "write http://host:port/path, such as http://127.0.0.1:8545/rpc"},
+    {"tcp://", "write tcp://host:port, such as tcp://127.0.0.1:8545 or tcp://[::1]:8545"},
+    {"unix://", "write unix:///path, such as unix:///run/calls.sock"},
+    {"stdio:", "write stdio: and nothing behind it"},
+    {"inproc://", "write inproc://name, such as inproc://calls"},
+    {"http://", "write http://host:port/path, such as http://127.0.0.1:8545/rpc"},
 };
+static_assert(std::size(kSchemes) == static_cast<std::size_t>(EndpointKind::http) + 1);
 
 std::string_view refuse_path(std::string_view path) {
   if (!path.starts_with('/')) return "the path does not begin at the root";
@@ -48,7 +52,6 @@ bool is_host_and_port(std::string_view text) {
   if (colon == std::string_view::npos || colon == 0 || text.find('/') != std::string_view::npos) return false;
   const std::string_view host = text.substr(0, colon);
   const std::string_view port = text.substr(colon + 1);
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const bool in_brackets = host.starts_with('[') && host.ends_with(']');
   const auto is_name = [&](const Scheme& known) { return known.prefix.substr(0, known.prefix.find(':')) == host; };
   const bool is_port = !port.empty() && std::ranges::all_of(port, is_digit);
@@ -91,9 +94,9 @@ std::expected<Endpoint, std::string> Endpoint::parse(std::string_view uri) {
         refusal(uri, "tcp://, http://, unix://, stdio: and inproc:// are all that is understood", kSchemes[0].cure)};
   }
   Endpoint endpoint;
-  endpoint.kind_ = scheme->kind;
+  endpoint.kind_ = static_cast<EndpointKind>(scheme - kSchemes);
   std::string_view cause;
-  switch (scheme->kind) {
+  switch (endpoint.kind_) {
     case EndpointKind::tcp:
       cause = endpoint.parse_tcp(rest);
       break;
@@ -162,19 +165,9 @@ std::string Endpoint::authority() const {
 }
 
 std::string Endpoint::uri() const {
-  switch (kind_) {
-    case EndpointKind::tcp:
-      break;
-    case EndpointKind::http:
-      return "http://" + authority() + path_;
-    case EndpointKind::unix_socket:
-      return "unix://" + path_;
-    case EndpointKind::stdio:
-      return "stdio:";
-    case EndpointKind::inproc:
-      return "inproc://" + path_;
-  }
-  return "tcp://" + authority();
+  std::string text{kSchemes[static_cast<std::size_t>(kind_)].prefix};
+  if (transport::is_network(kind_)) text += authority();
+  return text.append(path_);
 }
 
 Endpoint Endpoint::with_port(std::uint16_t port) const {

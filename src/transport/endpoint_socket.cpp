@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "runtime/system.hpp"
-#include "transport/inproc.hpp"
+#include "transport/loopback.hpp"
 #include "transport/setup.hpp"
 
 namespace wirecall::transport {
@@ -98,8 +98,7 @@ PendingConnection connect_to(const Endpoint& endpoint, std::chrono::milliseconds
 }
 
 bool resolves_a_name(const Endpoint& endpoint) noexcept {
-  const bool tcp = endpoint.kind() == EndpointKind::tcp || endpoint.kind() == EndpointKind::http;
-  return tcp && !is_address(endpoint.host());
+  return is_network(endpoint.kind()) && !is_address(endpoint.host());
 }
 
 }  // namespace wirecall::transport

@@ -1,8 +1,11 @@
-// See inproc.hpp.
-#include "transport/inproc.hpp"
-
+// inproc://name: connections within one process, from whichever thread and loop to whichever other. A connection is a
+// pair of sockets, so it has all that others have: bytes in order, back-pressure, half-close; what is particular is how
+// it comes about, namely as a job in the inbox of the listener's loop.
+// The names are the one thing here that all of a process shares, as its ports are what all of a machine shares.
+// Thread: any for connecting, the loop's for the rest.
 #include <cerrno>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <sys/socket.h>
@@ -17,7 +20,7 @@ namespace {
 struct InprocAddress {
   std::shared_ptr<runtime::Inbox> inbox;
   // Looked at on the inbox's loop only, where the listener goes as well: so it is there until the job is done.
-  std::weak_ptr<InprocListener::Accepted> accepted;
+  std::weak_ptr<Listener::Accepted> accepted;
 };
 
 std::mutex mutex;  // guards what follows
@@ -26,20 +29,29 @@ std::map<std::string, InprocAddress, std::less<>>& registry() {
   return all;
 }
 
+class InprocAcceptor final : public Acceptor {
+ public:
+  InprocAcceptor(Loop& loop, const Endpoint& endpoint, Listener::Accepted accepted)
+      : Acceptor(endpoint), accepted_(std::make_shared<Listener::Accepted>(std::move(accepted))) {
+    const std::scoped_lock lock{mutex};
+    if (!registry().try_emplace(endpoint.path(), loop.inbox(), accepted_).second) {
+      throw failure("cannot listen on", endpoint, "another server of this process listens there",
+                    "stop it, or listen on another name");
+    }
+  }
+  ~InprocAcceptor() override {
+    const std::scoped_lock lock{mutex};
+    registry().erase(endpoint().path());
+  }
+
+ private:
+  std::shared_ptr<Listener::Accepted> accepted_;
+};
+
 }  // namespace
 
-InprocListener::InprocListener(Loop& loop, const Endpoint& endpoint, Accepted accepted)
-    : name_(endpoint.path()), accepted_(std::make_shared<Accepted>(std::move(accepted))) {
-  const std::scoped_lock lock{mutex};
-  if (!registry().try_emplace(name_, loop.inbox(), accepted_).second) {
-    throw failure("cannot listen on", endpoint, "another server of this process listens there",
-                  "stop it, or listen on another name");
-  }
-}
-
-InprocListener::~InprocListener() {
-  const std::scoped_lock lock{mutex};
-  registry().erase(name_);
+std::unique_ptr<Acceptor> listen_on_inproc(Loop& loop, const Endpoint& endpoint, Listener::Accepted accepted) {
+  return std::make_unique<InprocAcceptor>(loop, endpoint, std::move(accepted));
 }
 
 PendingConnection connect_to_inproc(const Endpoint& endpoint) {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "base/reserve_extra.hpp"
 #include "runtime/turn.hpp"
 #include "transport/setup.hpp"
@@ -263,7 +264,7 @@ void IoThread::Connection::close() noexcept {
   if (marked_) io_->loop_.forget(*this);
   if (held_) {
     Connection** at = &io_->held_;
-    while (*at != this) at = &(*at)->next_held_;
+    for (; *at != this; at = &(*at)->next_held_) WIRECALL_ASSERT(*at != nullptr);
     *at = next_held_;
   }
   std::erase(io_->ending_, this);
@@ -360,6 +361,7 @@ class IoThread::RemoteStream final : public ByteStream, public runtime::TurnUser
 
   // What the socket's side says.
   void received(std::span<char> bytes) {
+    WIRECALL_ASSERT(user_ != nullptr);
     if (failed_) return;
     if (wanted_ && !late_) {
       received_ += bytes.size();
@@ -383,6 +385,7 @@ class IoThread::RemoteStream final : public ByteStream, public runtime::TurnUser
     user_->ended();
   }
   void sent(std::size_t bytes) {
+    WIRECALL_ASSERT(bytes <= under_way_);
     under_way_ -= bytes;
     if (waits_ && under_way_ == 0) told();
   }
@@ -451,6 +454,8 @@ void IoThread::OwnerSide::arrived(IntrusiveRecord& record) noexcept {
     return;
   }
   const std::size_t position = connection.position;
+  WIRECALL_ASSERT(record.kind == kClosed && connection.stream == nullptr);
+  WIRECALL_ASSERT(position < io_->connections_.size() && io_->connections_[position].get() == &connection);
   io_->connections_[position].swap(io_->connections_.back());
   io_->connections_[position]->position = position;
   io_->connections_.pop_back();
@@ -479,7 +484,10 @@ IoThread::IoThread(Loop& owner, std::unique_ptr<runtime::Backend> backend) : own
   loop_.join(to_sockets_, to_owner_, owner);
 }
 
-IoThread::~IoThread() { owner_->leave(loop_); }
+IoThread::~IoThread() {
+  for (const auto& connection : connections_) WIRECALL_ASSERT(connection->stream == nullptr);  // they go before
+  owner_->leave(loop_);
+}
 
 std::unique_ptr<ByteStream> IoThread::open(PendingConnection pending) {
   reserve_extra(connections_, 1);

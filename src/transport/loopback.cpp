@@ -6,6 +6,8 @@
 #include <array>
 #include <netinet/in.h>
 
+#include "base/assert.hpp"
+
 namespace wirecall::transport {
 namespace {
 
@@ -29,9 +31,23 @@ bool is_loopback(std::string_view host) noexcept {
   return IN6_IS_ADDR_LOOPBACK(&address) || (IN6_IS_ADDR_V4MAPPED(&address) && address.s6_addr[12] == 127);
 }
 
+// Without a default, so that a new kind does not compile before somebody has said which it is.
+bool is_network(EndpointKind kind) noexcept {
+  switch (kind) {
+    case EndpointKind::tcp:
+    case EndpointKind::http:
+      return true;
+    case EndpointKind::unix_socket:
+    case EndpointKind::stdio:
+    case EndpointKind::inproc:
+      return false;
+  }
+  WIRECALL_ASSERT(!"a kind of endpoint");
+  return true;
+}
+
 bool is_local(const Endpoint& endpoint) noexcept {
-  const EndpointKind kind = endpoint.kind();
-  return (kind != EndpointKind::tcp && kind != EndpointKind::http) || is_loopback(endpoint.host());
+  return !is_network(endpoint.kind()) || is_loopback(endpoint.host());
 }
 
 }  // namespace wirecall::transport

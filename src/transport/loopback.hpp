@@ -12,6 +12,9 @@ namespace wirecall::transport {
 /// IPv4 loopback as an IPv6 address. Any other name is what a resolver says it is, "127.example.com" too.
 [[nodiscard]] bool is_loopback(std::string_view host) noexcept;
 
+/// Whether an endpoint of that kind has a host, which may be another machine.
+[[nodiscard]] bool is_network(EndpointKind kind) noexcept;
+
 /// Whether only this machine can connect to a listener there.
 [[nodiscard]] bool is_local(const Endpoint& endpoint) noexcept;
 

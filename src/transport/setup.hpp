@@ -4,12 +4,14 @@
 
 #include <chrono>
 #include <expected>
+#include <memory>
 #include <netdb.h>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 #include "runtime/descriptor.hpp"
+#include "transport/acceptor.hpp"
 #include "transport/endpoint_socket.hpp"
 
 namespace wirecall::transport {
@@ -39,5 +41,12 @@ inline constexpr std::chrono::milliseconds kInUsePause{10};
 [[nodiscard]] bool is_address(const std::string& host) noexcept;
 [[nodiscard]] BoundSocket listen_on_unix(const Endpoint& endpoint);
 [[nodiscard]] int connect_to_unix(const Endpoint& endpoint, std::chrono::milliseconds timeout);
+/// As open_acceptor.
+[[nodiscard]] std::unique_ptr<Acceptor> listen_on_stdio(Loop& loop, const Endpoint& endpoint,
+                                                        Listener::Accepted accepted);
+[[nodiscard]] std::unique_ptr<Acceptor> listen_on_inproc(Loop& loop, const Endpoint& endpoint,
+                                                         Listener::Accepted accepted);
+/// The other end of a connection that the listener of that name is about to accept.
+[[nodiscard]] PendingConnection connect_to_inproc(const Endpoint& endpoint);
 
 }  // namespace wirecall::transport

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <limits>
@@ -11,6 +12,8 @@
 #include <new>
 #include <sys/socket.h>
 #include <utility>
+
+#include "base/assert.hpp"
 
 namespace wirecall::transport {
 namespace {
@@ -83,6 +86,7 @@ void SocketStream::start(StreamUser& user) {
 }
 
 void SocketStream::send(Buffer bytes, bool prompt) {
+  WIRECALL_ASSERT(user_ != nullptr);
   loop_->submit({.kind = OperationKind::send, .prompt = prompt, .handle = handle_, .buffer = std::move(bytes)});
 }
 
@@ -107,12 +111,14 @@ std::optional<PeerCredentials> SocketStream::peer_credentials() const {
 }
 
 void SocketStream::completed(Completion& completion) {
+  WIRECALL_ASSERT(user_ != nullptr);
   if (completion.kind == OperationKind::send) {
     if (completion.error != 0) return user_->failed(completion.error);
     return user_->sent(std::move(completion.buffer));
   }
   if (!completion.last) [[likely]]
     return user_->received(completion.bytes);
+  WIRECALL_ASSERT(receiving_ || completion.error != 0);
   receiving_ = false;
   if (completion.error == ECANCELED) {
     // Paused; and resumed, perhaps, before this came.
@@ -122,6 +128,21 @@ void SocketStream::completed(Completion& completion) {
   if (completion.error != 0) return user_->failed(completion.error);
   wanted_ = false;
   user_->ended();
+}
+
+// ---- PendingConnection ----
+
+std::unique_ptr<ByteStream> PendingConnection::attach(Loop& loop) {
+  WIRECALL_ASSERT(*this);
+  std::unique_ptr<ByteStream> stream;
+  if (stream_ != nullptr) {
+    stream = stream_->attach(loop);
+    stream_.reset();
+  } else {
+    stream = std::make_unique<SocketStream>(loop, socket_.get());
+    static_cast<void>(socket_.release());
+  }
+  return stream;
 }
 
 // ---- Listener ----
@@ -145,6 +166,7 @@ Listener::~Listener() {
 }
 
 void Listener::completed(Completion& completion) {
+  WIRECALL_ASSERT(completion.kind == OperationKind::accept);
   if (completion.descriptor >= 0) return accepted_(PendingConnection{std::exchange(completion.descriptor, -1)});
   loop_->stop(*this);
   try {

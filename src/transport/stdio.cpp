@@ -1,6 +1,9 @@
-// See stdio.hpp.
-#include "transport/stdio.hpp"
-
+// stdio: the standard input and output of a process as one connection. They may be pipes, terminals, files or sockets,
+// which no one way of waiting covers, and making them non-blocking would make them so for the shell that shares them.
+// So a thread carries bytes between them and a pair of sockets, whose other end is a connection like any other: end of
+// input is its half-close, and output that is not read is its back-pressure.
+// While they are in use, what the program itself reads or prints goes elsewhere: input is empty, and output goes to
+// standard error, so that a print in a handler does not break the stream.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -16,6 +19,10 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <system_error>
+#include <thread>
+#include <utility>
+
+#include "transport/setup.hpp"
 
 namespace wirecall::transport {
 namespace {
@@ -60,7 +67,32 @@ bool is_for(int descriptor, int access) noexcept {
   return flags >= 0 && ((flags & O_ACCMODE) == access || (flags & O_ACCMODE) == O_RDWR);
 }
 
-}  // namespace
+// Carries bytes between two descriptors and a socket.
+class Pump {
+ public:
+  // Reads from `input` until it ends, and writes to `output`, which both live until the pump is gone.
+  Pump(int input, int output);
+  ~Pump() { static_cast<void>(end()); }
+  Pump(Pump&&) = delete;
+
+  // Delivers what had been sent, for a while, when the other side reads it; reads no more. Returns 0, or the errno
+  // with which the output was refused; that its reader has left is no refusal.
+  int end() noexcept;
+
+  // The end of the connection that the loop is to have; once.
+  [[nodiscard]] int take_socket() noexcept { return theirs_.release(); }
+
+ private:
+  void run();
+
+  int input_;
+  int output_;
+  Descriptor ours_;
+  Descriptor theirs_;
+  Descriptor stop_;
+  int refused_ = 0;  // the thread's until that has ended
+  std::thread thread_;
+};
 
 Pump::Pump(int input, int output) : input_(input), output_(output), stop_(::eventfd(0, EFD_CLOEXEC)) {
   int ends[2];
@@ -134,26 +166,67 @@ void Pump::run() {
   ::shutdown(ours_.get(), SHUT_RDWR);
 }
 
-StandardStreams::StandardStreams(const Endpoint& endpoint) {
-  if (in_use.exchange(true)) {
-    throw failure("cannot listen on", endpoint, "this process does so already", "listen on it once");
+// Has the standard input and output of the process, and gives them back.
+struct StandardStreams {
+  // Throws std::runtime_error when they are closed.
+  explicit StandardStreams(const Endpoint& endpoint) {
+    if (in_use.exchange(true)) {
+      throw failure("cannot listen on", endpoint, "this process does so already", "listen on it once");
+    }
+    input = Descriptor{::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)};
+    output = Descriptor{::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)};
+    if (!is_for(input.get(), O_RDONLY) || !is_for(output.get(), O_WRONLY)) {
+      in_use.store(false);
+      throw failure("cannot listen on", endpoint, "standard input or output is closed",
+                    "start the program with both open");
+    }
+    const Descriptor nothing{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+    if (nothing.get() >= 0) ::dup2(nothing.get(), STDIN_FILENO);
+    ::dup2(STDERR_FILENO, STDOUT_FILENO);
   }
-  input_ = Descriptor{::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)};
-  output_ = Descriptor{::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)};
-  if (!is_for(input_.get(), O_RDONLY) || !is_for(output_.get(), O_WRONLY)) {
+  StandardStreams(StandardStreams&&) = delete;
+  ~StandardStreams() {
+    ::dup2(input.get(), STDIN_FILENO);
+    ::dup2(output.get(), STDOUT_FILENO);
     in_use.store(false);
-    throw failure("cannot listen on", endpoint, "standard input or output is closed",
-                  "start the program with both open");
   }
-  const Descriptor nothing{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
-  if (nothing.get() >= 0) ::dup2(nothing.get(), STDIN_FILENO);
-  ::dup2(STDERR_FILENO, STDOUT_FILENO);
-}
 
-StandardStreams::~StandardStreams() {
-  ::dup2(input_.get(), STDIN_FILENO);
-  ::dup2(output_.get(), STDOUT_FILENO);
-  in_use.store(false);
+  Descriptor input;
+  Descriptor output;
+};
+
+// Its one connection is there from the beginning, and handed over in the first turn.
+class StdioAcceptor final : public Acceptor, private Timer {
+ public:
+  StdioAcceptor(Loop& loop, const Endpoint& endpoint, Listener::Accepted accepted)
+      : Acceptor(endpoint),
+        loop_(&loop),
+        accepted_(std::move(accepted)),
+        streams_(endpoint),
+        pump_(streams_.input.get(), streams_.output.get()) {
+    loop.start(*this, std::chrono::nanoseconds{0});
+  }
+  ~StdioAcceptor() override { loop_->stop(*this); }
+  [[nodiscard]] bool exhausted() const noexcept override { return handed_over_; }
+  int end() noexcept override { return pump_.end(); }
+
+ private:
+  void expired() override {
+    handed_over_ = true;
+    accepted_(PendingConnection{pump_.take_socket()});
+  }
+
+  Loop* loop_;
+  Listener::Accepted accepted_;
+  StandardStreams streams_;
+  Pump pump_;
+  bool handed_over_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Acceptor> listen_on_stdio(Loop& loop, const Endpoint& endpoint, Listener::Accepted accepted) {
+  return std::make_unique<StdioAcceptor>(loop, endpoint, std::move(accepted));
 }
 
 }  // namespace wirecall::transport

@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "transport/setup.hpp"
-#include "transport/stdio.hpp"
 
 namespace wirecall::transport {
 namespace {
