@@ -8,11 +8,11 @@
 #include <fmt/ranges.h>
 #include <system_error>
 
+#include "base/dotted_name.hpp"
 #include "base/edit_distance.hpp"
 #include "base/limit_rows.hpp"
 #include "base/printable.hpp"
 #include "cli/arguments.hpp"
-#include "cli/config/flags.hpp"
 #include "cli/files.hpp"
 #include "wirecall/options.hpp"
 #include "wirecall/reflect.hpp"
@@ -35,6 +35,12 @@ const char* const kArgumentsHelp =
 
 void require(const std::expected<void, std::string>& done) {
   if (!done) throw UsageError{done.error()};
+}
+
+void require_pattern(std::string_view pattern, std::string_view name) {
+  if (is_pattern(pattern)) return;
+  throw UsageError{fmt::format(
+      "{} is no {}: words between dots, any of which may be * and the last one >, without white space", pattern, name)};
 }
 
 std::string did_you_mean(std::string_view arg, const std::vector<std::string>& names, std::string_view else_this) {
@@ -105,20 +111,6 @@ CLI::Validator number(const std::string& name, double min, double max) {
   return within(name, min, max, fmt::format("a number from {} to {:.0f}", min, max));
 }
 
-/// --url, --timeout, and the options of a client.
-class Command::TargetFlags {
- public:
-  TargetFlags(CLI::App& command, const std::string& timeout_help);
-  TargetFlags(TargetFlags&&) = delete;
-
-  [[nodiscard]] Target target() const;
-
- private:
-  ServerFlags server_;
-  std::string timeout_;
-  OptionFlags<ClientOptions> client_;
-};
-
 Command::Command(CLI::App& parent, const About& about)
     : app_(parent.add_subcommand(about.name, about.does)), takes_(about.args) {
   app_->allow_extras();
@@ -126,15 +118,37 @@ Command::Command(CLI::App& parent, const About& about)
   app_->footer(about.footer + kExitCodes);
 }
 
-Command::~Command() = default;
+void Command::add_duration(const std::string& names, Duration& value, const std::string& does) {
+  DurationFlag& flag = durations_.emplace_back(DurationFlag{names, &value});
+  std::ranges::replace(flag.names, ',', '/');
+  add_value(names, flag.text, "DURATION", does);
+}
 
 void Command::add_target_flags(const std::string& timeout_help) {
-  target_flags_ = std::make_unique<TargetFlags>(*app_, timeout_help);
+  server_.emplace(*app_);
+  client_.emplace(*app_);
+  add_duration("--timeout", timeout_, timeout_help);
   // The command's own says the same of one call; in the help that one is enough.
   if (app_->get_option_no_throw("--wait") != nullptr) app_->get_option("--wait-ms")->group("");
 }
 
-Target Command::target() const { return target_flags_->target(); }
+void Command::read_durations() {
+  for (const DurationFlag& flag : durations_) {
+    const bool none = flag.names == "--wait" && flag.text == "0";
+    if (none) *flag.value = std::chrono::milliseconds{0};
+    if (!none && !flag.text.empty()) *flag.value = require(duration_of(flag.text), flag.names);
+  }
+}
+
+Target Command::target() {
+  const SavedContext server = server_->server();
+  Target target{.urls = server.urls};
+  require(client_->apply(target.client));
+  target.client.token = token_for(server, std::move(target.client.token));
+  read_durations();
+  target.timeout = timeout_;
+  return target;
+}
 
 int Command::run(const std::vector<std::string>& behind_mark) {
   args_ = app_->remaining();
@@ -153,7 +167,7 @@ MethodCommand::MethodCommand(CLI::App& parent, About about)
                        .usage = "METHOD [ARG | name=value | name:type=value | name=@file]...",
                        .footer = kArgumentsHelp + about.footer,
                        .args = Positionals::arguments}) {
-  app().add_option("METHOD", method_, "The method's name")->required()->type_name("");
+  add_argument("METHOD", method_, "The method's name");
 }
 
 std::string MethodCommand::params_json() const { return require(params_of_call(method_, args(), read_file)); }
@@ -201,20 +215,6 @@ std::string token_for(const SavedContext& server, std::string given) {
   if (!given.empty()) return given;
   const char* const token = std::getenv("WIRECALL_TOKEN");
   return token != nullptr && *token != '\0' ? token : server.token.value_or(std::string{});
-}
-
-Command::TargetFlags::TargetFlags(CLI::App& command, const std::string& timeout_help)
-    : server_(command), client_(command) {
-  command.add_option("--timeout", timeout_, timeout_help)->type_name("DURATION");
-}
-
-Target Command::TargetFlags::target() const {
-  const SavedContext server = server_.server();
-  Target target{.urls = server.urls};
-  require(client_.apply(target.client));
-  target.client.token = token_for(server, std::move(target.client.token));
-  if (!timeout_.empty()) target.timeout = require(duration_of(timeout_), "--timeout");
-  return target;
 }
 
 }  // namespace wirecall::cli

@@ -4,16 +4,19 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdint>
+#include <deque>
 #include <expected>
 #include <limits>
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "cli/config/contexts.hpp"
+#include "cli/config/flags.hpp"
 #include "cli/target.hpp"
 
 namespace wirecall::cli {
@@ -47,6 +50,9 @@ inline constexpr std::uint64_t kCountMax = std::numeric_limits<std::uint32_t>::m
 [[nodiscard]] CLI::Validator whole_number(const std::string& name, std::uint64_t min, std::uint64_t max);
 /// The same with fractions.
 [[nodiscard]] CLI::Validator number(const std::string& name, double min, double max);
+
+/// Refuses what is no pattern: no `name`, as a topic.
+void require_pattern(std::string_view pattern, std::string_view name);
 
 /// What is wrong with a word that is no command.
 [[nodiscard]] std::string unknown_command(std::string_view arg, const std::vector<std::string>& names);
@@ -86,7 +92,7 @@ class Command {
     Positionals args = Positionals::none;
   };
 
-  virtual ~Command();
+  virtual ~Command() = default;
   Command(Command&&) = delete;
 
   [[nodiscard]] bool parsed() const { return app_->parsed(); }
@@ -94,22 +100,54 @@ class Command {
   [[nodiscard]] int run(const std::vector<std::string>& behind_mark);
 
  protected:
+  using Duration = std::optional<std::chrono::milliseconds>;
+
   Command(CLI::App& parent, const About& about);
   [[nodiscard]] CLI::App& app() const { return *app_; }
   [[nodiscard]] const std::vector<std::string>& args() const { return args_; }
+
+  /// `type` stands for the value in the help.
+  template <class T>
+  CLI::Option* add_value(const std::string& names, T& value, const std::string& type, const std::string& does) {
+    return app_->add_option(names, value, does)->type_name(type);
+  }
+  /// A whole number of that range.
+  template <class T>
+  void add_count(const std::string& names, T& value, const std::string& does, std::uint64_t min = 1,
+                 std::uint64_t max = kCountMax) {
+    add_value(names, value, "N", does)->check(whole_number(names.substr(names.find("--") + 2), min, max));
+  }
+  /// A time, set by `target` or `read_durations`; --wait may be 0.
+  void add_duration(const std::string& names, Duration& value, const std::string& does);
+  /// An argument that has to be there.
+  void add_argument(const std::string& name, std::string& value, const std::string& does) {
+    add_value(name, value, "", does)->required();
+  }
   /// --url, --timeout, and the options of a client: the last flags of its help.
-  void add_target_flags(const std::string& timeout_help);
+  void add_target_flags(const std::string& timeout_help =
+                            "How long to wait in all, to connect and for the answer, as "
+                            "200ms or 1.5s");
   /// What these say. Throws UsageError.
-  [[nodiscard]] Target target() const;
+  [[nodiscard]] Target target();
+  /// Throws UsageError.
+  void read_durations();
 
  private:
-  class TargetFlags;
+  struct DurationFlag {
+    std::string names;
+    Duration* value;
+    std::string text = {};
+  };
+
   virtual int run() = 0;
 
   CLI::App* app_;
   Positionals takes_;
   std::vector<std::string> args_;
-  std::unique_ptr<TargetFlags> target_flags_;
+  std::deque<DurationFlag> durations_;  // the parser holds on to the texts
+  std::optional<ServerFlags> server_;
+  std::optional<OptionFlags<ClientOptions>> client_;
+  Duration timeout_;
 };
 
 /// One that sends a method and ARGs.

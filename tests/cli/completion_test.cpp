@@ -1,5 +1,5 @@
 // What shells complete, and the manual page: made of the parser's flags, so every command and flag is in them.
-#include "cli/commands/completion.hpp"
+#include "cli/commands/commands.hpp"
 
 #include <array>
 #include <cstdio>
@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "cli/command_texts.hpp"
-#include "cli/commands/manual.hpp"
 #include "tests/cli/process.hpp"
 #include "tests/server/folder.hpp"
 

@@ -1,5 +1,5 @@
 // `wirecall ls`, `clients` and `describe` as a user runs them, at a broker that is a process of its own.
-#include "cli/commands/list.hpp"
+#include "cli/commands/commands.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // `wirecall reply` as a user runs it, at a broker that is a process of its own.
-#include "cli/commands/reply.hpp"
+#include "cli/commands/commands.hpp"
 
 #include <fstream>
 #include <gtest/gtest.h>

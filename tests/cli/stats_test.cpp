@@ -1,5 +1,5 @@
 // `wirecall stats` as a user runs it, at a broker that is a process of its own, and the reading of its numbers.
-#include "cli/commands/stats.hpp"
+#include "cli/commands/commands.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

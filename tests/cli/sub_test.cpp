@@ -1,5 +1,5 @@
 // `wirecall sub` and `wirecall pub` as a user runs them, at a broker that is a process of its own.
-#include "cli/commands/sub.hpp"
+#include "cli/commands/commands.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

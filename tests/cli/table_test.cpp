@@ -11,7 +11,7 @@ namespace {
 using std::chrono::milliseconds;
 
 TEST(Table, columns_are_as_wide_as_what_is_in_them) {
-  Table table{{{"NAME"}, {"CALLS", true}, {"ABOUT"}}};
+  Table table{{"NAME", ">CALLS", "ABOUT"}};
   EXPECT_TRUE(table.empty());
   table.add({"a", "1", "first"});
   table.add({"longer", "123456", ""});
@@ -23,20 +23,20 @@ TEST(Table, columns_are_as_wide_as_what_is_in_them) {
 }
 
 TEST(Table, characters_count_not_bytes) {
-  Table table{{{"NAME"}, {"N", true}}};
+  Table table{{"NAME", ">N"}};
   table.add({"é", "1"});
   table.add({"ab", "2"});
   EXPECT_EQ(table.text(), "NAME  N\né     1\nab    2\n");
 }
 
 TEST(Table, what_would_steer_a_terminal_is_made_visible) {
-  Table table{{{"NAME"}}};
+  Table table{{"NAME"}};
   table.add({"\x1b[31m\n"});
   EXPECT_EQ(table.text(), "NAME\n\\x1b[31m\\x0a\n");
 }
 
 TEST(Table, lines_are_cut_at_a_width) {
-  Table table{{{"NAME"}, {"ABOUT"}}};
+  Table table{{"NAME", "ABOUT"}};
   table.add({"é", "something"});
   EXPECT_EQ(table.lines(8), (std::vector<std::string>{"NAME  AB", "é     so"}));
 }

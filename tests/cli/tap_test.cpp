@@ -1,5 +1,5 @@
 // `wirecall tap` as a user runs it, at a broker that is a process of its own.
-#include "cli/commands/tap.hpp"
+#include "cli/commands/commands.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 // `wirecall top` as a user runs it: on a terminal, which is a pseudo-terminal, at a broker that is a process of its
 // own.
-#include "cli/commands/top.hpp"
+#include "cli/commands/commands.hpp"
 
 #include <array>
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
-#include "cli/commands/bench.hpp"
-
+// `wirecall bench`: loads a server with calls of one method and prints how many it answered and how long they took.
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -11,7 +10,7 @@
 #include <sys/resource.h>
 
 #include "base/printable.hpp"
-#include "cli/arguments.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/files.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/load/load.hpp"
@@ -23,17 +22,10 @@ namespace wirecall::cli {
 namespace {
 
 struct BenchOptions {
-  std::string method;
-  std::string params;             ///< JSON text
+  LoadOptions load{.endpoint = Endpoint{"tcp://127.0.0.1"}, .method = {}, .params = {}};
   std::vector<std::string> urls;  ///< at least one; the first that can be connected to is loaded
-  std::string token;              ///< empty for none
-  std::uint32_t connections = 1;
-  std::uint32_t pipeline = 1;
-  std::chrono::milliseconds duration{10'000};
-  std::chrono::milliseconds warm_up{300};  ///< before it, not measured
-  double rate = 0;                         ///< calls a second; 0 for as many as the server answers
-  bool json = false;                       ///< one JSON object instead of a table
-  std::string hdr_path;                    ///< where the distribution is written; empty for nowhere
+  bool json = false;              ///< one JSON object instead of a table
+  std::string hdr_path;           ///< where the distribution is written; empty for nowhere
 };
 
 struct Quantile {
@@ -69,10 +61,10 @@ void show_progress(const LoadResult& so_far) {
 
 std::string table(const BenchOptions& options, const std::string& url, const LoadResult& result) {
   std::string text =
-      fmt::format("{} at {}: {} connections with {} calls in flight each, {:.1f} s\n", printable(options.method), url,
-                  options.connections, options.pipeline, seconds(result.elapsed));
+      fmt::format("{} at {}: {} connections with {} calls in flight each, {:.1f} s\n", printable(options.load.method),
+                  url, options.load.connections, options.load.pipeline, seconds(result.elapsed));
   text += fmt::format("  rate        {:.0f} calls/s", result.rate());
-  text += options.rate > 0 ? fmt::format(" of {:.0f} due\n", options.rate) : "\n";
+  text += options.load.rate > 0 ? fmt::format(" of {:.0f} due\n", options.load.rate) : "\n";
   text += fmt::format("  latency     {}\n", latency_line(result.latency));
   text += fmt::format("  errors      {}", result.errors);
   for (const auto& [code, count] : result.errors_by_code) text += fmt::format("   {}: {}", code, count);
@@ -88,10 +80,10 @@ std::string table(const BenchOptions& options, const std::string& url, const Loa
 }
 
 std::string json(const BenchOptions& options, const std::string& url, const LoadResult& result) {
-  std::string text =
-      fmt::format(R"({{"method":{},"url":{},"connections":{},"pipeline":{},"seconds":{:.3f},)", to_json(options.method),
-                  to_json(url), options.connections, options.pipeline, seconds(result.elapsed));
-  if (options.rate > 0) text += fmt::format(R"("rate_due":{},)", options.rate);
+  std::string text = fmt::format(R"({{"method":{},"url":{},"connections":{},"pipeline":{},"seconds":{:.3f},)",
+                                 to_json(options.load.method), to_json(url), options.load.connections,
+                                 options.load.pipeline, seconds(result.elapsed));
+  if (options.load.rate > 0) text += fmt::format(R"("rate_due":{},)", options.load.rate);
   text += fmt::format(R"("calls":{},"rate":{:.1f},"errors":{},"errors_by_code":{{)", result.answered, result.rate(),
                       result.errors);
   for (const auto& [code, count] : result.errors_by_code) text += fmt::format(R"("{}":{},)", code, count);
@@ -146,15 +138,8 @@ int bench(const BenchOptions& options) {
       print_error(endpoint.error());
       return kUsage;
     }
-    LoadOptions load{.endpoint = *endpoint,
-                     .method = options.method,
-                     .params = options.params,
-                     .token = options.token,
-                     .connections = options.connections,
-                     .pipeline = options.pipeline,
-                     .rate = options.rate,
-                     .warm_up = options.warm_up,
-                     .duration = options.duration};
+    LoadOptions load = options.load;
+    load.endpoint = *endpoint;
     if (on_terminal()) load.progress = show_progress;
     // Until all is connected there is nothing to show, and a signal ends the process.
     std::optional<Interrupt> interrupt;
@@ -181,8 +166,8 @@ class BenchCommand final : public MethodCommand {
   int run() override;
 
   BenchOptions options_;
-  std::string duration_;
-  std::string warm_up_;
+  Duration duration_;
+  Duration warm_up_;
   std::optional<ServerFlags> server_;
 };
 
@@ -197,38 +182,27 @@ BenchCommand::BenchCommand(CLI::App& parent)
                "Examples:\n"
                "  wirecall bench subtract 42 23 -c 32 -p 16\n"
                "  wirecall bench echo '\"hello\"' -c 10 --rate 5000 -z 1m --hdr latency.hgrm\n\n"}) {
-  app()
-      .add_option("-c,--connections", options_.connections, "Connections; 1 unless given")
-      ->type_name("N")
-      ->check(whole_number("connections", 1, 100'000));
-  app()
-      .add_option("-p,--pipeline", options_.pipeline, "Calls in flight on each; 1 unless given")
-      ->type_name("N")
-      ->check(whole_number("pipeline", 1, 100'000));
-  app().add_option("-z,--duration", duration_, "How long, as 10s or 1m; 10s unless given")->type_name("DURATION");
-  app()
-      .add_option("--warm-up", warm_up_, "How long, at first, nothing is measured; 300ms unless given")
-      ->type_name("DURATION");
-  app()
-      .add_option("--rate", options_.rate, "Calls a second in all; as many as are answered unless given")
-      ->type_name("R")
+  add_count("-c,--connections", options_.load.connections, "Connections; 1 unless given", 1, 100'000);
+  add_count("-p,--pipeline", options_.load.pipeline, "Calls in flight on each; 1 unless given", 1, 100'000);
+  add_duration("-z,--duration", duration_, "How long, as 10s or 1m; 10s unless given");
+  add_duration("--warm-up", warm_up_, "How long, at first, nothing is measured; 300ms unless given");
+  add_value("--rate", options_.load.rate, "R", "Calls a second in all; as many as are answered unless given")
       ->check(number("rate", 0.001, 1e9));
   app().add_flag("--json", options_.json, "Print one JSON object");
-  app()
-      .add_option("--hdr", options_.hdr_path, "Write the distribution there, as HdrHistogram's plotters read it")
-      ->type_name("FILE");
-  app().add_option("--token", options_.token, "What is shown to a server that asks who it is")->type_name("TOKEN");
+  add_value("--hdr", options_.hdr_path, "FILE", "Write the distribution there, as HdrHistogram's plotters read it");
+  add_value("--token", options_.load.token, "TOKEN", "What is shown to a server that asks who it is");
   server_.emplace(app());
 }
 
 int BenchCommand::run() {
-  options_.method = method();
-  options_.params = params_json();
+  options_.load.method = method();
+  options_.load.params = params_json();
   const SavedContext server = server_->server();
   options_.urls = server.urls;
-  options_.token = token_for(server, std::move(options_.token));
-  if (!duration_.empty()) options_.duration = require(duration_of(duration_), "-z/--duration");
-  if (!warm_up_.empty()) options_.warm_up = require(duration_of(warm_up_), "--warm-up");
+  options_.load.token = token_for(server, std::move(options_.load.token));
+  read_durations();
+  if (duration_) options_.load.duration = *duration_;
+  if (warm_up_) options_.load.warm_up = *warm_up_;
   return bench(options_);
 }
 

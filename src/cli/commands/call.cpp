@@ -1,6 +1,4 @@
-// See call.hpp.
-#include "cli/commands/call.hpp"
-
+// `wirecall call` and `wirecall notify`: one message, and what comes back on stdout.
 #include <chrono>
 #include <fmt/core.h>
 #include <optional>
@@ -10,6 +8,7 @@
 
 #include "base/one_line.hpp"
 #include "cli/arguments.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/files.hpp"
 #include "cli/target.hpp"
 #include "cli/terminal.hpp"
@@ -92,9 +91,7 @@ int print_result(RawClient& caller, std::string_view method, detail::OutgoingCal
 /// Who was started together with this, to serve or to provide the method, may take so long to do it.
 constexpr std::chrono::milliseconds kWait{250};
 
-void add_to_flag(CLI::App& command, std::string& to) {
-  command.add_option("--to", to, "At a broker: only to the provider of that name")->type_name("NAME");
-}
+constexpr const char* kToHelp = "At a broker: only to the provider of that name";
 
 class CallCommand final : public MethodCommand {
  public:
@@ -117,12 +114,10 @@ class CallCommand final : public MethodCommand {
                   "Print {\"result\":...} or {\"error\":...} on stdout; the exit status stays the same")
         ->excludes(raw)
         ->excludes(stream);
-    add_to_flag(app(), to_);
-    app()
-        .add_option("--wait", wait_,
-                    "How long to go on trying while no server is there or nobody provides the method; 250ms unless "
-                    "given, 0 for not at all")
-        ->type_name("DURATION");
+    add_value("--to", to_, "NAME", kToHelp);
+    add_duration("--wait", wait_,
+                 "How long to go on trying while no server is there or nobody provides the method; 250ms unless "
+                 "given, 0 for not at all");
     app()
         .add_flag("--all", all_,
                   "At a broker: call every provider (rpc.call_all), and print an array of their outcomes")
@@ -138,11 +133,7 @@ class CallCommand final : public MethodCommand {
     Target server = target();
     if (json_) server.unreachable = [](const Error& error) { static_cast<void>(print_json(error)); };
     const std::chrono::milliseconds own{server.client.wait_ms};
-    if (wait_.empty()) {
-      server.wait = own.count() != 0 ? own : kWait;
-    } else if (wait_ != "0") {
-      server.wait = require(duration_of(wait_), "--wait");
-    }
+    server.wait = wait_.value_or(own.count() != 0 ? own : kWait);
     return with_server(server, [&](RawClient& caller, TimeLeft left) -> int {
       const StopAtSignal signal;
       const std::string called = all_ ? "rpc.call_all" : method();
@@ -163,7 +154,7 @@ class CallCommand final : public MethodCommand {
   }
 
   std::string to_;
-  std::string wait_;
+  Duration wait_;
   bool all_ = false;
   bool raw_ = false;
   bool json_ = false;
@@ -177,7 +168,7 @@ class NotifyCommand final : public MethodCommand {
                                .does = "Send a notification: nobody answers it",
                                .footer = "Example:\n"
                                          "  wirecall notify log 'the door is open'\n\n"}) {
-    add_to_flag(app(), to_);
+    add_value("--to", to_, "NAME", kToHelp);
     add_target_flags("How long to wait in all, to connect and to send, as 200ms or 1.5s");
   }
 

@@ -1,11 +1,12 @@
-#include "cli/commands/completion.hpp"
-
+// `wirecall completion SHELL`: a script by which that shell completes the command's words. Made of the flags that the
+// parser has.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <map>
 #include <string_view>
 #include <vector>
 
+#include "cli/commands/commands.hpp"
 #include "cli/files.hpp"
 
 namespace wirecall::cli {

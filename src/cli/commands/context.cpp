@@ -1,6 +1,4 @@
-// See context.hpp.
-#include "cli/commands/context.hpp"
-
+// `wirecall context`: gives servers names, and says which one is meant.
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/core.h>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "cli/arguments.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/config/contexts.hpp"
 #include "cli/files.hpp"
 #include "cli/terminal.hpp"
@@ -51,9 +50,7 @@ class ContextCommand final : public Command {
                            "  wirecall call greet name=Ada --context lab\n"
                            "  wirecall context\n\n",
                  .args = Positionals::arguments}) {
-    app()
-        .add_option("--url", urls_, "Of `add`: the server; when repeated, the first that can be connected to")
-        ->type_name("URI")
+    add_value("--url", urls_, "URI", "Of `add`: the server; when repeated, the first that can be connected to")
         ->allow_extra_args(false);
     app().add_flag("--json", json_, "Of `ls`: print JSON");
   }
@@ -131,7 +128,7 @@ int ContextCommand::list(const SavedContexts& saved) const {
     print_stderr("there are no contexts; wirecall context add NAME --url URI adds one\n");
     return kSuccess;
   }
-  Table table{{{""}, {"NAME"}, {"URL"}, {"TOKEN"}}};
+  Table table{{"", "NAME", "URL", "TOKEN"}};
   for (const SavedContext& context : saved.contexts) {
     table.add({saved.current == context.name ? "*" : "", context.name, fmt::format("{}", fmt::join(context.urls, ",")),
                context.token ? "yes" : ""});

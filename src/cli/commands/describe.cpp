@@ -1,6 +1,4 @@
-// See describe.hpp.
-#include "cli/commands/describe.hpp"
-
+// `wirecall describe`: what a method is called with and returns.
 #include <algorithm>
 #include <fmt/core.h>
 #include <string>
@@ -9,6 +7,7 @@
 
 #include "base/edit_distance.hpp"
 #include "base/printable.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/files.hpp"
 #include "cli/target.hpp"
 #include "cli/terminal.hpp"
@@ -56,7 +55,7 @@ std::string description(const Value& method, const Value* listed) {
   const Value::Array& params = elements_of(method.find("params"));
   std::string names;
   std::string example = "wirecall call " + text_of(method, "name");
-  Table table{{{"PARAM"}, {"TYPE"}, {""}, {""}}};
+  Table table{{"PARAM", "TYPE", "", ""}};
   for (const Value& param : params) {
     const std::string name = text_of(param, "name");
     const bool required = is_required(param);
@@ -84,7 +83,7 @@ class DescribeCommand final : public Command {
                          .footer = "Examples:\n"
                                    "  wirecall describe subtract\n"
                                    "  wirecall describe gpu.add --json\n\n"}) {
-    app().add_option("METHOD", method_, "The method's name")->required()->type_name("");
+    add_argument("METHOD", method_, "The method's name");
     app().add_flag("--json", json_, "Print the method as OpenRPC describes it");
     add_target_flags("How long to wait in all, to connect and for the answers, as 200ms or 1.5s");
   }

@@ -1,6 +1,4 @@
-// See list.hpp.
-#include "cli/commands/list.hpp"
-
+// `wirecall ls` and `wirecall clients`: what a broker has, as tables.
 #include <algorithm>
 #include <chrono>
 #include <fmt/core.h>
@@ -8,6 +6,7 @@
 #include <utility>
 
 #include "base/dotted_name.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/files.hpp"
 #include "cli/target.hpp"
 #include "cli/terminal.hpp"
@@ -17,8 +16,6 @@
 
 namespace wirecall::cli {
 namespace {
-
-constexpr const char* kTimeoutHelp = "How long to wait in all, to connect and for the answer, as 200ms or 1.5s";
 
 std::string count_text(const Value& object, std::string_view name) {
   return fmt::format("{:.0f}", number_of(object, name));
@@ -46,20 +43,14 @@ class LsCommand final : public Command {
                                    "Examples:\n"
                                    "  wirecall ls\n"
                                    "  wirecall ls 'gpu.>' --json\n\n"}) {
-    app()
-        .add_option("PATTERN", pattern_, "Words between dots; * stands for any word, > at the end for all further ones")
-        ->type_name("");
+    add_value("PATTERN", pattern_, "", "Words between dots; * stands for any word, > at the end for all further ones");
     app().add_flag("--json", json_, "Print the array that rpc.methods answers");
-    add_target_flags(kTimeoutHelp);
+    add_target_flags();
   }
 
  private:
   int run() override {
-    if (!pattern_.empty() && !is_pattern(pattern_)) {
-      throw UsageError{fmt::format(
-          "{} is no pattern: words between dots, any of which may be * and the last one >, without white space",
-          pattern_)};
-    }
+    if (!pattern_.empty()) require_pattern(pattern_, "pattern");
     return with_result(target(), "rpc.methods", [this](const std::string& result) { return list(result); });
   }
 
@@ -71,7 +62,7 @@ class LsCommand final : public Command {
       return !pattern_.empty() && !matches(pattern_, text_of(method, "name"));
     });
     if (json_) return print(Value{std::move(methods)}.dump() + '\n');
-    Table table{{{"METHOD"}, {"POLICY"}, {"PROVIDERS", true}, {"IN FLIGHT", true}, {"WAITING", true}, {"SUMMARY"}}};
+    Table table{{"METHOD", "POLICY", ">PROVIDERS", ">IN FLIGHT", ">WAITING", "SUMMARY"}};
     for (const Value& method : methods) {
       table.add({text_of(method, "name"), text_of(method, "policy"), count_text(method, "providers"),
                  count_text(method, "in_flight"), count_text(method, "waiting"), text_of(method, "summary")});
@@ -95,7 +86,7 @@ class ClientsCommand final : public Command {
                            "  wirecall clients\n"
                            "  wirecall clients --json\n\n"}) {
     app().add_flag("--json", json_, "Print the array that rpc.clients answers");
-    add_target_flags(kTimeoutHelp);
+    add_target_flags();
   }
 
  private:
@@ -106,14 +97,7 @@ class ClientsCommand final : public Command {
   int list(const std::string& result) const {
     if (json_) return print(result + '\n');
     const Value listed = Value::parse(result).value_or(Value{});
-    Table table{{{"CLIENT"},
-                 {"METHODS", true},
-                 {"SUBSCRIPTIONS", true},
-                 {"IN FLIGHT", true},
-                 {"CONNECTED", true},
-                 {"SILENT", true},
-                 {"RECEIVED", true},
-                 {"SENT", true}}};
+    Table table{{"CLIENT", ">METHODS", ">SUBSCRIPTIONS", ">IN FLIGHT", ">CONNECTED", ">SILENT", ">RECEIVED", ">SENT"}};
     for (const Value& client : elements_of(&listed)) {
       std::string name = text_of(client, "name");
       table.add({name.empty() ? "-" : std::move(name), count_text(client, "methods"),

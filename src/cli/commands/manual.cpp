@@ -1,10 +1,10 @@
-#include "cli/commands/manual.hpp"
-
+// `wirecall man`: the manual page of the command, and `wirecall help`. Made of the texts that --help prints.
 #include <algorithm>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <vector>
 
+#include "cli/commands/commands.hpp"
 #include "cli/files.hpp"
 
 namespace wirecall::cli {

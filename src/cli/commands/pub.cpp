@@ -1,6 +1,4 @@
-// See pub.hpp.
-#include "cli/commands/pub.hpp"
-
+// `wirecall pub`: publishes one event.
 #include <chrono>
 #include <condition_variable>
 #include <fmt/core.h>
@@ -10,6 +8,7 @@
 #include <string_view>
 
 #include "cli/arguments.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/files.hpp"
 #include "cli/target.hpp"
 #include "cli/terminal.hpp"
@@ -45,7 +44,7 @@ class PubCommand final : public Command {
 
   std::string topic_;
   bool retain_ = false;
-  std::string wait_;
+  Duration wait_;
 };
 
 PubCommand::PubCommand(CLI::App& parent)
@@ -60,14 +59,12 @@ PubCommand::PubCommand(CLI::App& parent)
                                  "  wirecall pub news 'all is well' --retain\n"
                                  "  wirecall pub news --retain               forgets what is retained\n\n",
                        .args = Positionals::arguments}) {
-  app().add_option("TOPIC", topic_, "Words between dots")->required()->type_name("");
+  add_argument("TOPIC", topic_, "Words between dots");
   app().add_flag("--retain", retain_, "Keep the value for those who subscribe later with --last");
-  app()
-      .add_option("--wait", wait_,
-                  "How long to go on trying while nobody subscribes to it; 250ms unless given, 0 for not at all; with "
-                  "--retain there is no need to")
-      ->type_name("DURATION");
-  add_target_flags("How long to wait in all, to connect and for the answer, as 200ms or 1.5s");
+  add_duration("--wait", wait_,
+               "How long to go on trying while nobody subscribes to it; 250ms unless given, 0 for not at all; with "
+               "--retain there is no need to");
+  add_target_flags();
 }
 
 // The params of rpc.publish.
@@ -80,14 +77,10 @@ std::string PubCommand::publication() const {
 }
 
 int PubCommand::run() {
-  milliseconds wait = retain_ ? milliseconds{0} : kWait;
-  if (wait_ == "0") {
-    wait = milliseconds{0};
-  } else if (!wait_.empty()) {
-    wait = require(duration_of(wait_), "--wait");
-  }
   const std::string params = publication();
-  return with_server(target(), [&](RawClient& caller, TimeLeft left) { return publish(caller, params, left, wait); });
+  const Target server = target();
+  const milliseconds wait = wait_.value_or(retain_ ? milliseconds{0} : kWait);
+  return with_server(server, [&](RawClient& caller, TimeLeft left) { return publish(caller, params, left, wait); });
 }
 
 int PubCommand::publish(RawClient& caller, const std::string& params, TimeLeft left, milliseconds wait) const {

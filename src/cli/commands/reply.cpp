@@ -1,6 +1,4 @@
-// See reply.hpp.
-#include "cli/commands/reply.hpp"
-
+// `wirecall reply`: provides a method that answers by a template.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -14,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/arguments.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/long_running.hpp"
 #include "cli/terminal.hpp"
 #include "cli/view/reply_template.hpp"
@@ -130,14 +128,10 @@ class ReplyCommand final : public Command {
  private:
   int run() override;
   [[nodiscard]] ReplyTemplate reply_template() const;
-  [[nodiscard]] ProvideOptions provide_options(const ReplyTemplate& text) const;
 
   std::string method_;
-  std::string policy_;
-  std::string summary_;
-  std::string delay_;
-  std::optional<std::uint32_t> concurrency_;
-  std::optional<std::uint32_t> queue_;
+  ProvideOptions options_;
+  Duration delay_{0};
   std::uint64_t count_ = 0;
 };
 
@@ -156,26 +150,15 @@ ReplyCommand::ReplyCommand(CLI::App& parent)
                "  wirecall reply sensor.read '{\"sensor\": \"{0}\", \"celsius\": 21.5}'\n"
                "  wirecall reply slow done --delay 2s --concurrency 1 --queue 10\n\n",
            .args = Positionals::arguments}) {
-  app().add_option("METHOD", method_, "The method's name")->required()->type_name("");
-  app()
-      .add_option("--policy", policy_,
-                  "Which of several providers is asked: one of least_inflight, round_robin, hash:PARAM, exclusive, "
-                  "random, first, last; least_inflight unless given")
-      ->type_name("POLICY");
-  app()
-      .add_option("--concurrency", concurrency_, "Calls that are here at once; no limit unless given")
-      ->type_name("N")
-      ->check(whole_number("concurrency", 1, kCountMax));
-  app()
-      .add_option("--queue", queue_, "Calls that wait at the broker beyond that; 1000 unless given")
-      ->type_name("N")
-      ->check(whole_number("queue", 0, kCountMax));
-  app().add_option("--delay", delay_, "How long to wait before each answer, as 200ms or 1.5s")->type_name("DURATION");
-  app()
-      .add_option("--count", count_, "End after so many calls")
-      ->type_name("N")
-      ->check(whole_number("count", 1, kCountMax));
-  app().add_option("--summary", summary_, "A sentence about the method, for wirecall ls")->type_name("TEXT");
+  add_argument("METHOD", method_, "The method's name");
+  add_value("--policy", options_.policy, "POLICY",
+            "Which of several providers is asked: one of least_inflight, round_robin, hash:PARAM, exclusive, random, "
+            "first, last; least_inflight unless given");
+  add_count("--concurrency", options_.concurrency, "Calls that are here at once; no limit unless given");
+  add_count("--queue", options_.queue, "Calls that wait at the broker beyond that; 1000 unless given", 0);
+  add_duration("--delay", delay_, "How long to wait before each answer, as 200ms or 1.5s");
+  add_count("--count", count_, "End after so many calls");
+  add_value("--summary", options_.summary, "TEXT", "A sentence about the method, for wirecall ls");
   add_target_flags("How long to wait in all, to connect and until it is provided, as 200ms or 1.5s");
 }
 
@@ -187,33 +170,24 @@ ReplyTemplate ReplyCommand::reply_template() const {
   return require(ReplyTemplate::parse(args().front()), "TEMPLATE");
 }
 
-ProvideOptions ReplyCommand::provide_options(const ReplyTemplate& text) const {
-  ProvideOptions options{.concurrency = concurrency_, .queue = queue_, .policy = policy_, .summary = summary_};
-  for (const std::string& name : text.names()) options.params.emplace_back(name);
-  return options;
-}
-
 int ReplyCommand::run() {
   ReplyTemplate text = reply_template();
-  const ProvideOptions options = provide_options(text);
-  Replies replies{std::move(text), delay_.empty() ? milliseconds{0} : require(duration_of(delay_), "--delay")};
-  try {
-    LongRunning command{target()};
-    Client& client = command.client();
-    // Every call is answered before its params are looked at: those that the template does not use are not wrong.
-    client.registry().use([&](Call& call, const Next&) {
-      replies.answer(call);
-      if (replies.begun() == count_) command.end(kSuccess);
-    });
-    provide(client, method_, options);
-    return command.stay("provides " + method_, [&] {
-      // Calls that have been sent here are answered before the connection ends.
-      static_cast<void>(client.request("rpc.unregister", method_).timeout(kUnregister).try_call());
-      replies.wait();
-    });
-  } catch (const std::logic_error& error) {
-    throw UsageError{error.what()};
-  }
+  for (const std::string& name : text.names()) options_.params.emplace_back(name);
+  const Target server = target();
+  Replies replies{std::move(text), *delay_};
+  LongRunning command{server};
+  Client& client = command.client();
+  // Every call is answered before its params are looked at: those that the template does not use are not wrong.
+  client.registry().use([&](Call& call, const Next&) {
+    replies.answer(call);
+    if (replies.begun() == count_) command.end(kSuccess);
+  });
+  provide(client, method_, options_);
+  return command.stay("provides " + method_, [&] {
+    // Calls that have been sent here are answered before the connection ends.
+    static_cast<void>(client.request("rpc.unregister", method_).timeout(kUnregister).try_call());
+    replies.wait();
+  });
 }
 
 }  // namespace

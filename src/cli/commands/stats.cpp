@@ -1,9 +1,8 @@
-// See stats.hpp.
-#include "cli/commands/stats.hpp"
-
+// `wirecall stats`: the numbers that a broker has counted.
 #include <fmt/core.h>
 #include <string>
 
+#include "cli/commands/commands.hpp"
 #include "cli/files.hpp"
 #include "cli/target.hpp"
 #include "cli/view/broker_stats.hpp"
@@ -15,21 +14,13 @@ namespace {
 // Kinds of errors that there were none of are left out.
 std::string tables(const BrokerStats& stats) {
   std::string text = fmt::format("up {}\n\n", duration_text(stats.uptime));
-  Table counters{{{"COUNTER"}, {"VALUE", true}}};
+  Table counters{{"COUNTER", ">VALUE"}};
   for (const auto& [name, value] : stats.counters) {
     if (value != 0 || !is_error_counter(name)) counters.add({name, count_text(value)});
   }
   text += counters.text();
-  Table methods{{{"METHOD"},
-                 {"CALLS", true},
-                 {"ERRORS", true},
-                 {"PROVIDERS", true},
-                 {"IN FLIGHT", true},
-                 {"WAITING", true},
-                 {"P50", true},
-                 {"P90", true},
-                 {"P99", true},
-                 {"MAX", true}}};
+  Table methods{
+      {"METHOD", ">CALLS", ">ERRORS", ">PROVIDERS", ">IN FLIGHT", ">WAITING", ">P50", ">P90", ">P99", ">MAX"}};
   for (const MethodStats& method : stats.methods) {
     methods.add({method.name, count_text(method.calls), count_text(method.errors), count_text(method.providers),
                  count_text(method.in_flight), count_text(method.waiting), latency_text(method.p50_us, method),
@@ -51,7 +42,7 @@ class StatsCommand final : public Command {
                                    "  wirecall stats\n"
                                    "  wirecall stats --json\n\n"}) {
     app().add_flag("--json", json_, "Print the object that rpc.stats answers");
-    add_target_flags("How long to wait in all, to connect and for the answer, as 200ms or 1.5s");
+    add_target_flags();
   }
 
  private:

@@ -1,6 +1,4 @@
-// See top.hpp.
-#include "cli/commands/top.hpp"
-
+// `wirecall top`: a live view of what a broker does, on a terminal.
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -9,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/arguments.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/target.hpp"
 #include "cli/terminal.hpp"
 #include "cli/view/broker_stats.hpp"
@@ -35,9 +33,7 @@ class TopCommand final : public Command {
                                    "Examples:\n"
                                    "  wirecall top\n"
                                    "  wirecall top --interval 250ms --url tcp://127.0.0.1:9000\n\n"}) {
-    app()
-        .add_option("--interval", interval_text_, "How long from one look to the next; 1s unless given")
-        ->type_name("DURATION");
+    add_duration("--interval", interval_, "How long from one look to the next; 1s unless given");
     add_target_flags("How long to wait for the connection and for each answer, as 200ms or 1.5s; 1s unless given");
   }
 
@@ -46,8 +42,7 @@ class TopCommand final : public Command {
   [[nodiscard]] int show(RawClient& caller, const StopAtSignal& signal, BrokerSamples& observed,
                          std::optional<Error>& refusal);
 
-  std::string interval_text_;
-  milliseconds interval_{1000};
+  Duration interval_{1000};
   milliseconds timeout_{1000};
 };
 
@@ -83,7 +78,7 @@ int TopCommand::show(RawClient& caller, const StopAtSignal& signal, BrokerSample
     return call;
   };
   for (;;) {
-    const auto due = steady_clock::now() + interval_;
+    const auto due = steady_clock::now() + *interval_;
     Screen::Event event = Screen::Event::woken;
     do {
       if (event == Screen::Event::woken && !screen.draw(top_lines(observed, screen.size()))) return kRpcError;
@@ -104,7 +99,6 @@ int TopCommand::run() {
   if (!Screen::possible()) {
     throw UsageError{"top draws on a terminal, and stdout is none; wirecall stats prints the numbers once"};
   }
-  if (!interval_text_.empty()) interval_ = require(duration_of(interval_text_), "--interval");
   const Target where = target();
   timeout_ = where.timeout.value_or(timeout_);
   return with_server(where, [this](RawClient& caller, TimeLeft) -> int {

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <array>
 #include <fmt/core.h>
+#include <span>
 #include <utility>
 
 #include "base/printable.hpp"
 
 namespace wirecall::cli {
 namespace {
+
+using namespace std::string_view_literals;
 
 constexpr std::string_view kGap = "  ";
 
@@ -19,30 +22,33 @@ bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) !
 
 void Table::add(std::vector<std::string> cells) {
   for (std::string& cell : cells) cell = printable(cell);
-  cells.resize(columns_.size());
+  cells.resize(titles_.size());
   rows_.push_back(std::move(cells));
 }
 
 std::vector<std::string> Table::lines(std::size_t width) const {
-  std::vector<std::size_t> widths;
-  for (const Column& column : columns_) widths.push_back(width_of(column.title));
-  for (const auto& row : rows_) {
+  std::vector<std::vector<std::string>> rows{titles_};
+  std::vector<bool> numbers;
+  for (std::string& title : rows.front()) {
+    numbers.push_back(title.starts_with('>'));
+    title.erase(0, numbers.back() ? 1 : 0);
+  }
+  rows.insert(rows.end(), rows_.begin(), rows_.end());
+  std::vector<std::size_t> widths(titles_.size());
+  for (const auto& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
   }
-  const auto line_of = [&](const auto& cell_of) {
+  std::vector<std::string> lines;
+  for (const auto& row : rows) {
     std::string line;
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      const std::string& cell = cell_of(i);
-      const std::string fill(widths[i] - width_of(cell), ' ');
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string fill(widths[i] - width_of(row[i]), ' ');
       if (i != 0) line += kGap;
-      line += columns_[i].number ? fill + cell : cell + fill;
+      line += numbers[i] ? fill + row[i] : row[i] + fill;
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    return std::string{cut(line, width)};
-  };
-  std::vector<std::string> lines;
-  lines.push_back(line_of([&](std::size_t i) -> const std::string& { return columns_[i].title; }));
-  for (const auto& row : rows_) lines.push_back(line_of([&](std::size_t i) -> const std::string& { return row[i]; }));
+    lines.emplace_back(cut(line, width));
+  }
   return lines;
 }
 
@@ -74,31 +80,26 @@ std::string duration_text(std::chrono::milliseconds time) {
 
 std::string count_text(double number) { return fmt::format("{:.0f}", number); }
 
-std::string time_text(double ns) {
-  constexpr std::array<std::string_view, 4> kUnits{"ns", "us", "ms", "s"};
-  std::size_t unit = 0;
-  while (ns >= 999.5 && unit + 1 < kUnits.size()) {
-    ns /= 1000;
-    ++unit;
-  }
-  const int decimals = unit == 0 || ns >= 99.95 ? 0 : ns >= 9.995 ? 1 : 2;
-  return fmt::format("{:.{}f} {}", ns, decimals, kUnits[unit]);
-}
-
-std::string bytes_text(double bytes) {
-  constexpr std::array<std::string_view, 5> kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  while (bytes >= 999.5 && unit + 1 < kUnits.size()) {
-    bytes /= 1024;
-    ++unit;
-  }
-  const int decimals = unit == 0 || bytes >= 99.95 ? 0 : bytes >= 9.995 ? 1 : 2;
-  return fmt::format("{:.{}f} {}", bytes, decimals, kUnits[unit]);
-}
-
 std::string rate_text(double rate) {
   const int decimals = rate == 0 || rate >= 99.95 ? 0 : rate >= 9.995 ? 1 : 2;
   return fmt::format("{:.{}f}", rate, decimals);
+}
+
+namespace {
+
+// In the smallest of the units, each `step` of the one before, in which it has three digits.
+std::string scaled(double number, double step, std::span<const std::string_view> units) {
+  std::size_t unit = 0;
+  for (; number >= 999.5 && unit + 1 < units.size(); ++unit) number /= step;
+  return (unit == 0 ? count_text(number) : rate_text(number)).append(" ").append(units[unit]);
+}
+
+}  // namespace
+
+std::string time_text(double ns) { return scaled(ns, 1000, std::array{"ns"sv, "us"sv, "ms"sv, "s"sv}); }
+
+std::string bytes_text(double bytes) {
+  return scaled(bytes, 1024, std::array{"B"sv, "KiB"sv, "MiB"sv, "GiB"sv, "TiB"sv});
 }
 
 }  // namespace wirecall::cli

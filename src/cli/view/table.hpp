@@ -12,12 +12,8 @@ namespace wirecall::cli {
 
 class Table {
  public:
-  struct Column {
-    std::string title;
-    bool number = false;  ///< its cells end at the same column
-  };
-
-  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  /// The titles of its columns; one that begins with > is of numbers, which are aligned to the right.
+  explicit Table(std::vector<std::string> titles) : titles_(std::move(titles)) {}
 
   /// One cell a column, of any text: what would steer a terminal is made visible.
   void add(std::vector<std::string> cells);
@@ -28,7 +24,7 @@ class Table {
   [[nodiscard]] std::string text() const;
 
  private:
-  std::vector<Column> columns_;
+  std::vector<std::string> titles_;
   std::vector<std::vector<std::string>> rows_;
 };
 

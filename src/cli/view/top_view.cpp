@@ -63,17 +63,8 @@ std::vector<Row> rows_of(const BrokerSamples& observed, const Rates& rates) {
 }
 
 Table table_of(const std::vector<Row>& rows, const Rates& rates) {
-  Table table{{{"METHOD"},
-               {"CALLS/s", true},
-               {"ERRORS/s", true},
-               {"IN FLIGHT", true},
-               {"WAITING", true},
-               {"P50", true},
-               {"P99", true},
-               {"MAX", true},
-               {"PROVIDERS", true},
-               {"CALLS", true},
-               {"ERRORS", true}}};
+  Table table{{"METHOD", ">CALLS/s", ">ERRORS/s", ">IN FLIGHT", ">WAITING", ">P50", ">P99", ">MAX", ">PROVIDERS",
+               ">CALLS", ">ERRORS"}};
   for (const auto& [now, before, rate] : rows) {
     table.add({now->name, rates.text(now->calls, before.calls), rates.text(now->errors, before.errors),
                count_text(now->in_flight), count_text(now->waiting), latency_text(now->p50_us, *now),
