@@ -16,33 +16,29 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr std::uint64_t kMsMax = std::numeric_limits<std::uint32_t>::max();
-
 // The words of enumerations, in the order of their enumerators.
-constexpr std::array kEngines{"auto"sv, "epoll"sv, "uring"sv};
-constexpr std::array kEncodings{"json"sv, "msgpack"sv};
-constexpr std::array kLogLevels{"debug"sv, "info"sv, "warning"sv, "error"sv};
-constexpr std::array kLogFormats{"human"sv, "json"sv};
+template <class Enum>
+constexpr std::array<std::string_view, 0> kWords{};
+template <>
+constexpr std::array kWords<Engine>{"auto"sv, "epoll"sv, "uring"sv};
+template <>
+constexpr std::array kWords<Encoding>{"json"sv, "msgpack"sv};
+template <>
+constexpr std::array kWords<LogLevel>{"debug"sv, "info"sv, "warning"sv, "error"sv};
+template <>
+constexpr std::array kWords<LogFormat>{"human"sv, "json"sv};
 // The only values of a number.
 constexpr std::array kNotificationStatuses{"200"sv, "202"sv, "204"sv};
 
-template <class T>
-OptionSlot slot_of(T& member) {
-  if constexpr (std::is_enum_v<T>) {
-    static_assert(std::is_same_v<std::underlying_type_t<T>, std::uint8_t>);
+template <auto Member, class Owner>
+OptionSlot member_slot(Owner& options, const OptionRow&) {
+  auto& member = options.*Member;
+  if constexpr (std::is_enum_v<std::remove_reference_t<decltype(member)>>) {
+    static_assert(sizeof member == sizeof(std::uint8_t));
     return reinterpret_cast<std::uint8_t*>(&member);
   } else {
     return &member;
   }
-}
-
-template <auto Member>
-OptionSlot server(Options& options, const OptionRow&) {
-  return slot_of(options.*Member);
-}
-template <auto Member>
-OptionSlot client(ClientOptions& options, const OptionRow&) {
-  return slot_of(options.*Member);
 }
 
 OptionSlot limit_slot(Limits& limits, const OptionRow& row) {
@@ -51,147 +47,114 @@ OptionSlot limit_slot(Limits& limits, const OptionRow& row) {
 OptionSlot server_limit(Options& options, const OptionRow& row) { return limit_slot(options.limits, row); }
 OptionSlot client_limit(ClientOptions& options, const OptionRow& row) { return limit_slot(options.limits, row); }
 
+/// What a member's type does not say of its option.
+struct Traits {
+  std::string_view unit = {};
+  std::uint64_t min = 0;
+  std::uint64_t max = 0;
+  std::span<const std::string_view> words = {};
+  std::string_view alias = {};
+  bool live = false;
+};
+constexpr std::uint64_t kUint32Max = std::numeric_limits<std::uint32_t>::max();
+constexpr Traits kMs{.unit = "ms", .max = kUint32Max};
+constexpr Traits kMsFrom1{.unit = "ms", .min = 1, .max = kUint32Max};
+
+template <class T, class Owner>
+void add_member(OptionRow& row, T Owner::*, OptionSlot (*slot)(Owner&, const OptionRow&)) {
+  if constexpr (std::is_enum_v<T>) row.words = kWords<T>;
+  if constexpr (std::is_same_v<Owner, Options>) {
+    row.in_server = slot;
+  } else {
+    row.in_client = slot;
+  }
+}
+
+/// An option that these members hold, of Options, ClientOptions or both.
+template <auto... Members>
+OptionRow row(std::string_view name, std::string_view doc, const Traits& traits = {}) {
+  OptionRow row{.name = name,
+                .unit = traits.unit,
+                .min = traits.min,
+                .max = traits.max,
+                .words = traits.words,
+                .doc = doc,
+                .alias = traits.alias,
+                .live = traits.live};
+  (add_member(row, Members, &member_slot<Members>), ...);
+  return row;
+}
+
 std::vector<OptionRow> make_rows() {
   std::vector<OptionRow> rows{
-      {.name = "name",
-       .doc = "What the server is called, as the title of its OpenRPC document",
-       .in_server = server<&Options::name>},
-      {.name = "listen",
-       .doc = "Where to listen, as URIs; when empty, TCP at host and port",
-       .in_server = server<&Options::listen>},
-      {.name = "host", .doc = "The address to listen on; 0.0.0.0 for all", .in_server = server<&Options::host>},
-      {.name = "port",
-       .max = 65535,
-       .doc = "The port to listen on; 0 lets the system choose",
-       .in_server = server<&Options::port>},
-      {.name = "thread_count",
-       .unit = "threads",
-       .max = 1024,
-       .doc = "Threads, each with connections of its own; 0 for one a processor",
-       .in_server = server<&Options::thread_count>,
-       .alias = "threads"},
-      {.name = "cpu_affinity",
-       .max = 4095,
-       .doc = "Processors that the threads are pinned to, in turn; none when empty",
-       .in_server = server<&Options::cpu_affinity>},
-      {.name = "engine",
-       .words = kEngines,
-       .doc = "How to wait for input and output; auto takes io_uring where the kernel allows it",
-       .in_server = server<&Options::engine>},
-      {.name = "blocking_threads",
-       .unit = "threads",
-       .max = 1024,
-       .doc =
-           "Threads for handlers that say they block, made when they are needed; 0 for none: they are called as others",
-       .in_server = server<&Options::blocking_threads>},
-      {.name = "principals_file",
-       .doc = "A JSON file of those who may do something, and what; without one everybody may do everything",
-       .in_server = server<&Options::principals_file>},
-      {.name = "disclose_callers",
-       .doc = "Whether a broker tells providers who calls them, by the member from",
-       .in_server = server<&Options::disclose_callers>},
-      {.name = "explain_errors",
-       .doc = "Whether -32700 and -32600 say why, by data.reason",
-       .in_server = server<&Options::explain_errors>},
-      {.name = "client_id",
-       .doc = "The name by which a client introduces itself with rpc.hello; none when empty",
-       .in_client = client<&ClientOptions::client_id>},
-      {.name = "token",
-       .doc = "What a client shows to a server that asks who it is, of visible ASCII characters; none when empty",
-       .in_client = client<&ClientOptions::token>},
-      {.name = "wait_ms",
-       .unit = "ms",
-       .max = kMsMax,
-       .doc = "Time for which a call is made again while nobody provides its method; 0 for never",
-       .in_client = client<&ClientOptions::wait_ms>},
-      {.name = "connect_timeout_ms",
-       .unit = "ms",
-       .min = 1,
-       .max = kMsMax,
-       .doc = "Time that an attempt to connect may take",
-       .in_client = client<&ClientOptions::connect_timeout_ms>},
-      {.name = "connect_attempts",
-       .max = 1'000'000,
-       .doc = "How often every endpoint is tried before calls that wait for a connection fail; 0 for no limit",
-       .in_client = client<&ClientOptions::connect_attempts>},
-      {.name = "reconnect_min_ms",
-       .unit = "ms",
-       .min = 1,
-       .max = kMsMax,
-       .doc = "Pause after every endpoint has been tried in vain, doubled each time",
-       .in_client = client<&ClientOptions::reconnect_min_ms>},
-      {.name = "reconnect_max_ms",
-       .unit = "ms",
-       .min = 1,
-       .max = kMsMax,
-       .doc = "The longest of these pauses",
-       .in_client = client<&ClientOptions::reconnect_max_ms>},
-      {.name = "connections",
-       .min = 1,
-       .max = 1024,
-       .doc = "Connections that a client makes at most, a further one when all are busy",
-       .in_client = client<&ClientOptions::connections>},
-      {.name = "encoding",
-       .words = kEncodings,
-       .doc = "What a client's messages are written in; msgpack behind their length, or as application/msgpack by HTTP",
-       .in_client = client<&ClientOptions::encoding>},
-      {.name = "drain_ms",
-       .unit = "ms",
-       .max = kMsMax,
-       .doc = "Time that calls in progress are given to finish when the server stops",
-       .in_server = server<&Options::drain_ms>},
-      {.name = "takeover_ms",
-       .unit = "ms",
-       .max = kMsMax,
-       .doc = "Time after which another thread takes over the loop of a handler that has not returned; 0 for never",
-       .in_server = server<&Options::takeover_ms>},
-      {.name = "takeover_threads",
-       .min = 1,
-       .max = 65'536,
-       .doc = "Handlers that may be off one loop at once, each on a thread of its own",
-       .in_server = server<&Options::takeover_threads>},
-      {.name = "slow_handler_ms",
-       .unit = "ms",
-       .max = kMsMax,
-       .doc = "Time after which a handler that has not come back is named in the log; 0 for never",
-       .in_server = server<&Options::slow_handler_ms>},
-      {.name = "delimiter",
-       .doc = "Ends every reply, and may stand between messages",
-       .in_server = server<&Options::delimiter>,
-       .in_client = client<&ClientOptions::delimiter>},
-      {.name = "http_notification_status",
-       .words = kNotificationStatuses,
-       .doc = "The status by which HTTP answers a notification",
-       .in_server = server<&Options::http_notification_status>},
-      {.name = "allow_hosts",
-       .doc = "What Host may name in an HTTP request besides loopback and the bound address",
-       .in_server = server<&Options::allow_hosts>},
-      {.name = "allow_origins",
-       .doc = "Origins whose pages may call, as https://example.com",
-       .in_server = server<&Options::allow_origins>},
-      {.name = "log_level",
-       .words = kLogLevels,
-       .doc = "The least of what is written to the log",
-       .in_server = server<&Options::log_level>,
-       .in_client = client<&ClientOptions::log_level>,
-       .live = true},
-      {.name = "log_format",
-       .words = kLogFormats,
-       .doc = "How the command writes its log: lines for people, or JSON",
-       .in_server = server<&Options::log_format>},
-      {.name = "log_calls_every",
-       .unit = "calls",
-       .max = std::numeric_limits<std::uint32_t>::max(),
-       .doc = "Of so many answered calls a broker writes one to its log, at level debug; 0 for none",
-       .in_server = server<&Options::log_calls_every>},
-      {.name = "log_calls",
-       .doc = "Whether each call is written to the log when it is answered, at level info",
-       .in_server = server<&Options::log_calls>},
-      {.name = "kick_ms",
-       .unit = "ms",
-       .max = std::numeric_limits<std::uint32_t>::max(),
-       .doc = "Time for which a broker does not let in again whom rpc.kick has ended; 0 for not at all",
-       .in_server = server<&Options::kick_ms>},
+      row<&Options::name>("name", "What the server is called, as the title of its OpenRPC document"),
+      row<&Options::listen>("listen", "Where to listen, as URIs; when empty, TCP at host and port"),
+      row<&Options::host>("host", "The address to listen on; 0.0.0.0 for all"),
+      row<&Options::port>("port", "The port to listen on; 0 lets the system choose", {.max = 65535}),
+      row<&Options::thread_count>("thread_count", "Threads, each with connections of its own; 0 for one a processor",
+                                  {.unit = "threads", .max = 1024, .alias = "threads"}),
+      row<&Options::cpu_affinity>("cpu_affinity", "Processors that the threads are pinned to, in turn; none when empty",
+                                  {.max = 4095}),
+      row<&Options::engine>("engine",
+                            "How to wait for input and output; auto takes io_uring where the kernel allows it"),
+      row<&Options::blocking_threads>(
+          "blocking_threads",
+          "Threads for handlers that say they block, made when they are needed; 0 for none: they are called as others",
+          {.unit = "threads", .max = 1024}),
+      row<&Options::principals_file>(
+          "principals_file",
+          "A JSON file of those who may do something, and what; without one everybody may do everything"),
+      row<&Options::disclose_callers>("disclose_callers",
+                                      "Whether a broker tells providers who calls them, by the member from"),
+      row<&Options::explain_errors>("explain_errors", "Whether -32700 and -32600 say why, by data.reason"),
+      row<&ClientOptions::client_id>("client_id",
+                                     "The name by which a client introduces itself with rpc.hello; none when empty"),
+      row<&ClientOptions::token>(
+          "token", "What a client shows to a server that asks who it is, of visible ASCII characters; none when empty"),
+      row<&ClientOptions::wait_ms>(
+          "wait_ms", "Time for which a call is made again while nobody provides its method; 0 for never", kMs),
+      row<&ClientOptions::connect_timeout_ms>("connect_timeout_ms", "Time that an attempt to connect may take",
+                                              kMsFrom1),
+      row<&ClientOptions::connect_attempts>(
+          "connect_attempts",
+          "How often every endpoint is tried before calls that wait for a connection fail; 0 for no limit",
+          {.max = 1'000'000}),
+      row<&ClientOptions::reconnect_min_ms>(
+          "reconnect_min_ms", "Pause after every endpoint has been tried in vain, doubled each time", kMsFrom1),
+      row<&ClientOptions::reconnect_max_ms>("reconnect_max_ms", "The longest of these pauses", kMsFrom1),
+      row<&ClientOptions::connections>("connections",
+                                       "Connections that a client makes at most, a further one when all are busy",
+                                       {.min = 1, .max = 1024}),
+      row<&ClientOptions::encoding>(
+          "encoding",
+          "What a client's messages are written in; msgpack behind their length, or as application/msgpack by HTTP"),
+      row<&Options::drain_ms>("drain_ms", "Time that calls in progress are given to finish when the server stops", kMs),
+      row<&Options::takeover_ms>(
+          "takeover_ms",
+          "Time after which another thread takes over the loop of a handler that has not returned; 0 for never", kMs),
+      row<&Options::takeover_threads>("takeover_threads",
+                                      "Handlers that may be off one loop at once, each on a thread of its own",
+                                      {.min = 1, .max = 65'536}),
+      row<&Options::slow_handler_ms>(
+          "slow_handler_ms", "Time after which a handler that has not come back is named in the log; 0 for never", kMs),
+      row<&Options::delimiter, &ClientOptions::delimiter>("delimiter",
+                                                          "Ends every reply, and may stand between messages"),
+      row<&Options::http_notification_status>("http_notification_status",
+                                              "The status by which HTTP answers a notification",
+                                              {.words = kNotificationStatuses}),
+      row<&Options::allow_hosts>("allow_hosts",
+                                 "What Host may name in an HTTP request besides loopback and the bound address"),
+      row<&Options::allow_origins>("allow_origins", "Origins whose pages may call, as https://example.com"),
+      row<&Options::log_level, &ClientOptions::log_level>("log_level", "The least of what is written to the log",
+                                                          {.live = true}),
+      row<&Options::log_format>("log_format", "How the command writes its log: lines for people, or JSON"),
+      row<&Options::log_calls_every>(
+          "log_calls_every", "Of so many answered calls a broker writes one to its log, at level debug; 0 for none",
+          {.unit = "calls", .max = kUint32Max}),
+      row<&Options::log_calls>("log_calls",
+                               "Whether each call is written to the log when it is answered, at level info"),
+      row<&Options::kick_ms>(
+          "kick_ms", "Time for which a broker does not let in again whom rpc.kick has ended; 0 for not at all", kMs),
   };
   for (const LimitRow& limit : limit_rows()) {
     rows.push_back({.name = limit.name,
@@ -205,7 +168,7 @@ std::vector<OptionRow> make_rows() {
                     .live = true});
     if (limit.name == "call_timeout_ms") {
       // A client has two: for the calls that it makes, and for those to methods of its own.
-      rows.back().in_client = client<&ClientOptions::call_timeout_ms>;
+      rows.back().in_client = &member_slot<&ClientOptions::call_timeout_ms>;
       OptionRow own = rows.back();
       own.name = "limits.call_timeout_ms";
       own.doc = "Time that a call to a method of the client's may take, and the most that its timeout_ms may ask for";
@@ -252,8 +215,7 @@ std::string shown(const Value& value) {
 
 // Each reads one kind of value; false when it is none, or out of range.
 
-bool read(const OptionRow& row, const Value& value, std::string& out) {
-  static_cast<void>(row);
+bool read(const OptionRow&, const Value& value, std::string& out) {
   if (!value.is_string()) return false;
   const std::string_view text = value.as_string();
   // Words of a command line may be any bytes; an option is one that JSON can say.
@@ -268,8 +230,7 @@ bool read(const OptionRow& row, const Value& value, std::string& out) {
   return true;
 }
 
-bool read(const OptionRow& row, const Value& value, bool& out) {
-  static_cast<void>(row);
+bool read(const OptionRow&, const Value& value, bool& out) {
   if (!value.is_bool()) return false;
   out = value.as_bool();
   return true;
@@ -389,13 +350,8 @@ bool is_group(std::string_view name, bool (*is_option)(const OptionRow&)) {
 }
 
 bool is_truth_flag(std::string_view flag) {
-  return std::ranges::any_of(option_rows(), [&](const OptionRow& row) {
-    if (flag != flag_of(row)) return false;
-    Options server;
-    ClientOptions client;
-    const OptionSlot slot = row.in_server != nullptr ? row.in_server(server, row) : row.in_client(client, row);
-    return std::holds_alternative<bool*>(slot);
-  });
+  return std::ranges::any_of(option_rows(),
+                             [&](const OptionRow& row) { return flag == flag_of(row) && kind_of(row).truth; });
 }
 
 std::string unknown_option(std::string_view name, bool (*is_option)(const OptionRow&)) {
