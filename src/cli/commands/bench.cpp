@@ -4,15 +4,12 @@
 #include <cstdio>
 #include <cstring>
 #include <fmt/core.h>
-#include <optional>
 #include <stdexcept>
-#include <string_view>
 #include <sys/resource.h>
 
 #include "base/printable.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/files.hpp"
-#include "cli/interrupt.hpp"
 #include "cli/load/load.hpp"
 #include "cli/terminal.hpp"
 #include "cli/view/table.hpp"

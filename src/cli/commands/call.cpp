@@ -1,22 +1,14 @@
 // `wirecall call` and `wirecall notify`: one message, and what comes back on stdout.
-#include <chrono>
 #include <fmt/core.h>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
 
 #include "base/one_line.hpp"
 #include "cli/arguments.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/files.hpp"
-#include "cli/target.hpp"
 #include "cli/terminal.hpp"
 #include "cli/view/blobs.hpp"
 #include "wirecall/client.hpp"
-#include "wirecall/error.hpp"
 #include "wirecall/reflect.hpp"
-#include "wirecall/request.hpp"
 #include "wirecall/result_stream.hpp"
 #include "wirecall/value.hpp"
 

@@ -3,8 +3,6 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <map>
-#include <string_view>
-#include <vector>
 
 #include "cli/commands/commands.hpp"
 #include "cli/files.hpp"

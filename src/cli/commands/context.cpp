@@ -4,18 +4,12 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "cli/arguments.hpp"
 #include "cli/commands/commands.hpp"
-#include "cli/config/contexts.hpp"
 #include "cli/files.hpp"
 #include "cli/terminal.hpp"
 #include "cli/view/table.hpp"
-#include "wirecall/endpoint.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::cli {

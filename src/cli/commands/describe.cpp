@@ -1,20 +1,15 @@
 // `wirecall describe`: what a method is called with and returns.
 #include <algorithm>
 #include <fmt/core.h>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/edit_distance.hpp"
 #include "base/printable.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/files.hpp"
-#include "cli/target.hpp"
 #include "cli/terminal.hpp"
 #include "cli/view/members.hpp"
 #include "cli/view/schema_text.hpp"
 #include "cli/view/table.hpp"
-#include "wirecall/error.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/value.hpp"
 

@@ -1,8 +1,6 @@
 // `wirecall sub` and `wirecall tap`: a line for each event that comes, or for each call that passes.
-#include <cstdint>
 #include <fmt/core.h>
 #include <map>
-#include <utility>
 
 #include "base/dotted_name.hpp"
 #include "base/printable.hpp"

@@ -1,14 +1,10 @@
 // `wirecall ls` and `wirecall clients`: what a broker has, as tables.
 #include <algorithm>
-#include <chrono>
 #include <fmt/core.h>
-#include <string>
-#include <utility>
 
 #include "base/dotted_name.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/files.hpp"
-#include "cli/target.hpp"
 #include "cli/terminal.hpp"
 #include "cli/view/members.hpp"
 #include "cli/view/table.hpp"

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
-#include <vector>
 
 #include "cli/commands/commands.hpp"
 #include "cli/files.hpp"

@@ -1,16 +1,11 @@
 // `wirecall pub`: publishes one event.
-#include <chrono>
 #include <condition_variable>
 #include <fmt/core.h>
 #include <mutex>
-#include <stop_token>
-#include <string>
-#include <string_view>
 
 #include "cli/arguments.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/files.hpp"
-#include "cli/target.hpp"
 #include "cli/terminal.hpp"
 #include "wirecall/reflect.hpp"
 

@@ -1,16 +1,10 @@
 // `wirecall reply`: provides a method that answers by a template.
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <fmt/core.h>
-#include <optional>
 #include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "cli/commands/commands.hpp"
 #include "cli/long_running.hpp"

@@ -1,10 +1,8 @@
 // `wirecall stats`: the numbers that a broker has counted.
 #include <fmt/core.h>
-#include <string>
 
 #include "cli/commands/commands.hpp"
 #include "cli/files.hpp"
-#include "cli/target.hpp"
 #include "cli/view/broker_stats.hpp"
 #include "cli/view/table.hpp"
 

@@ -1,19 +1,11 @@
 // `wirecall top`: a live view of what a broker does, on a terminal.
 #include <algorithm>
-#include <chrono>
-#include <optional>
-#include <stop_token>
-#include <string>
-#include <string_view>
-#include <utility>
 
 #include "cli/commands/commands.hpp"
-#include "cli/target.hpp"
 #include "cli/terminal.hpp"
 #include "cli/view/broker_stats.hpp"
 #include "cli/view/screen.hpp"
 #include "cli/view/top_view.hpp"
-#include "wirecall/error.hpp"
 
 namespace wirecall::cli {
 namespace {
