@@ -4,14 +4,10 @@
 
 #include <array>
 #include <chrono>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <expected>
 #include <memory>
 #include <optional>
-#include <span>
-#include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -23,52 +19,9 @@
 #include "wirecall/detail/items.hpp"
 #include "wirecall/detail/off_loop_reply.hpp"
 #include "wirecall/detail/param_readers.hpp"
-#include "wirecall/reflect.hpp"
-#include "wirecall/stream.hpp"
-#include "wirecall/task.hpp"
-#include "wirecall/value.hpp"
+#include "wirecall/detail/signature.hpp"
 
 namespace wirecall::detail {
-
-// ---- what the compiled side knows of a function ----
-
-/// One parameter as decoded from the wire.
-struct ArgumentType {
-  bool (*decode)(Reader&, void* argument);  ///< for Rest: appends one element
-  bool optional;                            ///< may be left out: std::optional
-  bool rest;                                ///< takes all positions from here on
-  bool (*accepts)(Reader&);                 ///< whether the next value is one
-  const TypeInfo* type;                     ///< of Rest: of each element
-  std::uint8_t integer_bytes = 0;           ///< of a signed integer, which dispatch then decodes itself
-  bool named_only = false;                  ///< no position is for it
-  /// Of the last one, to take what is given by a name that is no parameter's; null where such a name is a mistake.
-  bool (*decode_other)(Reader&, void* argument, std::string_view name) = nullptr;
-
-  /// It takes any number of values, and has no name. Those that do come after all that have one.
-  [[nodiscard]] bool gathers() const noexcept { return rest || decode_other != nullptr; }
-};
-
-struct Signature {
-  std::span<const ArgumentType> arguments;
-  const TypeInfo* result;
-  bool asynchronous = false;        ///< returns a Task or Stream
-  bool stream = false;              ///< returns a Stream
-  const TypeInfo* event = nullptr;  ///< what a subscription brings; null for what is none
-};
-
-/// The param by which the Language Server Protocol asks for results as they come. A stream's handler need not know it.
-inline constexpr std::string_view kProgressToken = "partialResultToken";
-
-/// Which parameters a call gave is kept in one word.
-inline constexpr std::size_t kParametersMax = 63;
-
-using Invoke = void (*)(void* callable, Call& call);
-
-struct Binding {
-  std::unique_ptr<void, void (*)(void*)> callable;
-  Invoke invoke;
-  const Signature* signature;
-};
 
 /// To decode so many bytes, and to do what is to be done with what they hold, may take so long that the loop had better
 /// not wait for it.
@@ -87,42 +40,6 @@ struct OwnedParams {
   Buffer text;
 };
 
-// ---- what kind of thing a callable returns ----
-
-template <class T>
-inline constexpr bool is_task = false;
-template <class T>
-inline constexpr bool is_task<Task<T>> = true;
-template <class T>
-inline constexpr bool is_stream = false;
-template <class T>
-inline constexpr bool is_stream<Stream<T>> = true;
-template <class T>
-inline constexpr bool is_expected = false;
-template <class T, class E>
-inline constexpr bool is_expected<std::expected<T, E>> = true;
-template <class T>
-inline constexpr bool is_rest = false;
-template <class T>
-inline constexpr bool is_rest<Rest<T>> = true;
-template <class T>
-inline constexpr bool is_optional = false;
-template <class T>
-inline constexpr bool is_optional<std::optional<T>> = true;
-
-template <class T>
-struct ResultOf {
-  using type = T;
-};
-template <class T>
-struct ResultOf<Task<T>> : ResultOf<T> {};
-template <class T, class E>
-struct ResultOf<std::expected<T, E>> : ResultOf<T> {};
-template <class T>
-struct ResultOf<Stream<T>> {
-  using type = std::vector<T>;
-};
-
 /// After so many items a stream that never waits gives other calls of its thread a turn.
 inline constexpr std::size_t kItemsPerTurn = 256;
 
@@ -134,7 +51,7 @@ struct StreamResult {
 /// Answers `sink` (a Call, a ReplySink or an OffLoopReply) with what the callable returned.
 template <class Sink, class T>
 void answer(Sink& sink, const T& value) {
-  if constexpr (is_expected<T>) {
+  if constexpr (kIsOf<T, std::expected>) {
     static_assert(std::is_convertible_v<const typename T::error_type&, Error>,
                   "a handler that returns std::expected must have wirecall::Error as its error type");
     if (!value) return sink.error(as_answer(value.error()));
@@ -156,125 +73,6 @@ void answer(Sink& sink, const T& value) {
     sink.end_result();
   }
 }
-
-// ---- from a callable to a Binding ----
-
-template <class A>
-bool decode_argument(Reader& reader, void* argument) {
-  if constexpr (is_rest<A>) {
-    typename A::value_type element{};
-    if (!decode(reader, element)) return false;
-    static_cast<A*>(argument)->push_back(std::move(element));
-    return true;
-  } else {
-    return decode(reader, *static_cast<A*>(argument));
-  }
-}
-
-template <class A>
-bool accepts_argument(Reader& reader) {
-  A argument{};
-  return decode_argument<A>(reader, &argument);
-}
-
-template <class A>
-struct ElementOf {
-  using type = A;
-};
-template <class T>
-struct ElementOf<Rest<T>> {
-  using type = T;
-};
-
-template <class A>
-inline constexpr ArgumentType kArgumentType{&decode_argument<A>,
-                                            is_optional<A>,
-                                            is_rest<A>,
-                                            &accepts_argument<A>,
-                                            &TypeInfoOf<typename ElementOf<A>::type>::value,
-                                            std::signed_integral<A> ? sizeof(A) : 0};
-
-template <class R, class... A>
-struct Shape {
-  using Result = R;
-  using Arguments = std::tuple<std::remove_cvref_t<A>...>;
-  static_assert(sizeof...(A) <= kParametersMax, "wirecall: a method takes at most 63 parameters; take a struct");
-  static_assert((std::is_default_constructible_v<std::remove_cvref_t<A>> && ...),
-                "wirecall: a parameter is made first and then decoded into, so its type needs a default constructor");
-  static constexpr bool kTakesContext = false;
-  static constexpr bool kRestIsLast = [] {
-    constexpr bool kRest[] = {is_rest<std::remove_cvref_t<A>>..., false};
-    for (std::size_t i = 0; i + 1 < sizeof...(A); ++i) {
-      if (kRest[i]) return false;
-    }
-    return true;
-  }();
-  static_assert(kRestIsLast, "wirecall: Rest takes all further positions, so it is the last parameter");
-  static constexpr bool kOutParameters =
-      ((std::is_lvalue_reference_v<A> && !std::is_const_v<std::remove_reference_t<A>>) || ...);
-  static constexpr ArgumentType kArguments[sizeof...(A) + 1] = {kArgumentType<std::remove_cvref_t<A>>...};
-
-  using PlainResult = std::remove_cvref_t<typename ResultOf<std::remove_cvref_t<R>>::type>;
-  static constexpr Signature kSignature{
-      {kArguments, sizeof...(A)},
-      &TypeInfoOf<std::conditional_t<std::is_void_v<PlainResult>, std::monostate, PlainResult>>::value,
-      is_task<R> || is_stream<R>,
-      is_stream<R>};
-};
-template <class R, class... A>
-struct ContextShape : Shape<R, A...> {
-  static constexpr bool kTakesContext = true;
-};
-
-// Sorts a function type into parameters and a leading Context.
-template <class F>
-struct ShapeOf;
-template <class R, class... A>
-struct ShapeOf<R(A...)> {
-  using type = Shape<R, A...>;
-};
-template <class R, class C, class... A>
-  requires std::is_same_v<std::remove_cvref_t<C>, Context>
-struct ShapeOf<R(C, A...)> {
-  using type = ContextShape<R, A...>;
-};
-
-template <class F>
-struct FunctionType {
-  static_assert(
-      requires { &F::operator(); },
-      "wirecall: the parameters of a generic lambda or an overloaded functor cannot be told; give them types, "
-      "or name one overload with wirecall::overload<R(A...)>(f)");
-  using type = typename FunctionType<decltype(&F::operator())>::type;
-};
-template <class R, bool kNoexcept, class... A>
-struct FunctionType<R (*)(A...) noexcept(kNoexcept)> {
-  using type = R(A...);
-};
-template <class C, class R, bool kNoexcept, class... A>
-struct FunctionType<R (C::*)(A...) noexcept(kNoexcept)> {
-  using type = R(A...);
-};
-template <class C, class R, bool kNoexcept, class... A>
-struct FunctionType<R (C::*)(A...) const noexcept(kNoexcept)> {
-  using type = R(A...);
-};
-
-template <class Arguments>
-struct ArgumentPointers {
-  static constexpr std::size_t kSize = std::tuple_size_v<Arguments>;
-  void* pointers[kSize + 1];
-  explicit ArgumentPointers(Arguments& arguments) noexcept {
-    pointers[kSize] = nullptr;
-    fill(arguments, std::make_index_sequence<kSize>{});
-  }
-
- private:
-  template <std::size_t... I>
-  void fill([[maybe_unused]] Arguments& arguments, std::index_sequence<I...>) noexcept {
-    ((pointers[I] = &std::get<I>(arguments)), ...);
-  }
-};
 
 // By-value and rvalue parameters may take the argument; it is not used again.
 template <class S, class F, class C>
@@ -328,8 +126,14 @@ template <class... A>
 template <class Arguments>
 [[gnu::noinline]] bool decode_arguments(std::string_view params, const Method& method, ParamReaders& readers,
                                         Arguments& arguments) {
-  const ArgumentPointers<Arguments> pointers{arguments};
-  return decode_params(params, method, readers, pointers.pointers);
+  void* pointers[std::tuple_size_v<Arguments> + 1] = {};
+  std::apply(
+      [&pointers](auto&... argument) {
+        [[maybe_unused]] void** next = pointers;
+        ((*next++ = &argument), ...);
+      },
+      arguments);
+  return decode_params(params, method, readers, pointers);
 }
 
 struct NoContext {};
@@ -433,11 +237,37 @@ void invoke_sync(void* callable, Call& call) {
 
 /// What a waiting call keeps alive: its params' text and the arguments decoded from it, to which its coroutine refers.
 template <class S>
-struct AsyncState {
-  AsyncState(std::string_view text, const Codec& codec) : params(text, codec) {}
+struct DecodedCall {
+  explicit DecodedCall(const Call& call) : params(call.params(), call.codec()) {}
+  [[nodiscard]] bool decode(const Method& method) {
+    return decode_arguments(params.text.view(), method, params.readers, arguments);
+  }
 
   OwnedParams params;
   typename S::Arguments arguments{};
+};
+
+/// Adds what the stream yields to `items`, which `sink` owns: a call's Items themselves, or a subscription's EventSink.
+template <class Sink, class T>
+auto pass_on(Stream<T> stream, std::shared_ptr<Sink> sink, Items& items, Scheduler* scheduler)
+    -> Task<std::conditional_t<std::is_same_v<Sink, Items>, StreamResult, void>> {
+  std::size_t count = 0;
+  while (std::optional<T> item = co_await stream.next()) {
+    if constexpr (std::is_same_v<Sink, EventSink>) {
+      if (count == 0) co_await sink->answered();
+    }
+    co_await items.until_writable();
+    items.add(*item);
+    if (++count % kItemsPerTurn == 0 && scheduler != nullptr)
+      co_await sleep_for(*scheduler, std::chrono::nanoseconds{0});
+  }
+  if constexpr (std::is_same_v<Sink, Items>) co_return StreamResult{std::move(sink)};
+}
+
+template <class S>
+struct AsyncState : DecodedCall<S> {
+  using DecodedCall<S>::DecodedCall;
+
   ReplySink sink;
   Call* call = nullptr;      // while invoke_async is on the stack: answers then need no entry in the table
   bool* finished = nullptr;  // on that stack
@@ -466,18 +296,6 @@ void answer_finished(AsyncState<S>& state, TaskResult<T>& result) {
   }
 }
 
-template <class T>
-Task<StreamResult> pass_on(Stream<T> stream, std::shared_ptr<Items> items, Scheduler* scheduler) {
-  std::size_t count = 0;
-  while (std::optional<T> item = co_await stream.next()) {
-    co_await items->until_writable();
-    items->add(*item);
-    if (++count % kItemsPerTurn == 0 && scheduler != nullptr)
-      co_await sleep_for(*scheduler, std::chrono::nanoseconds{0});
-  }
-  co_return StreamResult{std::move(items)};
-}
-
 template <class S, class F>
 void invoke_async(void* callable, Call& call) {
   // Before the loop may be lost: it takes with the call what belongs to it.
@@ -491,8 +309,8 @@ void invoke_async(void* callable, Call& call) {
   {
     const WatchdogScope scope{call.params().size() >= kLongParams ? call.watchdog_slot() : nullptr, call.method(),
                               &call, WatchdogSlot::kAround};
-    owned = std::make_unique<AsyncState<S>>(call.params(), call.codec());
-    decoded = decode_arguments(owned->params.text.view(), call.method(), owned->params.readers, owned->arguments);
+    owned = std::make_unique<AsyncState<S>>(call);
+    decoded = owned->decode(call.method());
   }
   AsyncState<S>& state = *owned;
   if (!decoded) return call.invalid_params(*state.params.readers.reader);
@@ -503,7 +321,7 @@ void invoke_async(void* callable, Call& call) {
     const WatchdogScope scope{call.watchdog_slot(), call.method(), nullptr};
     auto made = detail::apply<S>(*static_cast<F*>(callable), std::move(context), state.arguments);
     if constexpr (is_stream<typename S::Result>) {
-      return pass_on(std::move(made), std::move(items), scheduler);
+      return pass_on(std::move(made), items, *items, scheduler);
     } else {
       return made;
     }
@@ -524,43 +342,26 @@ void invoke_async(void* callable, Call& call) {
 
 // ---- subscriptions ----
 
-/// What a subscription keeps alive: its params' text, and the arguments to which its coroutine refers.
 template <class S>
-struct SubscriptionState {
-  SubscriptionState(std::string_view text, const Codec& codec) : params(text, codec) {}
+struct SubscriptionState : DecodedCall<S> {
+  using DecodedCall<S>::DecodedCall;
 
-  OwnedParams params;
-  typename S::Arguments arguments{};
-  std::shared_ptr<EventSink> sink;
   bool answered = false;  // the call: what is thrown from then on is told by an event
 };
-
-template <class T>
-Task<void> pass_on_events(Stream<T> stream, std::shared_ptr<EventSink> sink) {
-  std::size_t count = 0;
-  while (std::optional<T> item = co_await stream.next()) {
-    if (count == 0) co_await sink->answered();
-    co_await sink->items().until_writable();
-    sink->items().add(*item);
-    if (++count % kItemsPerTurn == 0 && sink->context().scheduler() != nullptr)
-      co_await sleep_for(*sink->context().scheduler(), std::chrono::nanoseconds{0});
-  }
-}
 
 template <class S, class F>
 void invoke_subscription(void* callable, Call& call) {
   const std::shared_ptr<EventSink> sink = call.subscribe();
   if (!sink) return;
-  const auto state = std::make_shared<SubscriptionState<S>>(call.params(), call.codec());
-  if (!decode_arguments(state->params.text.view(), call.method(), state->params.readers, state->arguments))
-    return call.invalid_params(*state->params.readers.reader);
+  const auto state = std::make_shared<SubscriptionState<S>>(call);
+  if (!state->decode(call.method())) return call.invalid_params(*state->params.readers.reader);
   const std::stop_token stop = sink->context().stop_token();
   const void* const handled = call_of(sink->context());
   std::exception_ptr refusal;
   const auto make_task = [&] {
     const HandlerScope handler{handled};
-    return pass_on_events(detail::apply<S>(*static_cast<F*>(callable), Context{sink->context()}, state->arguments),
-                          sink);
+    return pass_on(detail::apply<S>(*static_cast<F*>(callable), Context{sink->context()}, state->arguments), sink,
+                   sink->items(), sink->context().scheduler());
   };
   call.tasks().start(
       make_task(), stop,
@@ -592,11 +393,6 @@ template <class F>
 struct Blocking {
   F function;
 };
-template <class F>
-inline constexpr bool is_blocking = false;
-template <class F>
-inline constexpr bool is_blocking<Blocking<F>> = true;
-
 template <class S, class F>
 void invoke_blocking(void* callable, Call& call) {
   BlockingPool* const pool = call.blocking_pool();
@@ -615,10 +411,15 @@ void invoke_blocking(void* callable, Call& call) {
   });
 }
 
-template <class S, class F>
+template <class Signed, class F>
 Binding binding_of(F callable, Invoke invoke) {
-  return {{new F(std::move(callable)), [](void* stored) { delete static_cast<F*>(stored); }}, invoke, &S::kSignature};
+  return {
+      {new F(std::move(callable)), [](void* stored) { delete static_cast<F*>(stored); }}, invoke, &Signed::kSignature};
 }
+
+/// What somebody has bound in another way, as a package for another language does.
+inline Binding bind(Binding binding) { return binding; }
+inline Binding bind_subscription(Binding binding) { return binding; }
 
 template <class F>
 Binding bind(Blocking<F> blocking) {
@@ -629,7 +430,7 @@ Binding bind(Blocking<F> blocking) {
 }
 
 template <class F>
-  requires(!is_blocking<std::decay_t<F>>)
+  requires(!kIsOf<std::decay_t<F>, Blocking>)
 Binding bind(F&& callable) {
   using Stored = std::decay_t<F>;
   using S = typename ShapeOf<typename FunctionType<Stored>::type>::type;
@@ -652,9 +453,7 @@ Binding bind_subscription(F&& callable) {
   static_assert(is_stream<typename S::Result>,
                 "wirecall: what can be subscribed to is a coroutine that returns a Stream");
   static_assert(!S::kOutParameters, "wirecall: a parameter taken by non-const reference would be changed and lost");
-  return {{new Stored(std::forward<F>(callable)), [](void* stored) { delete static_cast<Stored*>(stored); }},
-          &invoke_subscription<S, Stored>,
-          &SubscriptionSignature<S>::kSignature};
+  return binding_of<SubscriptionSignature<S>>(Stored(std::forward<F>(callable)), &invoke_subscription<S, Stored>);
 }
 
 template <class M, class C, class R, class... A>

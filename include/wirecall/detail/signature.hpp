@@ -1,0 +1,203 @@
+// What dispatch knows of a C++ function: the types of its parameters and of its result (Signature), told from its type
+// at compile time (Shape), and the function behind a pointer that forgets them (Binding).
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "wirecall/context.hpp"
+#include "wirecall/reflect.hpp"
+#include "wirecall/stream.hpp"
+#include "wirecall/task.hpp"
+#include "wirecall/value.hpp"
+
+namespace wirecall {
+
+class Call;
+class Method;
+
+namespace detail {
+
+// ---- what the compiled side knows of a function ----
+
+/// One parameter as decoded from the wire.
+struct ArgumentType {
+  bool (*decode)(Reader&, void* argument);  ///< for Rest: appends one element
+  bool optional;                            ///< may be left out: std::optional
+  bool rest;                                ///< takes all positions from here on
+  bool (*accepts)(Reader&);                 ///< whether the next value is one
+  const TypeInfo* type;                     ///< of Rest: of each element
+  std::uint8_t integer_bytes = 0;           ///< of a signed integer, which dispatch then decodes itself
+  bool named_only = false;                  ///< no position is for it
+  /// Of the last one, to take what is given by a name that is no parameter's; null where such a name is a mistake.
+  bool (*decode_other)(Reader&, void* argument, std::string_view name) = nullptr;
+
+  /// It takes any number of values, and has no name. Those that do come after all that have one.
+  [[nodiscard]] bool gathers() const noexcept { return rest || decode_other != nullptr; }
+};
+
+struct Signature {
+  std::span<const ArgumentType> arguments;
+  const TypeInfo* result;
+  bool asynchronous = false;        ///< returns a Task or Stream
+  bool stream = false;              ///< returns a Stream
+  const TypeInfo* event = nullptr;  ///< what a subscription brings; null for what is none
+};
+
+/// The param by which the Language Server Protocol asks for results as they come. A stream's handler need not know it.
+inline constexpr std::string_view kProgressToken = "partialResultToken";
+
+/// Which parameters a call gave is kept in one word.
+inline constexpr std::size_t kParametersMax = 63;
+
+using Invoke = void (*)(void* callable, Call& call);
+
+struct Binding {
+  std::unique_ptr<void, void (*)(void*)> callable;
+  Invoke invoke;
+  const Signature* signature;
+};
+
+// ---- what kind of thing a callable returns ----
+
+template <class T, template <class...> class Template>
+inline constexpr bool kIsOf = false;
+template <template <class...> class Template, class... Args>
+inline constexpr bool kIsOf<Template<Args...>, Template> = true;
+
+template <class T>
+inline constexpr bool is_task = kIsOf<T, Task>;
+template <class T>
+inline constexpr bool is_stream = kIsOf<T, Stream>;
+template <class T>
+inline constexpr bool is_rest = kIsOf<T, Rest>;
+
+template <class T>
+struct ResultOf {
+  using type = T;
+};
+template <class T>
+struct ResultOf<Task<T>> : ResultOf<T> {};
+template <class T, class E>
+struct ResultOf<std::expected<T, E>> : ResultOf<T> {};
+template <class T>
+struct ResultOf<Stream<T>> {
+  using type = std::vector<T>;
+};
+
+// ---- what it takes ----
+
+template <class A>
+bool decode_argument(Reader& reader, void* argument) {
+  if constexpr (is_rest<A>) {
+    typename A::value_type element{};
+    if (!decode(reader, element)) return false;
+    static_cast<A*>(argument)->push_back(std::move(element));
+    return true;
+  } else {
+    return decode(reader, *static_cast<A*>(argument));
+  }
+}
+
+template <class A>
+bool accepts_argument(Reader& reader) {
+  A argument{};
+  return decode_argument<A>(reader, &argument);
+}
+
+template <class A>
+struct ElementOf {
+  using type = A;
+};
+template <class T>
+struct ElementOf<Rest<T>> {
+  using type = T;
+};
+
+template <class A>
+inline constexpr ArgumentType kArgumentType{&decode_argument<A>,
+                                            kIsOf<A, std::optional>,
+                                            is_rest<A>,
+                                            &accepts_argument<A>,
+                                            &TypeInfoOf<typename ElementOf<A>::type>::value,
+                                            std::signed_integral<A> ? sizeof(A) : 0};
+
+template <class R, class... A>
+struct Shape {
+  using Result = R;
+  using Arguments = std::tuple<std::remove_cvref_t<A>...>;
+  static_assert(sizeof...(A) <= kParametersMax, "wirecall: a method takes at most 63 parameters; take a struct");
+  static_assert((std::is_default_constructible_v<std::remove_cvref_t<A>> && ...),
+                "wirecall: a parameter is made first and then decoded into, so its type needs a default constructor");
+  static constexpr bool kTakesContext = false;
+  static constexpr bool kRestIsLast = [] {
+    constexpr bool kRest[] = {is_rest<std::remove_cvref_t<A>>..., false};
+    for (std::size_t i = 0; i + 1 < sizeof...(A); ++i) {
+      if (kRest[i]) return false;
+    }
+    return true;
+  }();
+  static_assert(kRestIsLast, "wirecall: Rest takes all further positions, so it is the last parameter");
+  static constexpr bool kOutParameters =
+      ((std::is_lvalue_reference_v<A> && !std::is_const_v<std::remove_reference_t<A>>) || ...);
+  static constexpr ArgumentType kArguments[sizeof...(A) + 1] = {kArgumentType<std::remove_cvref_t<A>>...};
+
+  using PlainResult = std::remove_cvref_t<typename ResultOf<std::remove_cvref_t<R>>::type>;
+  static constexpr Signature kSignature{
+      {kArguments, sizeof...(A)},
+      &TypeInfoOf<std::conditional_t<std::is_void_v<PlainResult>, std::monostate, PlainResult>>::value,
+      is_task<R> || is_stream<R>,
+      is_stream<R>};
+};
+template <class R, class... A>
+struct ContextShape : Shape<R, A...> {
+  static constexpr bool kTakesContext = true;
+};
+
+// Sorts a function type into parameters and a leading Context.
+template <class F>
+struct ShapeOf;
+template <class R, class... A>
+struct ShapeOf<R(A...)> {
+  using type = Shape<R, A...>;
+};
+template <class R, class C, class... A>
+  requires std::is_same_v<std::remove_cvref_t<C>, Context>
+struct ShapeOf<R(C, A...)> {
+  using type = ContextShape<R, A...>;
+};
+
+template <class F>
+struct FunctionType {
+  static_assert(
+      requires { &F::operator(); },
+      "wirecall: the parameters of a generic lambda or an overloaded functor cannot be told; give them types, "
+      "or name one overload with wirecall::overload<R(A...)>(f)");
+  using type = typename FunctionType<decltype(&F::operator())>::type;
+};
+template <class R, bool kNoexcept, class... A>
+struct FunctionType<R (*)(A...) noexcept(kNoexcept)> {
+  using type = R(A...);
+};
+template <class C, class R, bool kNoexcept, class... A>
+struct FunctionType<R (C::*)(A...) noexcept(kNoexcept)> {
+  using type = R(A...);
+};
+template <class C, class R, bool kNoexcept, class... A>
+struct FunctionType<R (C::*)(A...) const noexcept(kNoexcept)> {
+  using type = R(A...);
+};
+
+}  // namespace detail
+}  // namespace wirecall
