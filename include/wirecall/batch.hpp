@@ -93,34 +93,28 @@ class OutgoingBatch {
   std::optional<std::stop_token> stop_;  // likewise; it replaces the context's
 };
 
-class BatchAwaiterBase : private Waiter {
+using BatchAnswers = std::vector<std::pair<std::size_t, BufferedAnswer>>;
+
+class BatchAwaiterBase : public DrivenAwaiter<BatchAwaiterBase, BatchAnswers> {
  public:
   explicit BatchAwaiterBase(OutgoingBatch batch) noexcept : batch_(std::move(batch)) {}
 
   [[nodiscard]] bool await_ready() const noexcept { return batch_.size() == 0; }
-  template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> coroutine) {
-    return suspend(*coroutine.promise().root);
-  }
 
  protected:
   ~BatchAwaiterBase() { forget(); }
-  using Waiter::throw_if_stopped;
   [[nodiscard]] const OutgoingBatch& batch() const noexcept { return batch_; }
 
  private:
-  using Answers = std::vector<std::pair<std::size_t, BufferedAnswer>>;
-  using Pending = PendingResumption<BatchAwaiterBase, Answers>;
+  friend Driven;
   friend Pending;
-
-  bool suspend(Root& root);
-  void resume_with(Answers& payload) noexcept;
-  void forget() noexcept final;
+  [[nodiscard]] const Executor* driver() const noexcept { return batch_.driver(); }
+  bool begin(const std::shared_ptr<Pending>& pending);
+  void take(BatchAnswers& payload) noexcept;
+  void give_up(bool elsewhere) noexcept;
   virtual void answered(std::size_t result, Answer& answer) = 0;
 
   OutgoingBatch batch_;
-  std::shared_ptr<Pending> pending_;  // null where the thread that drives resumes the task
-  bool waiting_ = false;
 };
 
 /// Decodes the answer into the result of that index.

@@ -183,14 +183,6 @@ class Client {
     return ResultStream<Item>{detail::ItemReader{std::move(call), kStreamCredit}};
   }
 
-  /// The same with params that are JSON text (an array or object; empty for none).
-  template <class Item>
-  [[nodiscard]] ResultStream<Item> stream_raw(std::string_view method, std::string_view params_json) {
-    detail::OutgoingCall call{core_, method};
-    if (!params_json.empty()) call.set_params(params_json);
-    return ResultStream<Item>{detail::ItemReader{std::move(call), kStreamCredit}};
-  }
-
   /// A call whose params the user writes and whose answer the user reads; all other ways are built on it.
   [[nodiscard]] detail::OutgoingCall outgoing(std::string_view method) { return {core_, method}; }
 
@@ -238,13 +230,6 @@ class Client {
     return *added;
   }
 
-  /// The same of what somebody has bound in another way (Registry::add).
-  Method& method(std::string name, detail::Binding binding, std::vector<Param> params = {}) {
-    Method* added = nullptr;
-    exclusively([&] { added = &registry().add(std::move(name), std::move(params), std::move(binding)); });
-    return *added;
-  }
-
   /// Provides a method to the other clients of a broker: client.provide("gpu.add", add, {.concurrency = 1}). Returns at
   /// once; from then on the client keeps connected, and registers the method on each new connection. Handlers run on
   /// the thread that drives, one at a time unless they are coroutines. `connect` throws the broker's refusal; it also
@@ -256,11 +241,6 @@ class Client {
       return methods.method(name, std::forward<F>(callable), options.params);
     });
   }
-  /// The same of what somebody has bound in another way (Registry::add).
-  void provide(std::string name, detail::Binding binding, const ProvideOptions& options = {}) {
-    provide_method(name, options,
-                   [&](Registry& methods) -> Method& { return methods.add(name, options.params, std::move(binding)); });
-  }
   /// Provides a subscription method to the other clients of a broker: client.provide_subscription(
   /// {.subscribe = "eth_subscribe", .unsubscribe = "eth_unsubscribe", .notification = "eth_subscription"}, heads). The
   /// coroutine is used as by Registry::subscription; the broker sends each subscriber its own events, and ends what a
@@ -270,13 +250,6 @@ class Client {
   void provide_subscription(const SubscriptionNames& names, F&& stream_function, const ProvideOptions& options = {}) {
     provide_method(names.subscribe, options, [&](Registry& methods) -> Method& {
       return methods.subscription(names, std::forward<F>(stream_function), options.params);
-    });
-  }
-  /// The same of what somebody has bound in another way (Registry::add_subscription).
-  void provide_subscription(const SubscriptionNames& names, detail::Binding binding,
-                            const ProvideOptions& options = {}) {
-    provide_method(names.subscribe, options, [&](Registry& methods) -> Method& {
-      return methods.add_subscription(names, options.params, std::move(binding));
     });
   }
   /// Unregisters a method that this client provides; false where it provides none of that name. Returns at once, and

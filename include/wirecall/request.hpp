@@ -202,11 +202,11 @@ template <class Awaiter, class Payload>
 struct PendingResumption;
 struct BufferedAnswer;
 
-/// Awaits a request, whatever the type of its result.
-class RequestAwaiterBase : private Waiter {
+/// Awaits what comes on the thread that drives a client: `Awaiter` begins it, and is the class that derives from this.
+/// A task of that thread is resumed at once; any other by its own executor, with a Payload. (src/client/await.cpp)
+template <class Awaiter, class Payload>
+class DrivenAwaiter : protected Waiter {
  public:
-  explicit RequestAwaiterBase(OutgoingCall call) noexcept : call_(std::move(call)) {}
-
   [[nodiscard]] bool await_ready() const noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> coroutine) {
@@ -214,22 +214,44 @@ class RequestAwaiterBase : private Waiter {
   }
 
  protected:
-  ~RequestAwaiterBase() { forget(); }
-  using Waiter::throw_if_stopped;
+  using Driven = DrivenAwaiter;
+  using Pending = PendingResumption<Awaiter, Payload>;
+
+  ~DrivenAwaiter() = default;
+  void resume() noexcept {
+    waiting_ = false;
+    wake();
+  }
+  /// The destructor of Awaiter calls it.
+  void forget() noexcept final;
 
  private:
-  using Pending = PendingResumption<RequestAwaiterBase, std::optional<BufferedAnswer>>;
   friend Pending;
-
   bool suspend(Root& root);
-  void resume_with(std::optional<BufferedAnswer>& payload) noexcept;
-  void forget() noexcept final;
+
+  std::shared_ptr<Pending> pending_;  // null where the thread that drives resumes the task
+  bool waiting_ = false;
+};
+
+/// Awaits a request, whatever the type of its result.
+class RequestAwaiterBase : public DrivenAwaiter<RequestAwaiterBase, std::optional<BufferedAnswer>> {
+ public:
+  explicit RequestAwaiterBase(OutgoingCall call) noexcept : call_(std::move(call)) {}
+
+ protected:
+  ~RequestAwaiterBase() { forget(); }
+
+ private:
+  friend Driven;
+  friend Pending;
+  [[nodiscard]] const Executor* driver() const noexcept { return call_.driver(); }
+  bool begin(const std::shared_ptr<Pending>& pending);
+  void take(std::optional<BufferedAnswer>& payload) noexcept;
+  void give_up(bool elsewhere) noexcept;
   /// Reads the answer, and does not throw.
   virtual void answered(Answer& answer) noexcept = 0;
 
   OutgoingCall call_;
-  std::shared_ptr<Pending> pending_;  // null where the thread that drives resumes the task
-  bool waiting_ = false;
 };
 
 template <class T>

@@ -38,11 +38,8 @@ class ItemReader {
   ItemReader(ItemReader&&) noexcept;
   ~ItemReader();
 
-  // These have no effect after the first item has been asked for.
-  void set_timeout(std::chrono::milliseconds timeout) noexcept;
-  void set_stop(std::stop_token stop);
-  void set_context(const Context& context);
-  void set_to(std::string_view provider);
+  /// To be changed until the first item is asked for; null from then on.
+  [[nodiscard]] OutgoingCall* unsent() noexcept { return stream_ == nullptr ? &call_ : nullptr; }
 
   enum class Next : std::uint8_t { item, end, none };
   /// Blocks until there is an item, or the end.
@@ -65,17 +62,14 @@ class ItemReader {
   std::unique_ptr<net::ClientStream> stream_;  // has taken the call over; null until an item is asked for
 };
 
+struct NoPayload {};
+
 /// Awaits the next item.
-class ItemAwaiter final : private Waiter {
+class ItemAwaiter final : public DrivenAwaiter<ItemAwaiter, NoPayload> {
  public:
   explicit ItemAwaiter(ItemReader& stream) noexcept : stream_(&stream) {}
   ~ItemAwaiter() { forget(); }
 
-  [[nodiscard]] bool await_ready() const noexcept { return false; }
-  template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> coroutine) {
-    return suspend(*coroutine.promise().root);
-  }
   /// `none` means: poll again.
   [[nodiscard]] ItemReader::Next await_resume() const {
     throw_if_stopped();
@@ -83,19 +77,15 @@ class ItemAwaiter final : private Waiter {
   }
 
  private:
-  struct Nothing {};
-  using Pending = PendingResumption<ItemAwaiter, Nothing>;
+  friend Driven;
   friend Pending;
-
-  bool suspend(Root& root);
-  void resume_with(Nothing&) noexcept { resume(); }
-  void resume() noexcept;
-  void forget() noexcept override;
+  [[nodiscard]] const Executor* driver() const noexcept { return stream_->driver(); }
+  bool begin(const std::shared_ptr<Pending>& pending);
+  void take(NoPayload&) noexcept {}
+  void give_up(bool) noexcept { stream_->forget(); }
 
   ItemReader* stream_;
-  std::shared_ptr<Pending> pending_;  // null where the thread that drives resumes the task
   ItemReader::Next next_ = ItemReader::Next::none;
-  bool waiting_ = false;
 };
 
 template <class T>
@@ -127,24 +117,24 @@ class [[nodiscard]] ResultStream {
   /// Bounds the time of the whole stream, in milliseconds from when the first result is asked for; the server is told
   /// as well. ClientOptions::call_timeout_ms still bounds the time between two results.
   ResultStream timeout(std::chrono::milliseconds timeout) && {
-    stream_.set_timeout(timeout);
+    if (detail::OutgoingCall* const call = stream_.unsent()) call->set_timeout(timeout);
     return std::move(*this);
   }
   /// Cancels the call when stop is requested, on any thread. Results that have come can still be read; then the stream
   /// ends with -32800.
   ResultStream stop(std::stop_token stop) && {
-    stream_.set_stop(std::move(stop));
+    if (detail::OutgoingCall* const call = stream_.unsent()) call->set_stop(std::move(stop));
     return std::move(*this);
   }
   /// Makes the call as part of the call that a handler serves: see Request::within. The whole stream has what is left
   /// of that call's time.
   ResultStream within(const Context& context) && {
-    stream_.set_context(context);
+    if (detail::OutgoingCall* const call = stream_.unsent()) call->set_context(context);
     return std::move(*this);
   }
   /// Calls one provider of a broker: see Request::to.
   ResultStream to(std::string_view provider) && {
-    stream_.set_to(provider);
+    if (detail::OutgoingCall* const call = stream_.unsent()) call->set_to(provider);
     return std::move(*this);
   }
 

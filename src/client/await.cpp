@@ -49,7 +49,9 @@ struct PendingResumption final : Executor::Continuation {
   /// On the thread that drives: the payload is complete.
   static void post(const std::shared_ptr<PendingResumption>& pending) noexcept { pending->executor->post(pending); }
   void resume() noexcept override {
-    if (awaiter != nullptr) awaiter->resume_with(payload);
+    if (awaiter == nullptr) return;
+    awaiter->take(payload);
+    awaiter->resume();
   }
 
   Awaiter* awaiter;   // used on the executor's thread; null once it waits no more
@@ -57,119 +59,17 @@ struct PendingResumption final : Executor::Continuation {
   const std::shared_ptr<Executor> executor;
 };
 
-namespace {
-
-// Null where the root is resumed on the thread that drives.
-template <class Resumption, class Awaiter>
-std::shared_ptr<Resumption> make_resumption(Awaiter& awaiter, const Root& root, const Executor* driver) {
+template <class Awaiter, class Payload>
+bool DrivenAwaiter<Awaiter, Payload>::suspend(Root& root) try {
+  if (!wait(root)) return false;
+  Awaiter& awaiter = static_cast<Awaiter&>(*this);
   const std::shared_ptr<Executor>* const executor = root.executor();
-  if (executor == nullptr || *executor == nullptr || executor->get() == driver) [[likely]]
-    return nullptr;
-  return std::make_shared<Resumption>(awaiter, *executor);
-}
-
-}  // namespace
-
-// ---- a request ----
-
-bool RequestAwaiterBase::suspend(Root& root) try {
-  if (!wait(root)) return false;
-  pending_ = make_resumption<Pending>(*this, root, call_.driver());
+  if (executor != nullptr && *executor != nullptr && executor->get() != awaiter.driver()) [[unlikely]]
+    pending_ = std::make_shared<Pending>(awaiter, *executor);
   waiting_ = true;
-  // From here on `this` is not used: the thread that drives may have resumed the coroutine already.
-  if (pending_ != nullptr) {
-    call_.start([pending = pending_](Answer& answer) {
-      pending->payload.emplace(answer);
-      Pending::post(pending);
-    });
-  } else {
-    call_.start([this](Answer& answer) {
-      waiting_ = false;
-      answered(answer);
-      wake();
-    });
-  }
-  return true;
-} catch (...) {
-  // Nothing has been started.
+  // Where it waits, `this` is not used any more: the thread that drives may have resumed the coroutine already.
+  if (awaiter.begin(pending_)) return true;
   waiting_ = false;
-  wait_no_more();
-  throw;
-}
-
-void RequestAwaiterBase::resume_with(std::optional<BufferedAnswer>& payload) noexcept {
-  waiting_ = false;
-  Answer answer = payload->take();
-  answered(answer);
-  wake();
-}
-
-void RequestAwaiterBase::forget() noexcept {
-  if (!std::exchange(waiting_, false)) return;
-  if (pending_ == nullptr) return call_.forget();
-  pending_->awaiter = nullptr;
-  static_cast<void>(call_.handle().cancel());
-}
-
-// ---- a batch ----
-
-bool BatchAwaiterBase::suspend(Root& root) try {
-  if (!wait(root)) return false;
-  pending_ = make_resumption<Pending>(*this, root, batch_.driver());
-  if (pending_ != nullptr) pending_->payload.reserve(batch_.size());
-  waiting_ = true;
-  // As above.
-  if (pending_ != nullptr) {
-    batch_.start(
-        [pending = pending_](std::size_t result, Answer& answer) { pending->payload.emplace_back(result, answer); },
-        [pending = pending_] { Pending::post(pending); });
-  } else {
-    batch_.start([this](std::size_t result, Answer& answer) { answered(result, answer); },
-                 [this] {
-                   waiting_ = false;
-                   wake();
-                 });
-  }
-  return true;
-} catch (...) {
-  // Nothing has been started.
-  waiting_ = false;
-  wait_no_more();
-  throw;
-}
-
-void BatchAwaiterBase::resume_with(Answers& payload) noexcept {
-  waiting_ = false;
-  for (auto& [result, buffered] : payload) {
-    Answer answer = buffered.take();
-    answered(result, answer);
-  }
-  wake();
-}
-
-void BatchAwaiterBase::forget() noexcept {
-  if (!std::exchange(waiting_, false)) return;
-  if (pending_ == nullptr) return batch_.forget();
-  pending_->awaiter = nullptr;
-  batch_.cancel();
-}
-
-// ---- the next item of a stream ----
-
-bool ItemAwaiter::suspend(Root& root) try {
-  if (!wait(root)) return false;
-  pending_ = make_resumption<Pending>(*this, root, stream_->driver());
-  waiting_ = true;
-  // From poll on, the thread that drives may resume the coroutine.
-  ItemReader::Next next;
-  if (pending_ != nullptr) {
-    next = stream_->poll([pending = pending_] { Pending::post(pending); });
-  } else {
-    next = stream_->poll([this] { resume(); });
-  }
-  if (next == ItemReader::Next::none) return true;
-  waiting_ = false;
-  next_ = next;
   return false;
 } catch (...) {
   // Nothing has been started.
@@ -178,15 +78,76 @@ bool ItemAwaiter::suspend(Root& root) try {
   throw;
 }
 
-void ItemAwaiter::resume() noexcept {
-  waiting_ = false;
-  wake();
-}
-
-void ItemAwaiter::forget() noexcept {
+template <class Awaiter, class Payload>
+void DrivenAwaiter<Awaiter, Payload>::forget() noexcept {
   if (!std::exchange(waiting_, false)) return;
   if (pending_ != nullptr) pending_->awaiter = nullptr;
-  stream_->forget();
+  static_cast<Awaiter&>(*this).give_up(pending_ != nullptr);
+}
+
+template class DrivenAwaiter<RequestAwaiterBase, std::optional<BufferedAnswer>>;
+template class DrivenAwaiter<BatchAwaiterBase, BatchAnswers>;
+template class DrivenAwaiter<ItemAwaiter, NoPayload>;
+
+// ---- a request ----
+
+bool RequestAwaiterBase::begin(const std::shared_ptr<Pending>& pending) {
+  if (pending != nullptr) {
+    call_.start([pending = pending](Answer& answer) {
+      pending->payload.emplace(answer);
+      Pending::post(pending);
+    });
+  } else {
+    call_.start([this](Answer& answer) {
+      answered(answer);
+      resume();
+    });
+  }
+  return true;
+}
+
+void RequestAwaiterBase::take(std::optional<BufferedAnswer>& payload) noexcept {
+  Answer answer = payload->take();
+  answered(answer);
+}
+
+void RequestAwaiterBase::give_up(bool elsewhere) noexcept {
+  if (!elsewhere) return call_.forget();
+  static_cast<void>(call_.handle().cancel());
+}
+
+// ---- a batch ----
+
+bool BatchAwaiterBase::begin(const std::shared_ptr<Pending>& pending) {
+  if (pending != nullptr) {
+    pending->payload.reserve(batch_.size());
+    batch_.start(
+        [pending = pending](std::size_t result, Answer& answer) { pending->payload.emplace_back(result, answer); },
+        [pending = pending] { Pending::post(pending); });
+  } else {
+    batch_.start([this](std::size_t result, Answer& answer) { answered(result, answer); }, [this] { resume(); });
+  }
+  return true;
+}
+
+void BatchAwaiterBase::take(BatchAnswers& payload) noexcept {
+  for (auto& [result, buffered] : payload) {
+    Answer answer = buffered.take();
+    answered(result, answer);
+  }
+}
+
+void BatchAwaiterBase::give_up(bool elsewhere) noexcept { elsewhere ? batch_.cancel() : batch_.forget(); }
+
+// ---- the next item of a stream ----
+
+bool ItemAwaiter::begin(const std::shared_ptr<Pending>& pending) {
+  // From poll on, the thread that drives may resume the coroutine.
+  const ItemReader::Next next = pending != nullptr ? stream_->poll([pending = pending] { Pending::post(pending); })
+                                                   : stream_->poll([this] { resume(); });
+  if (next == ItemReader::Next::none) return true;
+  next_ = next;
+  return false;
 }
 
 }  // namespace wirecall::detail

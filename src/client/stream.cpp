@@ -213,19 +213,6 @@ ItemReader::ItemReader(OutgoingCall call, std::uint32_t credit) : call_(std::mov
 ItemReader::ItemReader(ItemReader&&) noexcept = default;
 ItemReader::~ItemReader() = default;
 
-void ItemReader::set_timeout(std::chrono::milliseconds timeout) noexcept {
-  if (stream_ == nullptr) call_.set_timeout(timeout);
-}
-void ItemReader::set_stop(std::stop_token stop) {
-  if (stream_ == nullptr) call_.set_stop(std::move(stop));
-}
-void ItemReader::set_context(const Context& context) {
-  if (stream_ == nullptr) call_.set_context(context);
-}
-void ItemReader::set_to(std::string_view provider) {
-  if (stream_ == nullptr) call_.set_to(provider);
-}
-
 net::ClientStream& ItemReader::begun() {
   if (stream_ == nullptr) stream_ = call_.release();
   return *stream_;
