@@ -201,13 +201,16 @@ class PyBatch {
   std::size_t count_ = 0;
 };
 
-ProvideOptions provide_options(const nb::dict& options, const std::string& summary, std::vector<Param> params) {
-  ProvideOptions provided{.summary = summary, .params = std::move(params)};
-  if (options.contains("concurrency")) provided.concurrency = nb::cast<std::uint32_t>(options["concurrency"]);
-  if (options.contains("queue")) provided.queue = nb::cast<std::uint32_t>(options["queue"]);
-  if (options.contains("policy")) provided.policy = nb::cast<std::string>(options["policy"]);
-  if (options.contains("idempotent")) provided.idempotent = nb::cast<bool>(options["idempotent"]);
-  if (options.contains("safe")) provided.safe = nb::cast<bool>(options["safe"]);
+ProvideOptions provide_options(const nb::dict& options, const PythonMethod& method) {
+  ProvideOptions provided{.summary = method.summary(), .params = method.params()};
+  const auto set = [&options]<class T>(const char* name, T& member) {
+    if (options.contains(name)) member = nb::cast<T>(options[name]);
+  };
+  set("concurrency", provided.concurrency);
+  set("queue", provided.queue);
+  set("policy", provided.policy);
+  set("idempotent", provided.idempotent);
+  set("safe", provided.safe);
   return provided;
 }
 
@@ -279,31 +282,26 @@ class PyClient {
         detail::ItemReader{outgoing(method, args, kwargs, {timeout, to, within}, std::nullopt), kStreamCredit});
   }
 
-  /// A method for the server alone, by calls within calls.
-  void offer(const std::string& name, nb::object function, int runs_on, nb::list parameters, nb::object result,
-             nb::object checked, std::shared_ptr<AsyncCalls> calls) {
-    auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<RunsOn>(runs_on), parameters,
-                                                 Results{.declared = result, .checked = checked}, calls);
+  /// A method for the server alone, by calls within calls. `described`: as of _methods.py.
+  void offer(const std::string& name, nb::object function, nb::tuple described, std::shared_ptr<AsyncCalls> calls) {
+    auto method = std::make_unique<PythonMethod>(std::move(function), std::move(described), std::move(calls));
     std::vector<Param> params = method->params();
     detail::Binding binding = PythonMethod::bind(std::move(method));
     without_gil([&](Client& client) { client.method(name, std::move(binding), std::move(params)); });
   }
 
-  void provide(const std::string& name, nb::object function, int runs_on, nb::list parameters, nb::object result,
-               nb::object checked, const std::string& summary, nb::dict options, std::shared_ptr<AsyncCalls> calls) {
-    auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<RunsOn>(runs_on), parameters,
-                                                 Results{.declared = result, .checked = checked}, calls);
-    const ProvideOptions provided = provide_options(options, summary, method->params());
+  void provide(const std::string& name, nb::object function, nb::tuple described, nb::dict options,
+               std::shared_ptr<AsyncCalls> calls) {
+    auto method = std::make_unique<PythonMethod>(std::move(function), std::move(described), std::move(calls));
+    const ProvideOptions provided = provide_options(options, *method);
     detail::Binding binding = PythonMethod::bind(std::move(method));
     without_gil([&](Client& client) { client.provide(name, std::move(binding), provided); });
   }
   /// `names` as of subscription_names.
-  void provide_subscription(nb::tuple names, nb::object function, nb::list parameters, nb::object event,
-                            nb::object checked, const std::string& summary, nb::dict options,
+  void provide_subscription(nb::tuple names, nb::object function, nb::tuple described, nb::dict options,
                             std::shared_ptr<AsyncCalls> calls) {
-    auto method = std::make_unique<PythonMethod>(std::move(function), RunsOn::asyncio_stream, parameters,
-                                                 Results{.declared = event, .checked = checked}, calls);
-    const ProvideOptions provided = provide_options(options, summary, method->params());
+    auto method = std::make_unique<PythonMethod>(std::move(function), std::move(described), std::move(calls));
+    const ProvideOptions provided = provide_options(options, *method);
     const SubscriptionNames declared = subscription_names(names);
     detail::Binding binding = PythonMethod::bind_subscription(std::move(method));
     without_gil([&](Client& client) { client.provide_subscription(declared, std::move(binding), provided); });
@@ -463,12 +461,9 @@ void add_client(nb::module_& module) {
            nb::arg(), nb::arg())
       .def("batch", &PyClient::batch)
       .def("stream", &PyClient::stream, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg().none())
-      .def("offer", &PyClient::offer, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),
-           nb::arg().none())
-      .def("provide", &PyClient::provide, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),
-           nb::arg(), nb::arg(), nb::arg().none())
-      .def("provide_subscription", &PyClient::provide_subscription, nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-           nb::arg().none(), nb::arg(), nb::arg(), nb::arg())
+      .def("offer", &PyClient::offer, nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
+      .def("provide", &PyClient::provide, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
+      .def("provide_subscription", &PyClient::provide_subscription)
       .def("unprovide", &PyClient::unprovide)
       .def("subscribe", &PyClient::subscribe, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
       .def("tap", &PyClient::tap, nb::arg(), nb::arg(), nb::arg().none())

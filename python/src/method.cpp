@@ -85,15 +85,22 @@ SubscriptionNames subscription_names(nb::tuple names) {
   return {.subscribe = name(0), .unsubscribe = name(1), .notification = name(2)};
 }
 
-PythonMethod::PythonMethod(nb::object function, RunsOn runs_on, nb::list rows, Results results,
-                           std::shared_ptr<AsyncCalls> async_calls)
+namespace {
+
+// Where in what describes a function the native side finds what; wirecall/_methods.py has the same order (Described).
+constexpr std::size_t kRunsOn = 0, kParameters = 1, kResult = 2, kChecked = 3, kSummary = 4;
+
+}  // namespace
+
+PythonMethod::PythonMethod(nb::object function, nb::tuple described, std::shared_ptr<AsyncCalls> async_calls)
     : function_(std::move(function)),
-      runs_on_(runs_on),
-      argument_of_(rows.size()),
-      results_(std::move(results)),
-      checked_(results_.checked.is_none() ? nullptr : nb::cast<Shape*>(results_.checked)),
+      described_(std::move(described)),
+      runs_on_(static_cast<RunsOn>(nb::cast<int>(described_[kRunsOn]))),
+      checked_(described_[kChecked].is_none() ? nullptr : nb::cast<Shape*>(described_[kChecked])),
       checks_by_python_(checked_ != nullptr && checked_->checks_by_python()),
       async_calls_(std::move(async_calls)) {
+  const auto rows = nb::cast<nb::list>(described_[kParameters]);
+  argument_of_.resize(rows.size());
   for (nb::handle entry : rows) {
     const auto row = nb::cast<nb::tuple>(entry);
     parameters_.push_back({.name = nb::cast<std::string>(row[0]),
@@ -143,10 +150,12 @@ PythonMethod::PythonMethod(nb::object function, RunsOn runs_on, nb::list rows, R
   all_integers_ = !is_variadic_ && !types_.empty() && types_.size() <= kIntegersKept &&
                   std::ranges::all_of(shapes_, [](const Shape* s) { return s->kind() == ShapeKind::integer; });
   signature_ = {.arguments = types_,
-                .result = &nb::cast<Shape*>(results_.declared)->info(),
-                .asynchronous = runs_on != RunsOn::loop,
-                .stream = runs_on == RunsOn::pool_stream || runs_on == RunsOn::asyncio_stream};
+                .result = &nb::cast<Shape*>(described_[kResult])->info(),
+                .asynchronous = runs_on_ != RunsOn::loop,
+                .stream = runs_on_ == RunsOn::pool_stream || runs_on_ == RunsOn::asyncio_stream};
 }
+
+std::string PythonMethod::summary() const { return nb::cast<std::string>(described_[kSummary]); }
 
 std::vector<Param> PythonMethod::params() const {
   std::vector<Param> params;

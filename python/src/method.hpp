@@ -46,12 +46,6 @@ struct Parameter {
   std::string shown_default;  ///< for documents, as JSON text
 };
 
-/// What a method returns.
-struct Results {
-  nanobind::object declared;  ///< a Shape, for documents
-  nanobind::object checked;   ///< the Shape that results, or a stream's items, are held against; None for none
-};
-
 class PythonMethod;
 
 /// A value that has been decoded, or not.
@@ -64,9 +58,8 @@ struct Argument {
 
 class PythonMethod {
  public:
-  /// `rows` are the parameters as wirecall/_methods.py describes them (Row).
-  PythonMethod(nanobind::object function, RunsOn runs_on, nanobind::list rows, Results results,
-               std::shared_ptr<AsyncCalls> async_calls);
+  /// `described`: as wirecall/_methods.py describes the function (Described).
+  PythonMethod(nanobind::object function, nanobind::tuple described, std::shared_ptr<AsyncCalls> async_calls);
 
   /// The method for Registry::add, which owns it from then on.
   [[nodiscard]] static detail::Binding bind(std::unique_ptr<PythonMethod> method);
@@ -93,6 +86,7 @@ class PythonMethod {
   [[nodiscard]] bool takes_context() const noexcept { return takes_context_; }
   /// Whether a parameter of that name is given the call: peers have none of that name, and may not give it.
   [[nodiscard]] bool is_context(std::string_view name) const noexcept;
+  [[nodiscard]] std::string summary() const;
   [[nodiscard]] RunsOn runs_on() const noexcept { return runs_on_; }
   /// What results, or a stream's items, are held against; null for nothing.
   [[nodiscard]] const Shape* checked() const noexcept { return checked_; }
@@ -106,13 +100,13 @@ class PythonMethod {
   bool take_integers(const Call& call, Arguments& arguments) const;
 
   nanobind::object function_;
+  nanobind::tuple described_;  // has the shapes
   RunsOn runs_on_;
   std::vector<Parameter> parameters_;     // in the order in which the function has them
   std::vector<std::size_t> argument_of_;  // by parameter: the index of its argument
   std::vector<detail::ArgumentType> types_;
   std::vector<const Shape*> shapes_;  // by argument
   detail::Signature signature_;
-  Results results_;
   const Shape* checked_;
   bool checks_by_python_ = false;
   Reference keyword_names_;  // a tuple, of those given by name; null for none

@@ -74,26 +74,24 @@ class PyServer {
     server_.reset();
   }
 
-  void add(const std::string& name, nb::object function, int runs_on, nb::list parameters, nb::object result,
-           nb::object checked, const std::string& summary, bool safe) {
-    auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<RunsOn>(runs_on), parameters,
-                                                 Results{.declared = result, .checked = checked}, calls_);
+  /// `described`: as of _methods.py.
+  void add(const std::string& name, nb::object function, nb::tuple described, bool safe) {
+    auto method = std::make_unique<PythonMethod>(std::move(function), std::move(described), calls_);
     std::vector<Param> params = method->params();
+    std::string summary = method->summary();
     Method& added = server_->registry().add(name, std::move(params), PythonMethod::bind(std::move(method)));
-    added.summary(summary);
+    added.summary(std::move(summary));
     if (safe) added.safe();
   }
-
   /// `names` as of subscription_names.
-  void add_subscription(nb::tuple names, nb::object function, nb::list parameters, nb::object event, nb::object checked,
-                        const std::string& summary) {
-    auto method = std::make_unique<PythonMethod>(std::move(function), RunsOn::asyncio_stream, parameters,
-                                                 Results{.declared = event, .checked = checked}, calls_);
+  void add_subscription(nb::tuple names, nb::object function, nb::tuple described) {
+    auto method = std::make_unique<PythonMethod>(std::move(function), std::move(described), calls_);
     std::vector<Param> params = method->params();
+    std::string summary = method->summary();
     server_->registry()
         .add_subscription(subscription_names(names), std::move(params),
                           PythonMethod::bind_subscription(std::move(method)))
-        .summary(summary);
+        .summary(std::move(summary));
   }
 
   std::string listen(const std::string& uri) {
@@ -191,10 +189,8 @@ void add_server(nb::module_& module) {
   module.def("is_local", [](const std::string& uri) { return transport::is_local(Endpoint{uri}); });
   nb::class_<PyServer>(module, "Server")
       .def(nb::init<const std::string&, bool>(), nb::arg("options_json"), nb::arg("broker") = false)
-      .def("add", &PyServer::add, nb::arg("name"), nb::arg("function"), nb::arg("runs_on"), nb::arg("parameters"),
-           nb::arg("result"), nb::arg("checked").none(), nb::arg("summary"), nb::arg("safe"))
-      .def("add_subscription", &PyServer::add_subscription, nb::arg("names"), nb::arg("function"),
-           nb::arg("parameters"), nb::arg("event"), nb::arg("checked").none(), nb::arg("summary"))
+      .def("add", &PyServer::add)
+      .def("add_subscription", &PyServer::add_subscription)
       .def("listen", &PyServer::listen)
       .def("endpoints", &PyServer::endpoints)
       .def("listen_shared", &PyServer::listen_shared)

@@ -111,13 +111,11 @@ class BaseClient(MethodsByName):
         """Lets the server call a function while it serves a call of this client (`ctx.call`). A blocking client runs it
         on the thread that drives the client; one of `aconnect` runs it in its loop, and takes `async def` as well.
         `check_results` as for `Server`."""
-        told = self._describe(function, name, check_results)
-        self._native.offer(name, function, told.runs_on, told.parameters, told.result, told.checked, self._calls)
+        self._native.offer(name, function, self._describe(function, name, check_results), self._calls)
 
     def _provide(self, name: str, function: Callable[..., Any], check_results: bool, options: dict[str, Any]) -> None:
         check_provide_options(options)
-        told = self._describe(function, name, check_results)
-        self._native.provide(name, function, *told, options, self._calls)
+        self._native.provide(name, function, self._describe(function, name, check_results), options, self._calls)
 
     def unprovide(self, name: str) -> bool:
         """Provides that method no longer; False when it is not provided."""

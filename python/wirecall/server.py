@@ -138,7 +138,7 @@ class Server:
 
         checks = self._check_results if check_results is None else check_results
         described = describe(function, called, blocking=blocking, check_results=checks)
-        told = (called, function, *described, safe)
+        told = (called, function, described, safe)
         self._engine.add(*told)
         self._methods[called] = told
         self._asynchronous = self._asynchronous or described.runs_on in (ASYNCIO, ASYNCIO_STREAM)
@@ -160,7 +160,7 @@ class Server:
 
             described = describe_subscription(function, subscribe, check_results=self._check_results)
             names = (subscribe, unsubscribe, notification)
-            told = (names, function, described.parameters, described.result, described.checked, described.summary)
+            told = (names, function, described)
             self._engine.add_subscription(*told)
             self._subscriptions[subscribe] = told
             self._asynchronous = True
