@@ -93,7 +93,7 @@ class BrokerStorm {
     const auto& router = static_cast<const wirecall::broker::Router&>(*serving.broker());
     if (router.relayed_calls().in_use() != 0) model_.faults.emplace_back("relayed calls are left");
     if (router.methods().size() != 0) model_.faults.emplace_back("provided methods are left");
-    if (router.peers().next(0) != nullptr) model_.faults.emplace_back("peers are left");
+    if (router.context().peers.next(0) != nullptr) model_.faults.emplace_back("peers are left");
     return model_.faults;
   }
   [[nodiscard]] std::size_t results() const { return model_.results; }
