@@ -14,7 +14,7 @@
 #include "fuzz/peer.hpp"
 #include "fuzz/simdjson_opinion.hpp"
 #include "fuzz/texts.hpp"
-#include "message/transcoder.hpp"
+#include "message/message_codec.hpp"
 #include "wirecall/registry.hpp"
 #include "wirecall/value.hpp"
 
@@ -56,7 +56,7 @@ void check_frames(std::string_view output, std::string_view input) {
     fuzz::require(size != 0 && size <= output.size() - 4, "a length that is not that of an answer", input);
     const fuzz::PaddedText frame{output.substr(4, size)};
     const std::string_view text = frame.view();
-    const bool whole = wirecall::message::is_msgpack(text[0])
+    const bool whole = wirecall::message::encoding_of(text[0]) != wirecall::Encoding::json
                            ? wirecall::msgpack::scan(text, wirecall::kDepthMax).offset == size
                            : fuzz::is_whole(text, wirecall::json::scan(text, wirecall::kDepthMax));
     fuzz::require(whole, "an answer that is neither MessagePack nor JSON", input);

@@ -103,7 +103,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::uint32_t depth = wirecall::Limits{}.depth;
   const Scan scan = wirecall::msgpack::scan(exact.view(), depth);
   require(scan.offset <= input.size(), "the end is behind the end", input);
-  wirecall::message::MsgpackMembers members;
+  wirecall::message::EnvelopeMembers members;
   const ScanStatus walked = wirecall::message::walk_message(exact.view(), depth, members);
   const bool whole = scan.status == ScanStatus::complete && scan.offset == input.size();
   const ScanStatus wanted = scan.status == ScanStatus::too_deep ? scan.status : ScanStatus::malformed;

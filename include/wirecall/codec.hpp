@@ -22,6 +22,13 @@
 
 namespace wirecall {
 
+/// An encoding of messages, by its number. Those that a program adds (message/message_codec.hpp) are numbered from
+/// there on.
+enum class Encoding : std::uint8_t {
+  json,
+  msgpack,  ///< with a length prefix; by HTTP as application/msgpack (docs/wire.md, "MessagePack")
+};
+
 enum class ValueKind : std::uint8_t { null, boolean, number, string, array, object, bytes, extension };
 
 // The extension types of MessagePack that mean something here (docs/wire.md, "Values beyond JSON").
@@ -39,11 +46,15 @@ struct DecodeFailure {
   std::vector<DecodeFailure> also = {};  ///< further values that do not fit; their `also` is empty
 };
 
+class Codec;
+
 /// A pull cursor over one encoded value. A read that fails records why, consumes nothing and returns false.
 class Reader {
  public:
   virtual ~Reader() = default;
 
+  /// Whose values it reads.
+  [[nodiscard]] virtual const Codec& codec() const noexcept = 0;
   /// Starts on `value`: one whole validated value that outlives the reading, kPaddingBytes readable behind it.
   virtual void reset(std::string_view value) = 0;
   /// The kind of the value that comes next.

@@ -44,11 +44,25 @@ enum class MessageKind : std::uint8_t {
   invalid,   ///< -32600; `fault` says why, `has(Member::id)` whether the id can be echoed
 };
 
-/// The encoding of a written message, and that in which it is sent.
-enum class MessageForm : std::uint8_t {
-  json,        ///< JSON text
-  transcoded,  ///< JSON text that is sent as MessagePack
-  msgpack,     ///< MessagePack
+/// The encoding of a written message, and that in which it is sent: the same, or JSON text that is transcoded.
+struct MessageForm {
+  Encoding written = Encoding::json;
+  Encoding sent = Encoding::json;
+
+  [[nodiscard]] static constexpr MessageForm native(Encoding encoding) noexcept { return {encoding, encoding}; }
+  [[nodiscard]] constexpr bool is_native() const noexcept { return written != Encoding::json; }
+  [[nodiscard]] constexpr bool is_transcoded() const noexcept { return written != sent; }
+  /// As which JSON text is sent in the same encoding.
+  [[nodiscard]] constexpr MessageForm as_text() const noexcept { return {.sent = sent}; }
+  friend constexpr bool operator==(MessageForm, MessageForm) noexcept = default;
+};
+
+/// A message, or a value of one, in some encoding.
+struct EncodedText {
+  std::string_view text = {};  ///< empty for none
+  Encoding encoding = Encoding::json;
+
+  [[nodiscard]] bool empty() const noexcept { return text.empty(); }
 };
 
 /// Why a message is not well formed.
@@ -61,7 +75,7 @@ struct Received {
   MessageKind kind;
   Fault fault;
   bool method_escaped;             ///< `method()` holds escapes: unescape before comparing
-  bool msgpack;                    ///< params and result are not JSON but MessagePack; never from read_message
+  Encoding encoding;               ///< of params and result; JSON from read_message
   std::uint8_t integer_count = 0;  ///< of `integers`; 0 when params have to be read from their span
   std::uint32_t present;           ///< bit 1 << Member; only present members have a span
   std::size_t batch_size;
@@ -83,6 +97,7 @@ struct Received {
     const Span& span = spans[static_cast<std::size_t>(member)];
     return {span.data, span.size};
   }
+  [[nodiscard]] bool is_json() const noexcept { return encoding == Encoding::json; }
   /// The method's name between its quotes, escapes as sent.
   [[nodiscard]] std::string_view method() const noexcept {
     const std::string_view quoted = (*this)[Member::method];

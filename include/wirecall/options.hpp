@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "wirecall/codec.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/engine.hpp"
 #include "wirecall/limits.hpp"
@@ -94,12 +95,6 @@ struct Options {
 /// The principals of Options::principals and principals_file. Throws std::invalid_argument when the file cannot be read
 /// or has no principals; its text contains no token.
 [[nodiscard]] std::vector<Principal> principals_of(const Options& options);
-
-/// The encoding of a client's messages (docs/wire.md, "MessagePack").
-enum class Encoding : std::uint8_t {
-  json,
-  msgpack,  ///< with a length prefix; by HTTP as application/msgpack
-};
 
 struct ClientOptions {
   /// The client's name, which it sends by rpc.hello as the first message on each connection, except by HTTP; empty for

@@ -75,7 +75,7 @@ class Answer {
   [[nodiscard]] bool ok() const noexcept { return !error_; }
   /// The encoded result, with kPaddingBytes readable behind it, and its codec.
   [[nodiscard]] std::string_view result() const noexcept { return result_; }
-  [[nodiscard]] const Codec& codec() const noexcept { return reader_->is_json() ? json_codec() : msgpack_codec(); }
+  [[nodiscard]] const Codec& codec() const noexcept { return reader_->codec(); }
   [[nodiscard]] Reader& reader() {
     if (!result_.empty()) reader_->reset(result_);
     return *reader_;

@@ -63,7 +63,7 @@ bool accepts_nothing(Reader&) { return false; }
 
 // Whether params of any type may hold arrays, images and the like, which libraries decode.
 bool may_hold_extensions(const Call& call) {
-  return call.message().msgpack || call.params().find("\"$") != std::string_view::npos;
+  return !call.message().is_json() || call.params().find("\"$") != std::string_view::npos;
 }
 
 }  // namespace

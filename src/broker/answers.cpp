@@ -8,7 +8,6 @@
 #include "broker/call_all_shared.hpp"
 #include "broker/outgoing.hpp"
 #include "broker/splice.hpp"
-#include "message/msgpack_reply.hpp"
 #include "message/replaced.hpp"
 #include "message/transcoder.hpp"
 #include "rpc/reply.hpp"
@@ -26,17 +25,18 @@ void Answers::deliver(SlotNumber slot, const Received& message, Provider& provid
     return fail(slot, rpc::reply_too_large());
   rpc::MessageSink& message_sink = call.caller->sink();
   try {
-    if (message.msgpack) [[unlikely]] {
-      append_message_as(message_sink, MessageForm::msgpack, [&](Buffer& out) {
-        message::begin_msgpack_result(out);
+    if (!message.is_json()) [[unlikely]] {
+      message::NativeTranscoder& transcoder = context_->loop.codecs.native(message.encoding);
+      append_message_as(message_sink, MessageForm::native(message.encoding), [&](Buffer& out) {
+        transcoder.begin_result(out);
         out.append(message[Member::result]);
-        message::end_msgpack_reply(out, call.id(), context_->loop.codecs.transcoder());
+        transcoder.end_reply(out, call.id());
       });
       return calls_.forget(slot);
     }
     Buffer stripped;
     const CleanResponse relayed = without_origin(message, *context_->loop.codecs.readers.reader, stripped);
-    append_message_as(message_sink, sent_as(call.form),
+    append_message_as(message_sink, call.form.as_text(),
                       [&](Buffer& out) { message::append_replaced(out, relayed.text, relayed.id, call.id()); });
   } catch (const std::bad_alloc&) {
     message_sink.lose_answer();
@@ -48,13 +48,13 @@ void Answers::deliver(SlotNumber slot, const Received& message, Provider& provid
 void Answers::deliver_to_sink(SlotNumber slot, const Received& message) {
   Buffer stripped;
   CleanResponse relayed;
-  if (!message.msgpack) relayed = without_origin(message, *context_->loop.codecs.readers.reader, stripped);
+  if (message.is_json()) relayed = without_origin(message, *context_->loop.codecs.readers.reader, stripped);
   RelayExtras& extras = *calls_[slot].extras;
   ReplySink sink = std::move(extras.sink);
   const CallAllEntry call_all = std::move(extras.call_all);
-  WIRECALL_ASSERT(!message.msgpack || !call_all.results);  // Relay::takes_msgpack
+  WIRECALL_ASSERT(message.is_json() || !call_all.results);  // Relay::takes_encoded
   calls_.forget(slot);
-  if (message.msgpack) return sink.encoded_result(message[Member::result], {});
+  if (!message.is_json()) return sink.encoded_result(message[Member::result], {});
   if (!call_all.results) return sink.response(relayed.text, relayed.id, relayed.code);
   if (!relayed.error.empty()) return call_all.results->set(call_all.index, "error", relayed.error);
   call_all.results->set(call_all.index, "result", message[Member::result]);

@@ -3,7 +3,6 @@
 
 #include "base/dotted_name.hpp"
 #include "broker/outgoing.hpp"
-#include "message/msgpack_reply.hpp"
 #include "message/own_error.hpp"
 #include "message/transcoder.hpp"
 #include "rpc/access.hpp"
@@ -46,14 +45,14 @@ bool EventBus::unsubscribe(Peer& peer, std::string_view pattern) noexcept {
   return context_->topics.unsubscribe(peer, pattern);
 }
 
-std::size_t EventBus::publish(Peer& publisher, std::string_view topic, const EncodedValue& given, bool retain) {
+std::size_t EventBus::publish(Peer& publisher, std::string_view topic, const EncodedText& given, bool retain) {
   const std::string_view params = given.text;
   if (!rpc::may_publish(publisher.principal, topic)) throw forbidden();
   if (retain && params.empty()) {
     retained_.clear(topic);
     return 0;
   }
-  Buffer text = given.msgpack ? rpc::msgpack_event_of(topic, params) : rpc::event_of(topic, params);
+  Buffer text = rpc::event_of(context_->loop.codecs, topic, given);
   if (text.size() > context_->limits.max_message_size) {
     throw message::make({.code = ErrorCode::too_large,
                          .reason = "the event is larger than a message may be",
@@ -91,13 +90,7 @@ void EventBus::notified(Peer& publisher, std::string_view name, const Received& 
     return;
   }
   Buffer text;
-  if (message.msgpack) {
-    const std::string_view name_json = from.empty() ? std::string_view{} : value_of_from(from);
-    message::append_msgpack_request(text, message.text, {.id = 0, .from_json = name_json},
-                                    context_->loop.codecs.transcoder());
-  } else {
-    append_addressed(text, message, from);
-  }
+  append_addressed(context_->loop.codecs, text, message, from);
   deliver(&publisher, {.topic = name, .text = text.view(), .params = params, .owned = &text});
 }
 
@@ -122,8 +115,8 @@ Delivered EventBus::deliver(Peer* publisher, const NewEvent& event) {
   delivered.cost += context_->topics.last_steps() / kMatchesInStep + context_->topics.last_members() / kMembersInStep;
   if (publisher != nullptr && delivered.cost != 0) publisher->sink().charge(delivered.cost);
   if (!tap_feed_->empty()) [[unlikely]]
-    tap_feed_->event(publisher, event.topic, {.text = event.params, .msgpack = message::is_msgpack(event.text.front())},
-                     delivered.count);
+    tap_feed_->event(publisher, event.topic,
+                     {.text = event.params, .encoding = message::encoding_of(event.text.front())}, delivered.count);
   return delivered;
 }
 

@@ -41,7 +41,7 @@ class EventBus {
   bool unsubscribe(Peer& peer, std::string_view pattern) noexcept;
   /// An event with these params, none when empty, to all who subscribe to `topic`, a valid name. Returns how many
   /// connections it was queued to. Throws Error -32003, -32005, -32006.
-  std::size_t publish(Peer& publisher, std::string_view topic, const EncodedValue& given, bool retain);
+  std::size_t publish(Peer& publisher, std::string_view topic, const EncodedText& given, bool retain);
   /// What it is answered with in place of what `publish` has just returned, after later turns; null for that.
   [[nodiscard]] std::shared_ptr<rpc::Rendering> take_answer() noexcept { return std::move(published_); }
   /// The same for a notification, as it came.

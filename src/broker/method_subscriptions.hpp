@@ -54,6 +54,7 @@ struct EarlyEvent {
   std::string notification;  ///< its method
   std::string provider_id;   ///< in the form of MethodSubscription
   std::string params;        ///< as they came
+  Encoding encoding;         ///< of these
   std::size_t id_at;         ///< where among them the id stands
   std::size_t id_bytes;
 

@@ -255,8 +255,8 @@ std::string publish(const ReservedCall& call) {
   if (given != nullptr && given->kind != ValueKind::array && given->kind != ValueKind::object)
     params.refuse("params", params.find(1), "array or object");
   const bool retain = params.as<bool>(2).value_or(false);
-  const EncodedValue event{.text = given != nullptr ? given->text : std::string_view{},
-                           .msgpack = call.message.msgpack};
+  const EncodedText event{.text = given != nullptr ? given->text : std::string_view{},
+                          .encoding = call.message.encoding};
   return std::to_string(peer_of(call).router().events().publish(peer_of(call), topic, event, retain));
 }
 

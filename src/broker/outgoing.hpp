@@ -34,11 +34,6 @@ class Digits {
   return message.has(Member::params) ? message[Member::params] : std::string_view{};
 }
 
-/// As which JSON text is sent to who has asked in that form.
-[[nodiscard]] inline MessageForm sent_as(MessageForm form) noexcept {
-  return form == MessageForm::msgpack ? MessageForm::transcoded : form;
-}
-
 /// What a request has in place of what its caller wrote, where that is not a part of either.
 struct StreamEdits {
   Digits id;
@@ -71,6 +66,13 @@ inline void append_addressed(Buffer& out, const Received& message, std::string_v
   Splice splice{message.text};
   address(splice, message, from);
   splice.append_to(out);
+}
+
+/// The same in its encoding.
+inline void append_addressed(rpc::LoopCodecs& codecs, Buffer& out, const Received& message, std::string_view from) {
+  if (message.is_json()) return append_addressed(out, message, from);
+  const std::string_view name_json = from.empty() ? std::string_view{} : value_of_from(from);
+  codecs.native(message.encoding).append_request(out, message.text, {.id = 0, .from_json = name_json});
 }
 
 /// Appends one message to what a peer is sent, whole or not at all.

@@ -54,8 +54,8 @@ rpc::HelloResult Peer::hello(std::string_view name, std::string_view resume) {
   return router_->sessions().hello(*this, name, resume);
 }
 
-bool Peer::takes_msgpack(const Received& message) const noexcept {
-  return router_->relay().takes_msgpack(*this, message);
+bool Peer::takes_encoded(const Received& message) const noexcept {
+  return router_->relay().takes_encoded(*this, message);
 }
 
 bool Peer::response(const Received& message) { return router_->relay().response(*this, message); }
@@ -68,7 +68,7 @@ void Peer::notified(const Received& message, std::string_view name) {
 
 void Peer::tapped(Call& call, std::string_view name) { router_->tap_feed().own(call, name); }
 
-void Peer::refused(std::string_view method, std::string_view params, const Error& error) noexcept try {
+void Peer::refused(std::string_view method, EncodedText params, const Error& error) noexcept try {
   // Of rpc.hello they are secrets, and of params that are wrong they may be.
   const bool tells = method != "rpc.hello" && error.code() != static_cast<int>(ErrorCode::invalid_params);
   router_->log().failed(method, this, error, tells ? rpc::subject_of(params) : std::string{});

@@ -40,7 +40,7 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   void identify(const Principal* shown) noexcept override { principal = shown; }
   [[nodiscard]] const std::string& name_given() const noexcept override { return name; }
   rpc::HelloResult hello(std::string_view name, std::string_view resume) override;
-  [[nodiscard]] bool takes_msgpack(const Received& message) const noexcept override;
+  [[nodiscard]] bool takes_encoded(const Received& message) const noexcept override;
   [[nodiscard]] bool response(const Received& message) override;
   [[nodiscard]] bool awaits_responses() const noexcept override { return !provides.empty(); }
   [[nodiscard]] bool provides_any() const noexcept override { return !provides.empty(); }
@@ -49,7 +49,7 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   }
   void notified(const Received& message, std::string_view name) override;
   void tapped(Call& call, std::string_view name) override;
-  void refused(std::string_view method, std::string_view params, const Error& error) noexcept override;
+  void refused(std::string_view method, EncodedText params, const Error& error) noexcept override;
   void not_granted(std::string_view method) noexcept override;
   void on_writable() override;
   [[nodiscard]] std::shared_ptr<rpc::Rendering> take_answer() noexcept override;

@@ -47,14 +47,15 @@ void Relay::relay(Route& route, Call& call) {
     context_->log.not_provided(route.name(), &caller_of(call), why);
     return call.error(why);
   }
-  if (!message.msgpack) [[likely]]
+  if (message.is_json()) [[likely]]
     return relay_to(*provider, route, call, message);
-  // As it came to a provider that speaks MessagePack as well, unless it asks for progress, which is shown.
-  const bool same = provider->peer->sink().speaks_msgpack() && !asks_for_progress(call.reader(), call.params());
+  // As it came to a provider that speaks the same, unless it asks for progress, which is shown.
+  const bool same =
+      provider->peer->sink().encoding() == message.encoding && !asks_for_progress(call.reader(), call.params());
   if (same) return relay_to(*provider, route, call, message);
   Buffer json;
   Received plain;
-  if (const std::optional<Error> why = writer_->read_as_json(message.text, json, plain))
+  if (const std::optional<Error> why = writer_->read_as_json({message.text, message.encoding}, json, plain))
     return context_->refuse(call, route.name(), *why);
   relay_to(*provider, route, call, plain);
 }
@@ -180,10 +181,10 @@ void Relay::send_kept(SlotNumber slot) noexcept {
     if (!moves_within_budget(slot, text)) {
       return fail_unsent(slot, calls_[slot].retried ? context_->errors.maybe_delivered : provider_holds_too_much());
     }
-    const bool as_msgpack = calls_[slot].provider->peer->sink().speaks_msgpack();
+    const Encoding wanted = calls_[slot].provider->peer->sink().encoding();
     Received message;
     Buffer read;
-    if (const std::optional<Error> why = writer_->read_kept(text, as_msgpack, read, message)) {
+    if (const std::optional<Error> why = writer_->read_kept(text, wanted, read, message)) {
       return fail_unsent(slot, *why);
     }
     writer_->send(slot, message, calls_[slot].extras->from);

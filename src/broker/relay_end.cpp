@@ -78,7 +78,7 @@ bool Relay::response(Peer& peer, const Received& message) {
   return wanted;
 }
 
-bool Relay::takes_msgpack(const Peer& peer, const Received& message) noexcept {
+bool Relay::takes_encoded(const Peer& peer, const Received& message) noexcept {
   if (message.fault != Fault::none || !message.has(Member::result)) return false;
   const SlotNumber slot = calls_.find(message.id());
   if (slot == kNoSlot) return false;
@@ -86,9 +86,9 @@ bool Relay::takes_msgpack(const Peer& peer, const Received& message) noexcept {
   if (call.provider->peer != &peer || call.state != State::sent) return false;
   // A subscription's id is read here: of values that have no kind of their own in JSON none is an id.
   if (call.caller == nullptr && call.extras->subscribing.caller != nullptr) return true;
-  if (call.form == MessageForm::json) return false;
-  if (call.caller != nullptr) return !call.stream || call.form == MessageForm::msgpack;
-  return call.form == MessageForm::msgpack && !call.extras->call_all.results;
+  if (call.form.sent != message.encoding) return false;
+  if (call.caller != nullptr) return !call.stream || call.form.is_native();
+  return call.form.is_native() && !call.extras->call_all.results;
 }
 
 // ---- nobody waits for it ----
@@ -238,12 +238,12 @@ bool Relay::ask_another(SlotNumber slot) noexcept {
   try {
     // What is asked for is read again only where that tells whom to ask.
     if (lost.route->policy() == Policy::hash) {
-      static_cast<void>(writer_->read_kept(call.extras->request.padded(), true, read, message));
+      const std::string_view text = call.extras->request.padded();
+      static_cast<void>(writer_->read_kept(text, message::encoding_of(text[0]), read, message));
       params = params_in(message);
     }
-    const bool msgpack = !params.empty() && message.msgpack;
-    other = lost.route->choose(
-        params, *context_->loop.codecs.readers_of(msgpack ? MessageForm::msgpack : MessageForm::json).reader, &lost);
+    const Encoding encoding = params.empty() ? Encoding::json : message.encoding;
+    other = lost.route->choose(params, *context_->loop.codecs.readers_of(encoding).reader, &lost);
   } catch (const std::bad_alloc&) {
     return false;
   }

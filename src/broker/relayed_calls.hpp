@@ -131,10 +131,10 @@ struct RelayedCall {
   std::uint32_t generation = 0;
   std::uint32_t id_bytes = 0;
   State state = State::unused;
-  MessageForm form = MessageForm::json;  ///< of what the caller is sent
-  bool timed : 1 = false;                ///< it is in the list of its deadline
-  bool addressed : 1 = false;            ///< to that very provider
-  bool retried : 1 = false;              ///< has been made again already
+  MessageForm form;            ///< of what the caller is sent
+  bool timed : 1 = false;      ///< it is in the list of its deadline
+  bool addressed : 1 = false;  ///< to that very provider
+  bool retried : 1 = false;    ///< has been made again already
   std::array<char, kIdBytesInside> short_id;
   std::unique_ptr<char[]> long_id;        ///< of an id that is longer
   std::unique_ptr<RelayedStream> stream;  ///< null where all results are one

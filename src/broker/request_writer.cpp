@@ -8,7 +8,6 @@
 #include "broker/outgoing.hpp"
 #include "broker/splice.hpp"
 #include "broker/stream_request.hpp"
-#include "message/msgpack_reply.hpp"
 #include "message/read_error.hpp"
 #include "message/replaced.hpp"
 #include "message/transcoder.hpp"
@@ -38,8 +37,8 @@ void RequestWriter::sent(SlotNumber slot) {
 }
 
 void RequestWriter::send(SlotNumber slot, const Received& message, std::string_view from) {
-  if (message.msgpack) [[unlikely]]
-    return send_msgpack(slot, message, from);
+  if (!message.is_json()) [[unlikely]]
+    return send_encoded(slot, message, from);
   RelayedCall& call = calls_[slot];
   Provider& provider = *call.provider;
   StreamEdits edits{.id = Digits{calls_.number_of(slot)}};
@@ -60,17 +59,17 @@ void RequestWriter::send(SlotNumber slot, const Received& message, std::string_v
   sent(slot);
 }
 
-// Of a request in MessagePack, whose provider speaks that, too.
-void RequestWriter::send_msgpack(SlotNumber slot, const Received& message, std::string_view from) {
+// Of a request in another encoding, whose provider speaks that, too.
+void RequestWriter::send_encoded(SlotNumber slot, const Received& message, std::string_view from) {
   RelayedCall& call = calls_[slot];
-  message::MsgpackEdits edits{.id = calls_.number_of(slot)};
+  message::RequestEdits edits{.id = calls_.number_of(slot)};
   if (message.has(Member::timeout_ms) && call.deadline != kNoDeadline)
     edits.timeout_ms = number_of(calls_.time_left(call));
   if (!from.empty()) edits.from_json = value_of_from(from);
   if (message.has(Member::stream)) edits.stream = call.stream ? first_credit(call) : 0;
   rpc::MessageSink& sink = call.provider->peer->sink();
-  append_message_as(sink, MessageForm::msgpack, [&](Buffer& out) {
-    message::append_msgpack_request(out, message.text, edits, context_->loop.codecs.transcoder());
+  append_message_as(sink, MessageForm::native(message.encoding), [&](Buffer& out) {
+    context_->loop.codecs.native(message.encoding).append_request(out, message.text, edits);
   });
   sent(slot);
 }
@@ -90,31 +89,29 @@ void RequestWriter::notify(const Provider& provider, const Received& message, st
     ++context_->loop.stats.events_dropped;
     return;
   }
-  if (!message.msgpack) [[likely]]
+  if (message.is_json()) [[likely]]
     return append_message(provider.peer->sink(), [&](Buffer& out) { append_addressed(out, message, from); });
-  append_message_as(provider.peer->sink(), MessageForm::msgpack, [&](Buffer& out) {
-    const std::string_view name_json = from.empty() ? std::string_view{} : value_of_from(from);
-    message::append_msgpack_request(out, message.text, {.id = 0, .from_json = name_json},
-                                    context_->loop.codecs.transcoder());
-  });
+  append_message_as(provider.peer->sink(), MessageForm::native(message.encoding),
+                    [&](Buffer& out) { append_addressed(context_->loop.codecs, out, message, from); });
 }
 
-std::optional<Error> RequestWriter::read_kept(std::string_view text, bool as_msgpack, Buffer& read, Received& message) {
-  if (!message::is_msgpack(text[0])) [[likely]] {
+std::optional<Error> RequestWriter::read_kept(std::string_view text, Encoding wanted, Buffer& read, Received& message) {
+  const Encoding encoding = message::encoding_of(text[0]);
+  if (encoding == Encoding::json) [[likely]] {
     static_cast<void>(read_message(text, context_->limits, true, message));
     return std::nullopt;
   }
-  if (!as_msgpack) return read_as_json(text, read, message);
+  if (wanted != encoding) return read_as_json({text, encoding}, read, message);
   // As it has been before.
-  static_cast<void>(context_->loop.codecs.transcoder().read(text, context_->limits, read, message));
-  message::Transcoder::restore(text, message);
+  static_cast<void>(context_->loop.codecs.native(encoding).read(text, context_->limits, read, message));
+  message::NativeTranscoder::restore(encoding, text, message);
   message.text = text;
   return std::nullopt;
 }
 
-std::optional<Error> RequestWriter::read_as_json(std::string_view msgpack, Buffer& json, Received& message) {
-  message::Transcoder& transcoder = context_->loop.codecs.transcoder();
-  const auto status = transcoder.to_json(msgpack, context_->limits, json);
+std::optional<Error> RequestWriter::read_as_json(EncodedText request, Buffer& json, Received& message) {
+  message::Transcoder& transcoder = context_->loop.codecs.transcoder(request.encoding);
+  const auto status = transcoder.to_json(request.text, context_->limits, json);
   const std::vector<message::Unrepresentable> unrepresentable = transcoder.take_unrepresentable();
   if (!unrepresentable.empty()) return message::unrepresentable_params(unrepresentable.front().why);
   if (status != message::Transcoder::Status::done || json.size() > context_->limits.max_message_size)

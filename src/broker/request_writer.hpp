@@ -26,14 +26,13 @@ class RequestWriter {
   void send_to_all(SlotNumber slot);
   void notify(const Provider& provider, const Received& message, std::string_view from);
 
-  /// What a request in MessagePack is in JSON, as which it goes on; or why it does not. `message` views `json`.
-  [[nodiscard]] std::optional<Error> read_as_json(std::string_view msgpack, Buffer& json, Received& message);
-  /// A request that has been kept: one in MessagePack as it is, where it `as_msgpack`, else in JSON. `message` views
-  /// both texts.
-  [[nodiscard]] std::optional<Error> read_kept(std::string_view text, bool as_msgpack, Buffer& read, Received& message);
+  /// What a request in another encoding is in JSON, as which it goes on; or why it does not. `message` views `json`.
+  [[nodiscard]] std::optional<Error> read_as_json(EncodedText request, Buffer& json, Received& message);
+  /// A request that has been kept: one in the encoding `wanted` as it is, else in JSON. `message` views both texts.
+  [[nodiscard]] std::optional<Error> read_kept(std::string_view text, Encoding wanted, Buffer& read, Received& message);
 
  private:
-  void send_msgpack(SlotNumber slot, const Received& message, std::string_view from);
+  void send_encoded(SlotNumber slot, const Received& message, std::string_view from);
   inline void sent(SlotNumber slot);
 
   BrokerContext* context_;

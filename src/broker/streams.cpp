@@ -10,10 +10,9 @@
 
 #include "broker/outgoing.hpp"
 #include "broker/stream_request.hpp"
-#include "codec/msgpack_format.hpp"
 #include "message/call_text.hpp"
-#include "message/msgpack_reply.hpp"
 #include "message/replaced.hpp"
+#include "message/transcoder.hpp"
 
 namespace wirecall::broker {
 
@@ -31,7 +30,6 @@ constexpr std::size_t kWritableDivisor = 2;
 constexpr std::string_view kIdName = "id";
 constexpr std::string_view kTokenName = "token";
 constexpr std::string_view kValueName = "value";
-constexpr std::string_view kMsgpackNull = "\xC0";
 
 std::string_view unquoted(std::string_view json) noexcept {
   return json.size() >= 2 && json.front() == '"' ? json.substr(1, json.size() - 2) : json;
@@ -58,18 +56,24 @@ void Streams::progress(const Peer& peer, const Received& message) {
 }
 
 Streams::ItemParts Streams::parts_of(const Received& message, bool by_token) const {
-  Reader& reader = *context_->loop.codecs.readers_of(message.msgpack ? MessageForm::msgpack : MessageForm::json).reader;
+  Reader& reader = *context_->loop.codecs.readers_of(message.encoding).reader;
   const auto [named, value] = members_of<2>(reader, params_in(message), {by_token ? kTokenName : kIdName, kValueName});
   return {.name = named, .value = value, .by_token = by_token};
 }
 
 // The call that a provider names by the number, or by the token, that it was asked with.
 SlotNumber Streams::find_asked(const Received& message, const ItemParts& parts) noexcept {
-  if (!message.msgpack) return calls_.find(parts.by_token ? unquoted(parts.name) : parts.name);
+  if (message.is_json()) return calls_.find(parts.by_token ? unquoted(parts.name) : parts.name);
   if (parts.name.empty()) return kNoSlot;
-  const msgpack::Head head = msgpack::read_head(parts.name.data());
-  if (parts.by_token && head.type == msgpack::Type::string) return calls_.find(parts.name.substr(head.bytes));
-  return head.type == msgpack::Type::positive ? calls_.find(Digits{head.value}.view()) : kNoSlot;
+  Reader& reader = *context_->loop.codecs.readers_of(message.encoding).reader;
+  reader.reset(parts.name);
+  std::string_view token;
+  if (parts.by_token && reader.kind() == ValueKind::string && reader.read_string(token)) return calls_.find(token);
+  std::uint64_t number = 0;
+  const bool is_number = reader.kind() == ValueKind::number && !reader.next_is_float() &&
+                         reader.read_uint(std::numeric_limits<std::uint64_t>::max(), number);
+  reader.clear_failure();
+  return is_number ? calls_.find(Digits{number}.view()) : kNoSlot;
 }
 
 bool Streams::is_streaming(const Peer& provider, SlotNumber slot) noexcept {
@@ -97,18 +101,18 @@ bool Streams::admit_item(SlotNumber slot, std::size_t bytes, bool with_credit) {
   return false;
 }
 
-// An item in MessagePack stays as it is for a caller that has asked in it, unless an earlier one came in JSON. After
-// that a caller's connection may have dropped an item that has no form there, and it alone knows which error ends the
-// stream.
+// An item in another encoding stays as it is for a caller that has asked in it, unless an earlier one came in JSON.
+// After that a caller's connection may have dropped an item that has no form there, and it alone knows which error ends
+// the stream.
 void Streams::pass_item(SlotNumber slot, const Received& message, const ItemParts& parts) {
   RelayedCall& call = calls_[slot];
-  if (message.msgpack && call.form != MessageForm::msgpack) {
+  if (!message.is_json() && call.form != MessageForm::native(message.encoding)) {
     Buffer json;
     Received plain;
     if (const std::optional<Error> why = item_as_json(message, json, plain)) return relay_->give_up(slot, *why);
     return pass_item(slot, plain, parts_of(plain, parts.by_token));
   }
-  if (!message.msgpack) call.form = sent_as(call.form);
+  if (message.is_json()) call.form = call.form.as_text();
   rpc::MessageSink& sink = call.caller->sink();
   try {
     append_message_as(sink, call.form, [&](Buffer& out) { append_item(out, call, message, parts); });
@@ -120,11 +124,12 @@ void Streams::pass_item(SlotNumber slot, const Received& message, const ItemPart
   renew_deadline(slot);
 }
 
-// What an item in MessagePack is in JSON, or why it has no form there. `plain` views `json`.
+// What an item in another encoding is in JSON, or why it has no form there. `plain` views `json`.
 std::optional<Error> Streams::item_as_json(const Received& message, Buffer& json, Received& plain) {
   Received unpacked = message;
   Buffer params;
-  const std::string_view why = context_->loop.codecs.transcoder().unpack(unpacked, context_->limits, params);
+  const std::string_view why =
+      context_->loop.codecs.native(message.encoding).unpack(unpacked, context_->limits, params);
   if (!why.empty()) return message::unrepresentable_result(why);
   json = rpc::event_of(message.method(), unpacked.has(Member::params) ? unpacked[Member::params] : std::string_view{});
   if (json.size() > context_->limits.max_message_size) return rpc::reply_too_large();
@@ -139,7 +144,7 @@ void Streams::append_item(Buffer& out, const RelayedCall& call, const Received& 
   const std::string_view token = call.stream->token;
   const std::string_view name_json = token.empty() ? call.id() : token;
   const bool renamed = token.empty() || parts.by_token;
-  if (!message.msgpack) {
+  if (message.is_json()) {
     if (renamed) return message::append_replaced(out, message.text, parts.name, name_json);
     message::begin_call(out, R"("$/progress")", R"({"token":)");
     out.append(token);
@@ -147,14 +152,15 @@ void Streams::append_item(Buffer& out, const RelayedCall& call, const Received& 
     out.append(parts.value.empty() ? std::string_view{"null"} : parts.value);
     return out.append("}}");
   }
-  message::Transcoder& transcoder = context_->loop.codecs.transcoder();
+  message::NativeTranscoder& transcoder = context_->loop.codecs.native(message.encoding);
   if (!renamed) {
-    message::append_msgpack_item_head(out, false, token, transcoder);
-    return out.append(parts.value.empty() ? kMsgpackNull : parts.value);
+    transcoder.begin_item(out, false, token);
+    if (parts.value.empty()) return transcoder.append_value(out, Buffer{"null"}.padded());
+    return out.append(parts.value);
   }
   const char* const behind = parts.name.data() + parts.name.size();
   out.append({message.text.data(), static_cast<std::size_t>(parts.name.data() - message.text.data())});
-  message::append_msgpack_id(out, name_json, transcoder);
+  transcoder.append_id(out, name_json);
   out.append({behind, static_cast<std::size_t>(message.text.data() + message.text.size() - behind)});
 }
 

@@ -31,22 +31,25 @@ std::string comparable_id(const rpc::RawValue& sent) {
   return to_json(from_json<std::string>(sent.text).value());
 }
 
-// The same of one in MessagePack.
-std::string comparable_msgpack_id(const rpc::RawValue& sent) {
+// The same of one in some encoding.
+std::string comparable_id(const rpc::RawValue& sent, Encoding encoding) {
+  if (encoding == Encoding::json) return comparable_id(sent);
   if (sent.kind != ValueKind::number && sent.kind != ValueKind::string) return {};
-  Buffer json;
-  if (!codec::MsgpackToJson{}(sent.text, json).done()) return {};
-  return comparable_id({.text = json.padded(), .kind = sent.kind});
+  const std::unique_ptr<Reader> reader = message::codec_of(encoding).values().reader();
+  reader->reset(sent.text);
+  std::string_view json;
+  return reader->read_json(json) ? comparable_id({.text = json, .kind = sent.kind}) : std::string{};
 }
 
 // The notification `name` with `params` in which the subscription's id is another.
-Buffer event_with_id(std::string_view name, std::string_view params, std::string_view sent_id, std::string_view id) {
-  const auto at = static_cast<std::size_t>(sent_id.data() - params.data());
-  const std::string_view before = params.substr(0, at);
-  const std::string_view behind = params.substr(at + sent_id.size());
-  if (message::is_msgpack(params.front())) {
-    Buffer text = rpc::msgpack_event_of(name, before);
-    codec::append_string(text, id);
+Buffer event_with_id(rpc::LoopCodecs& codecs, std::string_view name, EncodedText params, std::string_view sent_id,
+                     std::string_view id) {
+  const auto at = static_cast<std::size_t>(sent_id.data() - params.text.data());
+  const std::string_view before = params.text.substr(0, at);
+  const std::string_view behind = params.text.substr(at + sent_id.size());
+  if (params.encoding != Encoding::json) {
+    Buffer text = rpc::event_of(codecs, name, {before, params.encoding});
+    codecs.native(params.encoding).append_value(text, Buffer{to_json(id)}.padded());
     text.append(behind);
     return text;
   }
@@ -89,10 +92,10 @@ void SubscriptionRelay::begin(SlotNumber slot, const Received& message, Provider
   ReplySink sink = std::move(extras.sink);
   const Subscribing subscribing = std::move(extras.subscribing);
   calls_.forget(slot);
-  Reader& reader = *context_->loop.codecs.readers_of(message.msgpack ? MessageForm::msgpack : MessageForm::json).reader;
+  Reader& reader = *context_->loop.codecs.readers_of(message.encoding).reader;
   reader.reset(message[Member::result]);
   const rpc::RawValue sent = rpc::take_raw(reader);
-  const std::string provider_id = message.msgpack ? comparable_msgpack_id(sent) : comparable_id(sent);
+  const std::string provider_id = comparable_id(sent, message.encoding);
   if (provider_id.empty()) return sink.error(context_->errors.malformed);
   const SubscriptionNames& names = *provider.route->description.subscription;
   Peer& caller = *subscribing.caller;
@@ -152,8 +155,8 @@ void SubscriptionRelay::unsubscribe(const Route& route, Call& call) {
   static constexpr std::array<std::string_view, 1> kNames{"subscription"};
   Buffer json;
   Received plain = call.message();
-  if (plain.msgpack) {
-    if (const std::optional<Error> why = writer_->read_as_json(call.message().text, json, plain))
+  if (!plain.is_json()) {
+    if (const std::optional<Error> why = writer_->read_as_json({plain.text, plain.encoding}, json, plain))
       return context_->refuse(call, route.name(), *why);
   }
   const rpc::ReservedParams params{*context_->loop.codecs.readers.reader, params_in(plain), kNames};
@@ -185,30 +188,31 @@ bool SubscriptionRelay::event(Peer& provider, std::string_view name, const Recei
   context_->notification.begin_withheld();
   std::size_t delivered = 0;
   const std::string_view params = params_in(message);
-  if (const std::optional<rpc::RawValue> sent = subscription_in(params, message.msgpack)) {
-    const std::string id = message.msgpack ? comparable_msgpack_id(*sent) : comparable_id(*sent);
+  if (const std::optional<rpc::RawValue> sent = subscription_in({params, message.encoding})) {
+    const std::string id = comparable_id(*sent, message.encoding);
     const MethodSubscription* const found = source.side ? table_.find_of_provider(*source.side, id) : nullptr;
     const bool wanted = found != nullptr && !found->method->ended && found->caller->peer != nullptr;
     if (wanted && found->method->names.notification == name) {
-      delivered = send_event(*found, params, sent->text) ? 1 : 0;
+      delivered = send_event(*found, {params, message.encoding}, sent->text) ? 1 : 0;
     } else if (found == nullptr && source.asked != 0 && !id.empty() && !source.is_unsubscribing(id)) {
       keep_early_event(source, {.notification = std::string{name},
                                 .provider_id = id,
                                 .params = std::string{params},
+                                .encoding = message.encoding,
                                 .id_at = static_cast<std::size_t>(sent->text.data() - params.data()),
                                 .id_bytes = sent->text.size()});
     }
   }
   if (!tap_feed_->empty()) [[unlikely]]
-    tap_feed_->event(&provider, name, {.text = params, .msgpack = message.msgpack}, delivered);
+    tap_feed_->event(&provider, name, {.text = params, .encoding = message.encoding}, delivered);
   return true;
 }
 
 // What `params` name as their subscription; nothing where they name none, or two.
-std::optional<rpc::RawValue> SubscriptionRelay::subscription_in(std::string_view params, bool msgpack) {
+std::optional<rpc::RawValue> SubscriptionRelay::subscription_in(EncodedText params) {
   if (params.empty()) return std::nullopt;
-  Reader& reader = *context_->loop.codecs.readers_of(msgpack ? MessageForm::msgpack : MessageForm::json).reader;
-  reader.reset(params);
+  Reader& reader = *context_->loop.codecs.readers_of(params.encoding).reader;
+  reader.reset(params.text);
   if (reader.kind() != ValueKind::object) return std::nullopt;
   std::optional<rpc::RawValue> sent;
   static_cast<void>(reader.begin_object());
@@ -224,15 +228,14 @@ std::optional<rpc::RawValue> SubscriptionRelay::subscription_in(std::string_view
 }
 
 // Its caller is there. Returns whether it has been sent, or is behind the answer.
-bool SubscriptionRelay::send_event(const MethodSubscription& subscription, std::string_view params,
-                                   std::string_view id) {
+bool SubscriptionRelay::send_event(const MethodSubscription& subscription, EncodedText params, std::string_view id) {
   const std::string& name = subscription.method->names.notification;
   Peer& caller = *subscription.caller->peer;
   if (!caller.takes_events()) {
     drop_event(*context_, caller, name);
     return false;
   }
-  const Buffer text = event_with_id(name, params, id, subscription.id);
+  const Buffer text = event_with_id(context_->loop.codecs, name, params, id, subscription.id);
   if (!caller.sink().has_budget_for(text.size())) {
     drop_for_budget(*context_, caller, name);
     return false;
@@ -273,7 +276,7 @@ void SubscriptionRelay::send_early_events(SubscriptionSource& source, const Meth
     source.early_bytes -= sent.bytes();
     event = source.early.erase(event);
     const std::string_view params = sent.params;
-    send_event(subscription, params, params.substr(sent.id_at, sent.id_bytes));
+    send_event(subscription, {params, sent.encoding}, params.substr(sent.id_at, sent.id_bytes));
   }
   const std::uint64_t lost = source.take_early_losses(notification, subscription.provider_id);
   if (lost == 0) return;

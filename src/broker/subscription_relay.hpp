@@ -54,8 +54,8 @@ class SubscriptionRelay {
 
   void send_unsubscribe(const Peer& provider, std::string_view method, std::string_view provider_id);
   MethodSubscription take_out(MethodSubscription& subscription) noexcept;
-  [[nodiscard]] std::optional<rpc::RawValue> subscription_in(std::string_view params, bool msgpack);
-  bool send_event(const MethodSubscription& subscription, std::string_view params, std::string_view id);
+  [[nodiscard]] std::optional<rpc::RawValue> subscription_in(EncodedText params);
+  bool send_event(const MethodSubscription& subscription, EncodedText params, std::string_view id);
   void keep_early_event(SubscriptionSource& source, EarlyEvent event);
   void send_early_events(SubscriptionSource& source, const MethodSubscription& subscription);
   void lose(MethodSubscription& subscription) noexcept;

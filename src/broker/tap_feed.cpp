@@ -17,6 +17,7 @@
 #include "broker/splice.hpp"
 #include "message/call_text.hpp"
 #include "message/error_text.hpp"
+#include "message/message_codec.hpp"
 #include "rpc/event_text.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/reflect.hpp"
@@ -29,9 +30,9 @@ constexpr std::string_view kTopic = "rpc.tap";
 // Whoever makes a call pays for its end as well.
 constexpr std::size_t kSightsOfCall = 2;
 
-EncodedValue params_of(const Received& message) {
+EncodedText params_of(const Received& message) {
   if (!message.has(Member::params)) return {};
-  return {.text = message[Member::params], .msgpack = message.msgpack};
+  return {.text = message[Member::params], .encoding = message.encoding};
 }
 
 // The beginning of `text`, whole characters of at most so many bytes.
@@ -48,9 +49,9 @@ std::string_view beginning(std::string_view text, std::size_t bytes_max) noexcep
 }
 
 // As much of it as is shown, and a byte more where that is not all.
-std::string json_of_msgpack(std::string_view value) {
-  const std::unique_ptr<Reader> reader = msgpack_codec().reader();
-  reader->reset(value);
+std::string json_of(EncodedText value) {
+  const std::unique_ptr<Reader> reader = message::codec_of(value.encoding).values().reader();
+  reader->reset(value.text);
   return reader->json(TapFeed::kValueShownMax + 1);
 }
 
@@ -74,7 +75,7 @@ struct TapFeed::Record {
   std::optional<std::size_t> delivered = {};       // to how many
   std::optional<std::chrono::nanoseconds> time{};  // from the request to the response
   std::string_view member = {};                    // the name of `value`
-  EncodedValue value = {};                         // shown as JSON
+  EncodedText value = {};                         // shown as JSON
 
   // The notification that shows it.
   [[nodiscard]] std::string text() const;
@@ -91,8 +92,9 @@ std::string TapFeed::Record::text() const {
   if (delivered) shown.append(R"(,"delivered":)").append(std::to_string(*delivered));
   if (time) shown.append(R"(,"ms":)").append(milliseconds_text(*time));
   if (!value.text.empty()) {
-    const std::string unpacked = value.msgpack ? json_of_msgpack(value.text) : std::string{};
-    const std::string_view json = value.msgpack ? unpacked : value.text;
+    const bool is_json = value.encoding == Encoding::json;
+    const std::string unpacked = is_json ? std::string{} : json_of(value);
+    const std::string_view json = is_json ? value.text : unpacked;
     const bool is_small = json.size() <= kValueShownMax;
     // What has no form in JSON, as NaN, is shown by its size alone.
     if (is_small && Value::parse(json, kValueShownMax)) {
@@ -198,7 +200,7 @@ void TapFeed::notification(const Provider& provider, const Peer& caller, const R
   });
 }
 
-void TapFeed::event(const Peer* publisher, std::string_view topic, const EncodedValue& params,
+void TapFeed::event(const Peer* publisher, std::string_view topic, const EncodedText& params,
                     std::size_t delivered) noexcept {
   if_memory_allows([&] {
     const std::size_t cost =
@@ -217,7 +219,7 @@ void TapFeed::own(Call& call, std::string_view name) noexcept {
   if_memory_allows([&] {
     const Peer& caller = caller_of(call);
     const std::string& client = caller.name;
-    const EncodedValue params{.text = call.params(), .msgpack = call.message().msgpack};
+    const EncodedText params{.text = call.params(), .encoding = call.message().encoding};
     if (call.is_notification()) {
       return caller.sink().charge(
           show({.kind = "notification", .method = name, .client = client, .member = "params", .value = params}));
@@ -244,7 +246,7 @@ void TapFeed::own(Call& call, std::string_view name) noexcept {
 }
 
 void TapFeed::end(std::uint64_t number, const RelayedCall& call, std::string_view member,
-                  const EncodedValue& value) noexcept {
+                  const EncodedText& value) noexcept {
   if_memory_allows([&] {
     const auto node = calls_.extract(number);
     if (!node) return;
@@ -270,7 +272,7 @@ void TapFeed::end(std::uint64_t number, const RelayedCall& call, const Error& er
 void TapFeed::response(std::uint64_t number, const RelayedCall& call, const Received& message) noexcept {
   if_memory_allows([&] {
     if (!message.has(Member::error))
-      return end(number, call, "result", {.text = message[Member::result], .msgpack = message.msgpack});
+      return end(number, call, "result", {.text = message[Member::result], .encoding = message.encoding});
     Buffer stripped;
     Reader& reader = *context_->loop.codecs.readers.reader;
     end(number, call, "error", {.text = without_origin(message, reader, stripped).error});

@@ -18,17 +18,11 @@
 
 namespace wirecall::broker {
 
-/// A value as it was sent.
-struct EncodedValue {
-  std::string_view text;  ///< empty for none
-  bool msgpack = false;   ///< it is not JSON but MessagePack
-};
-
 /// What a provider is asked for.
 struct TappedRequest {
   const Peer& caller;
   std::string_view method;
-  EncodedValue params;
+  EncodedText params;
 };
 
 class TapFeed {
@@ -53,7 +47,7 @@ class TapFeed {
   void end(std::uint64_t number, const RelayedCall& call, const Error& error) noexcept;
   void response(std::uint64_t number, const RelayedCall& call, const Received& message) noexcept;
   void notification(const Provider& provider, const Peer& caller, const Received& message) noexcept;
-  void event(const Peer* publisher, std::string_view topic, const EncodedValue& params, std::size_t delivered) noexcept;
+  void event(const Peer* publisher, std::string_view topic, const EncodedText& params, std::size_t delivered) noexcept;
   /// A call to a method of the process's own is shown, with its outcome; others are passed over.
   void own(Call& call, std::string_view name) noexcept;
 
@@ -74,7 +68,7 @@ class TapFeed {
   [[nodiscard]] bool any(std::string_view name) const noexcept;
   std::size_t show(const Record& record);
   [[nodiscard]] TappedCall begin(std::string_view method, std::string_view client);
-  void end(std::uint64_t number, const RelayedCall& call, std::string_view member, const EncodedValue& value) noexcept;
+  void end(std::uint64_t number, const RelayedCall& call, std::string_view member, const EncodedText& value) noexcept;
   [[nodiscard]] std::string method_of(const Received& message) const;
 
   BrokerContext* context_;

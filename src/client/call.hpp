@@ -47,7 +47,7 @@ struct ClientCall {
 
   std::unique_ptr<Writer> writer;
   std::unique_ptr<Reader> reader;  ///< of a blocking caller; made when first needed, for `response`
-  Buffer request;                  ///< up to where the id goes; in MessagePack from behind its head on
+  Buffer request;                  ///< up to where the id goes; natively from behind its head on
   Buffer response;                 ///< for a blocking caller: the result, or the whole response
   std::optional<Error> error;      ///< why it was not sent; later, how it ended
   detail::AnswerFunction done;     ///< empty for a blocking caller
@@ -59,11 +59,11 @@ struct ClientCall {
   bool keeps_large = false;           ///< buffers, when it is not in use
   bool has_params = false;
   bool keep_response = false;
-  bool wants_json = false;        ///< the result is to be JSON, whatever comes
-  bool response_msgpack = false;  ///< it is not, but MessagePack
-  std::string to;                 ///< to be said, as JSON text; empty for nobody
-  std::uint32_t hops = 0;         ///< to be said; 0 for none
-  std::uint32_t credit = 0;       ///< items of a stream that may come at first; 0 for no stream
+  bool wants_json = false;  ///< the result is to be JSON, whatever comes
+  Encoding response_encoding = Encoding::json;
+  std::string to;            ///< to be said, as JSON text; empty for nobody
+  std::uint32_t hops = 0;    ///< to be said; 0 for none
+  std::uint32_t credit = 0;  ///< items of a stream that may come at first; 0 for no stream
 
   /// Between a refusal and the next attempt, after so many: 10 ms, doubled up to 100 ms. Each attempt costs the server.
   [[nodiscard]] static constexpr std::chrono::milliseconds pause_of(std::uint8_t attempts) noexcept {

@@ -7,9 +7,8 @@
 #include "client/core.hpp"
 #include "client/stream.hpp"
 #include "codec/json_compact.hpp"
-#include "codec/transcode.hpp"
-#include "message/msgpack_reply.hpp"
 #include "message/own_error.hpp"
+#include "message/transcoder.hpp"
 
 namespace wirecall {
 
@@ -167,7 +166,7 @@ OutgoingCall::OutgoingCall(std::shared_ptr<ClientCore> core, std::string_view me
   call_->wait = milliseconds{core_->options().wait_ms};
   call_->notification = call_->own_timeout = false;
   call_->request.clear();
-  call_->request.append(core_->shared().uses_msgpack() ? message::kMsgpackMethod : R"({"jsonrpc":"2.0","method":)");
+  call_->request.append(core_->shared().written().request_head);
   call_->writer->reset(call_->request);
   call_->writer->string(method);
   if (call_->writer->failed()) refuse(*call_, ErrorCode::invalid_request, "the method's name is not UTF-8");
@@ -183,7 +182,7 @@ Writer& OutgoingCall::params() {
 
 void OutgoingCall::begin_params() {
   call_->has_params = true;
-  call_->request.append(core_->shared().uses_msgpack() ? message::kMsgpackParams : R"(,"params":)");
+  call_->request.append(core_->shared().written().params_head);
 }
 
 void OutgoingCall::set_params(std::string_view json) {
@@ -198,15 +197,15 @@ void OutgoingCall::set_params(std::string_view json) {
     refuse(*call_, ErrorCode::invalid_params, "the params are neither an array nor an object");
   }
   begin_params();
-  if (!core_->shared().uses_msgpack()) {
+  if (!core_->shared().writes_natively()) {
     // A request is one line, as are those that writers write.
     char* const to = call_->request.reserve(json.size());
     return call_->request.set_end(json::compact(to, json));
   }
-  codec::JsonToMsgpack transcode;
   if (call_->error) return;
-  const codec::Transcoded msgpack = transcode(padded.view(), call_->request, codec::Names::members);
-  if (!msgpack.done()) refuse(*call_, ErrorCode::invalid_params, std::string{msgpack.why});
+  const std::unique_ptr<message::Transcoder> transcoder = core_->shared().written().make_transcoder();
+  const std::string_view why = transcoder->native()->append_params(call_->request, padded.view());
+  if (!why.empty()) refuse(*call_, ErrorCode::invalid_params, std::string{why});
 }
 
 void OutgoingCall::set_timeout(milliseconds timeout) noexcept {
@@ -263,8 +262,8 @@ Answer OutgoingCall::wait() {
 
 Answer OutgoingCall::answer() {
   if (call_->error) return Answer{*call_->error, call_->error_class};
-  if (call_->reader == nullptr || call_->reader->is_json() == call_->response_msgpack)
-    call_->reader = (call_->response_msgpack ? msgpack_codec() : json_codec()).reader();
+  const Codec& codec = message::codec_of(call_->response_encoding).values();
+  if (call_->reader == nullptr || &call_->reader->codec() != &codec) call_->reader = codec.reader();
   return {*call_->reader, call_->response.padded().substr(call_->result_at, call_->result_size)};
 }
 

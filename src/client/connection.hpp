@@ -63,7 +63,7 @@ class ClientConnection final : public ResponseHandler, public HttpUser {
 
   // What comes in: message_router.cpp.
   [[nodiscard]] bool response(const Received& message) override;
-  [[nodiscard]] bool takes_msgpack(const Received& message) override;
+  [[nodiscard]] bool takes_encoded(const Received& message) override;
   [[nodiscard]] bool notified(const Received& message) override;
   [[nodiscard]] bool waiting() const override;
   [[nodiscard]] std::optional<HttpProtocolError> answered(const HttpAnswer& answer) override;

@@ -167,16 +167,16 @@ void ConnectionPool::connected(ClientConnection& connection, transport::PendingC
     connection.sink = connection.http = http.get();
     made = std::move(http);
   } else {
-    const bool msgpack = shared_.uses_msgpack();
+    const bool text = options.encoding == Encoding::json;
     std::unique_ptr<framing::Framing> framing;
-    if (msgpack) {
-      framing = std::make_unique<framing::LengthPrefix>(options.limits);
-    } else {
+    if (text) {
       framing = std::make_unique<framing::JsonText>(shared_.text);
+    } else {
+      framing = std::make_unique<framing::LengthPrefix>(options.limits);
     }
     auto session =
         std::make_unique<MessageConnection>(shared_.host, std::move(stream), std::move(framing), &connection);
-    if (msgpack) session->speak_msgpack();
+    session->speak(options.encoding);
     connection.sink = session.get();
     made = std::move(session);
   }

@@ -82,7 +82,7 @@ HttpProtocolError protocol_error_of(const HttpAnswer& answer, ScanStatus read) {
 }  // namespace
 
 bool ClientConnection::response(const Received& message) { return router_.response(*this, message); }
-bool ClientConnection::takes_msgpack(const Received& message) { return router_.takes_msgpack(*this, message); }
+bool ClientConnection::takes_encoded(const Received& message) { return router_.takes_encoded(*this, message); }
 bool ClientConnection::notified(const Received& message) { return router_.notified(*this, message); }
 bool ClientConnection::waiting() const { return router_.waiting(*this); }
 std::optional<HttpProtocolError> ClientConnection::answered(const HttpAnswer& answer) {
@@ -94,7 +94,7 @@ std::uint64_t MessageRouter::dropped() const {
   return dropped_;
 }
 
-bool MessageRouter::takes_msgpack(const ClientConnection& connection, const Received& message) const {
+bool MessageRouter::takes_encoded(const ClientConnection& connection, const Received& message) const {
   if (message.kind == MessageKind::notification) return message.method() == "rpc.item";
   const Lock lock = driver_.lock();
   const ClientCall* const call = find_call(connection, message);
@@ -150,7 +150,7 @@ void MessageRouter::answer(Lock& lock, ClientCall& call, const Received& message
   const std::string_view result = call.error ? std::string_view{} : message[Member::result];
   if (!call.asynchronous || call.stream != nullptr) {
     call.response.clear();
-    call.response_msgpack = message.msgpack;
+    call.response_encoding = message.encoding;
     if (!malformed) call.response.append(call.keep_response ? message.text : result);
     call.result_size = result.size();
     call.result_at =
@@ -163,7 +163,8 @@ void MessageRouter::answer(Lock& lock, ClientCall& call, const Received& message
     Answer answer{std::move(*call.error)};
     calls_.deliver(call, answer);
   } else {
-    Answer answer{message.msgpack ? *shared_.loop_context.codecs.msgpack().readers.reader : *shared_.reader, result};
+    Answer answer{
+        message.is_json() ? *shared_.reader : *shared_.loop_context.codecs.readers_of(message.encoding).reader, result};
     calls_.deliver(call, answer);
   }
 }
@@ -224,7 +225,8 @@ bool MessageRouter::item(const ClientConnection& connection, const Received& mes
   std::uint64_t seq = 0;
   std::string_view value;
   std::string_view name;
-  Reader& reader = message.msgpack ? *shared_.loop_context.codecs.msgpack().readers.reader : *shared_.reader;
+  Reader& reader =
+      message.is_json() ? *shared_.reader : *shared_.loop_context.codecs.readers_of(message.encoding).reader;
   reader.reset(message[Member::params]);
   bool sound = reader.begin_object();
   bool named = false;
@@ -254,7 +256,7 @@ bool MessageRouter::item(const ClientConnection& connection, const Received& mes
     calls_.fail(*call, message::make({.code = ErrorCode::invalid_request, .reason = fault, .delivered = "maybe"}));
     return true;
   }
-  stream.add(value, message.msgpack);
+  stream.add(value, message.encoding);
   if (!call->asynchronous) {
     driver_.tell(*call->waiting);
     return true;

@@ -18,7 +18,7 @@ class MessageRouter {
       : shared_(shared), driver_(driver), connections_(connections), calls_(calls), broker_(broker) {}
 
   [[nodiscard]] bool response(ClientConnection& connection, const Received& message);
-  [[nodiscard]] bool takes_msgpack(const ClientConnection& connection, const Received& message) const;
+  [[nodiscard]] bool takes_encoded(const ClientConnection& connection, const Received& message) const;
   [[nodiscard]] bool notified(ClientConnection& connection, const Received& message);
   [[nodiscard]] bool waiting(const ClientConnection& connection) const;
   [[nodiscard]] std::optional<HttpProtocolError> answered(ClientConnection& connection, const HttpAnswer& answer);

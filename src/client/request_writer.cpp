@@ -10,7 +10,7 @@
 
 #include "base/decimal.hpp"
 #include "client/stream.hpp"
-#include "message/msgpack_reply.hpp"
+#include "message/transcoder.hpp"
 #include "rpc/message_sink.hpp"
 
 namespace wirecall::net {
@@ -79,10 +79,10 @@ void RequestWriter::write(ClientCall& first, ClientConnection& connection) noexc
     opened = &out;
     const std::size_t begin = out.size();
     std::size_t count = 0;
-    const bool text = !shared_.uses_msgpack();
+    const bool text = !shared_.writes_natively();
     for (const ClientCall* call = &first; call != nullptr; call = call->next_in_batch) ++count;
     if (batch && text) out.push_back('[');
-    if (batch && !text) message::append_array_head(out, count);
+    if (batch && !text) native().begin_batch(out, count);
     for (ClientCall* call = &first; call != nullptr; call = call->next_in_batch) {
       if (call != &first && text) out.push_back(',');
       append(out, *call, !http);
@@ -93,7 +93,7 @@ void RequestWriter::write(ClientCall& first, ClientConnection& connection) noexc
       sink.discard_message();
       return calls_.not_sent(first, count > limits.batch_max ? "batch" : "max_message_size");
     }
-    sink.close_compact_as(text ? MessageForm::json : MessageForm::msgpack);
+    sink.close_compact_as(shared_.form);
   } catch (const std::bad_alloc&) {
     if (opened != nullptr) sink.discard_message();
     return calls_.not_sent(first, {});
@@ -128,8 +128,8 @@ void RequestWriter::append(Buffer& out, ClientCall& call, bool with_members) {
     if (with_members && call.credit != 0) members.stream = call.credit;
   }
   if (call.hops != 0) members.hops = call.hops;
-  if (shared_.uses_msgpack()) [[unlikely]]
-    return append_msgpack(out, call, members);
+  if (shared_.writes_natively()) [[unlikely]]
+    return append_natively(out, call, members);
   out.append(call.request.view());
   append_member(out, R"(,"id":)", members.id);
   append_member(out, R"(,"timeout_ms":)", members.timeout_ms);
@@ -142,7 +142,7 @@ void RequestWriter::append(Buffer& out, ClientCall& call, bool with_members) {
   out.push_back('}');
 }
 
-void RequestWriter::append_msgpack(Buffer& out, const ClientCall& call, const EnvelopeMembers& members) {
+void RequestWriter::append_natively(Buffer& out, const ClientCall& call, const EnvelopeMembers& members) {
   struct Named {
     std::string_view name;
     const std::optional<std::uint64_t>& number;
@@ -151,15 +151,12 @@ void RequestWriter::append_msgpack(Buffer& out, const ClientCall& call, const En
       {"id", members.id}, {"timeout_ms", members.timeout_ms}, {"stream", members.stream}, {"hops", members.hops}};
   std::size_t count = call.has_params ? 3 : 2;
   for (const Named& one : named) count += one.number ? 1 : 0;
-  message::append_map_head(out, count + (call.to.empty() ? 0 : 1));
+  native().begin_request(out, count + (call.to.empty() ? 0 : 1));
   out.append(call.request.view());
   for (const Named& one : named) {
-    if (one.number) message::append_msgpack_member(out, one.name, *one.number);
+    if (one.number) native().append_member(out, one.name, *one.number);
   }
-  if (call.to.empty()) return;
-  Buffer to{call.to};
-  out.append("\xA2to");
-  if (!shared_.loop_context.codecs.transcoder().append_value(to.padded(), out)) out.push_back('\xC0');
+  if (!call.to.empty()) native().append_member(out, "to", Buffer{call.to}.padded());
 }
 
 // By HTTP, the time that the server is told: that of the call that has most, unless one has what servers give anyway.

@@ -24,7 +24,10 @@ class RequestWriter {
 
   void write(ClientCall& first, ClientConnection& connection) noexcept;
   void append(Buffer& out, ClientCall& call, bool with_members);
-  void append_msgpack(Buffer& out, const ClientCall& call, const EnvelopeMembers& members);
+  void append_natively(Buffer& out, const ClientCall& call, const EnvelopeMembers& members);
+  [[nodiscard]] message::NativeTranscoder& native() {
+    return shared_.loop_context.codecs.native(shared_.options.encoding);
+  }
   [[nodiscard]] std::chrono::milliseconds time_to_tell(const ClientCall& first) const;
 
   ClientShared& shared_;

@@ -10,6 +10,7 @@
 
 #include "connection/connection.hpp"
 #include "framing/json_text.hpp"
+#include "message/message_codec.hpp"
 #include "runtime/backend.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/endpoint.hpp"
@@ -25,13 +26,16 @@ struct ClientShared {
                ConnectionOwner& owner);
   ClientShared(ClientShared&&) = delete;
 
+  [[nodiscard]] const message::MessageCodec& encoding() const noexcept { return message::codec_of(options.encoding); }
   /// In which calls are written.
-  [[nodiscard]] const Codec& codec() const noexcept { return uses_msgpack() ? msgpack_codec() : json_codec(); }
-  [[nodiscard]] bool uses_msgpack() const noexcept { return options.encoding == Encoding::msgpack; }
+  [[nodiscard]] const message::MessageCodec& written() const noexcept { return message::codec_of(form.written); }
+  [[nodiscard]] const Codec& codec() const noexcept { return written().values(); }
+  [[nodiscard]] bool writes_natively() const noexcept { return form.is_native(); }
   /// The server may call methods of this client.
   [[nodiscard]] bool provides() const noexcept { return !registry.methods().empty(); }
 
   const ClientOptions options;
+  const MessageForm form;  ///< of what is written
   const std::vector<Endpoint> endpoints;
   Registry registry;
   Loop loop;

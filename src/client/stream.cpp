@@ -13,7 +13,7 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-const Codec& codec_of(bool msgpack) noexcept { return msgpack ? msgpack_codec() : json_codec(); }
+const Codec& values_of(Encoding encoding) noexcept { return message::codec_of(encoding).values(); }
 
 }  // namespace
 
@@ -164,7 +164,8 @@ void ClientStream::grant() {
 
 Reader& ClientStream::item() {
   const Items::End end = taken_.ends[at_ - 1];
-  if (reader_ == nullptr || reader_->is_json() == end.msgpack) reader_ = codec_of(end.msgpack).reader();
+  const Codec& codec = values_of(end.encoding);
+  if (reader_ == nullptr || &reader_->codec() != &codec) reader_ = codec.reader();
   const std::size_t begin = at_ == 1 ? 0 : taken_.ends[at_ - 2].at;
   reader_->reset(taken_.bytes.padded().substr(begin, end.at - begin));
   return *reader_;
@@ -177,11 +178,11 @@ std::string_view ClientStream::fault_of(std::uint64_t seq) const noexcept {
   return granted_ == 0 ? "the stream has more items than it was given credit" : std::string_view{};
 }
 
-void ClientStream::add(std::string_view value, bool msgpack) {
+void ClientStream::add(std::string_view value, Encoding encoding) {
   WIRECALL_ASSERT(granted_ != 0 && !ended_);
   ++next_seq_;
   --granted_;
-  arrived_.add(value, msgpack);
+  arrived_.add(value, encoding);
 }
 
 // A server that knows no streams answers with all results at once: they are items just the same. So is the result of a
@@ -190,15 +191,15 @@ void ClientStream::call_ended() {
   ended_ = true;
   const std::string_view result = call_->response.view();
   if (call_->error || next_seq_ != 0 || result.empty()) return;
-  const bool msgpack = call_->response_msgpack;
-  const std::unique_ptr<Reader> reader = codec_of(msgpack).reader();
+  const Encoding encoding = call_->response_encoding;
+  const std::unique_ptr<Reader> reader = values_of(encoding).reader();
   Buffer padded{result};
   reader->reset(padded.padded());
   const ValueKind kind = reader->kind();
   if (kind == ValueKind::null) return;
-  if (kind != ValueKind::array) return arrived_.add(result, msgpack);
+  if (kind != ValueKind::array) return arrived_.add(result, encoding);
   if (!reader->begin_array()) return;
-  while (reader->next_element()) arrived_.add(reader->skip(), msgpack);
+  while (reader->next_element()) arrived_.add(reader->skip(), encoding);
 }
 
 }  // namespace net

@@ -52,7 +52,7 @@ class ClientStream {
   /// Why the item with that number cannot be the next; empty when it is.
   [[nodiscard]] std::string_view fault_of(std::uint64_t seq) const noexcept;
   /// The next item has come.
-  void add(std::string_view value, bool msgpack);
+  void add(std::string_view value, Encoding encoding);
   /// The call has ended; a result that it has is items.
   void call_ended();
   /// All of the stream has to have come by then.
@@ -65,14 +65,14 @@ class ClientStream {
   struct Items {
     struct End {
       std::size_t at;
-      bool msgpack;
+      Encoding encoding;
     };
     Buffer bytes;
     std::vector<End> ends;
-    void add(std::string_view item, bool msgpack) {
+    void add(std::string_view item, Encoding encoding) {
       bytes.append(item);
-      if (!msgpack) bytes.push_back('\n');  // a number ends where something else stands
-      ends.push_back({.at = bytes.size(), .msgpack = msgpack});
+      if (encoding == Encoding::json) bytes.push_back('\n');  // a number ends where something else stands
+      ends.push_back({.at = bytes.size(), .encoding = encoding});
     }
     void clear() noexcept {
       bytes.clear();

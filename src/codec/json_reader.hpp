@@ -20,6 +20,7 @@ namespace wirecall::json {
 class JsonReader final : public Reader {
  public:
   JsonReader() noexcept : Reader(true) {}
+  [[nodiscard]] const Codec& codec() const noexcept override { return json_codec(); }
   void reset(std::string_view value) override;
   [[nodiscard]] ValueKind kind() const override;
   bool read_null() override;

@@ -21,6 +21,7 @@ namespace wirecall::msgpack {
 
 class MsgpackReader final : public Reader {
  public:
+  [[nodiscard]] const Codec& codec() const noexcept override { return msgpack_codec(); }
   void reset(std::string_view value) override;
   [[nodiscard]] ValueKind kind() const override;
   bool read_null() override;

@@ -10,6 +10,7 @@
 #include "connection/long_message.hpp"
 #include "framing/byte_order_mark.hpp"
 #include "message/explain.hpp"
+#include "message/message_codec.hpp"
 #include "message/transcoder.hpp"
 
 namespace wirecall::net {
@@ -49,7 +50,7 @@ class DatagramService::Transaction final : private rpc::MessageSink {
   }
   [[nodiscard]] std::shared_ptr<rpc::PeerLoad> load() override { return load_; }
 
-  void read_msgpack();
+  void read_encoded();
   void handle(std::string_view text, const std::vector<message::Unrepresentable>* unrepresentable);
   [[nodiscard]] bool send(std::string_view json);
   [[nodiscard]] bool send_too_large();
@@ -57,11 +58,11 @@ class DatagramService::Transaction final : private rpc::MessageSink {
   DatagramService* service_;
   DatagramAddress source_;
   Buffer text_;  // of the datagram: a handler that loses the loop still reads it
-  Buffer json_;  // what that is as JSON, where it is MessagePack
+  Buffer json_;  // what that is as JSON, where it is in another encoding
   Buffer reply_;
   std::size_t reply_bytes_max_ = 0;
   bool serving_ = false;
-  bool msgpack_ = false;
+  Encoding encoding_ = Encoding::json;
   bool replied_ = false;
   std::shared_ptr<rpc::PeerLoad> load_ = std::make_shared<rpc::PeerLoad>();
 
@@ -76,29 +77,29 @@ void DatagramService::Transaction::serve(std::string_view datagram, const Datagr
   const Settings& settings = service_->settings_;
   source_ = source;
   replied_ = false;
-  msgpack_ = !datagram.empty() && message::is_msgpack(datagram[0]);
+  encoding_ = datagram.empty() ? Encoding::json : message::encoding_of(datagram[0]);
   reply_bytes_max_ =
       std::min({settings.reply_bytes_max, settings.reply_factor_max * datagram.size(), service_->socket_->bytes_max()});
   serving_ = true;
   try {
     text_.clear();
     text_.append(datagram);
-    msgpack_ ? read_msgpack() : handle(text_.padded(), nullptr);
+    encoding_ == Encoding::json ? handle(text_.padded(), nullptr) : read_encoded();
   } catch (const std::bad_alloc&) {
     lose_answer();
   }
   serving_ = false;
 }
 
-void DatagramService::Transaction::read_msgpack() {
+void DatagramService::Transaction::read_encoded() {
   using Status = message::Transcoder::Status;
   const Limits& limits = service_->limits_;
-  message::Transcoder& transcoder = service_->host_->loop_context.codecs.transcoder();
+  message::Transcoder& transcoder = service_->host_->loop_context.codecs.transcoder(encoding_);
   json_.clear();
   const Status status = transcoder.to_json(text_.view(), limits, json_);
   if (status == Status::too_large) return dispatcher.refuse_size();
   if (status != Status::done)
-    return dispatcher.refuse_syntax(scan_status_of(status), {.cause = message::Transcoder::cause_of(status)});
+    return dispatcher.refuse_syntax(scan_status_of(status), {.cause = transcoder.cause_of(status)});
   const std::vector<message::Unrepresentable> unrepresentable = transcoder.take_unrepresentable();
   handle(json_.padded(), &unrepresentable);
 }
@@ -137,9 +138,9 @@ void DatagramService::Transaction::close_message() {
 // False for a reply that is too large.
 bool DatagramService::Transaction::send(std::string_view json) {
   Buffer bytes;
-  if (msgpack_) {
-    message::Transcoder& transcoder = service_->host_->loop_context.codecs.transcoder();
-    if (!transcoder.to_msgpack(json, service_->limits_, bytes)) return true;
+  if (encoding_ != Encoding::json) {
+    message::Transcoder& transcoder = service_->host_->loop_context.codecs.transcoder(encoding_);
+    if (!transcoder.from_json(json, service_->limits_, bytes)) return true;
     json = bytes.view();
   }
   if (json.size() > reply_bytes_max_) return false;

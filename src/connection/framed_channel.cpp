@@ -44,7 +44,7 @@ void FramedChannel::close_compact_as(MessageForm form) {
   ++host_->loop_context.stats.messages_out;
   try {
     if (head_bytes_ != 0) {
-      if (form == MessageForm::transcoded && !transcode_output(begin_ + head_bytes_)) [[unlikely]]
+      if (form.is_transcoded() && !transcode_output(form.sent, begin_ + head_bytes_)) [[unlikely]]
         return discard_message();
       framing_->seal(out_, begin_);
     }
@@ -59,16 +59,11 @@ void FramedChannel::close_compact_as(MessageForm form) {
   output_grew(begin_);
 }
 
-// What is behind `at` becomes MessagePack. False when nothing is left to be sent.
-bool FramedChannel::transcode_output(std::size_t at) {
-  message::Transcoder& transcoder = host_->loop_context.codecs.transcoder();
+// False when nothing is left to be sent of what is behind `at`.
+bool FramedChannel::transcode_output(Encoding encoding, std::size_t at) {
+  message::Transcoder& transcoder = host_->loop_context.codecs.transcoder(encoding);
   if (!unsent_) unsent_ = std::make_unique<Unsent>();
-  Buffer& bytes = transcoder.scratch();
-  bytes.clear();
-  const bool any = transcoder.to_msgpack(out_.padded().substr(at), host_->limits, bytes, &unsent_->streams);
-  out_.truncate(at);
-  if (any) out_.append(bytes.view());
-  transcoder.shrink();
+  const bool any = transcoder.from_json_behind(at, host_->limits, out_, &unsent_->streams);
   for (std::string& news : transcoder.take_refusals()) {
     unsent_->news.push_back(std::move(news));
     request_turn_end();

@@ -2,8 +2,8 @@
 // same way as replies. It reads nothing: that is MessageConnection's, which derives from it. Lives on its loop's
 // thread.
 //
-// Towards a peer that may read lines each message is one line. Towards one that speaks MessagePack what is written as
-// JSON becomes that; what has no form in it is left out, and its sender told at the end of the turn.
+// Towards a peer that may read lines each message is one line. Towards one that speaks another encoding what is written
+// as JSON becomes that; what has no form in it is left out, and its sender told at the end of the turn.
 #pragma once
 
 #include <cstddef>
@@ -27,11 +27,11 @@ class FramedChannel : public Channel, public rpc::MessageSink {
  public:
   ~FramedChannel() override;
 
-  /// What is sent is MessagePack, as long as the peer sends that; the framing carries it.
-  void speak_msgpack() noexcept { msgpack_ = true; }
+  /// What is sent is in that encoding, as long as the peer sends no other; the framing carries it.
+  void speak(Encoding encoding) noexcept { reply_form_ = MessageForm{.sent = encoding}; }
 
   Buffer& open_message() override;
-  void close_message() override { close_message_as(reply_form()); }
+  void close_message() override { close_message_as(reply_form_); }
   void close_message_as(MessageForm form) override;
   void close_compact_as(MessageForm form) override;
   void discard_message() noexcept override { out_.truncate(begin_); }
@@ -52,32 +52,28 @@ class FramedChannel : public Channel, public rpc::MessageSink {
   void count_into(rpc::ConnectionCounts* counts) noexcept override { Channel::count_into(counts); }
   [[nodiscard]] bool strict_peer() const noexcept override { return framing_->strict_peers(); }
   [[nodiscard]] bool takes_lines() const noexcept override { return lines_; }
-  [[nodiscard]] bool speaks_msgpack() const noexcept override { return msgpack_; }
+  [[nodiscard]] Encoding encoding() const noexcept override { return reply_form_.sent; }
 
  protected:
   FramedChannel(Host& host, std::unique_ptr<transport::ByteStream> stream, std::unique_ptr<framing::Framing> framing);
 
-  /// In which form JSON is written to the peer.
-  [[nodiscard]] MessageForm reply_form() const noexcept {
-    return msgpack_ ? MessageForm::transcoded : MessageForm::json;
-  }
   [[nodiscard]] bool has_head() const noexcept { return head_bytes_ != 0; }
-  /// Messages for us about those that MessagePack could not hold, as JSON. `request_turn_end` was called for them.
+  /// Messages for us about those that the encoding could not hold, as JSON. `request_turn_end` was called for them.
   [[nodiscard]] std::vector<std::string> take_news();
 
   // What the derived class reads by.
   const std::unique_ptr<framing::Framing> framing_;
 
  private:
-  bool transcode_output(std::size_t at);
+  bool transcode_output(Encoding encoding, std::size_t at);
 
-  // What is left to do about messages that MessagePack could not hold.
+  // What is left to do about messages that an encoding could not hold.
   struct Unsent {
     std::vector<std::string> news;         // as JSON, for us, at the end of the turn
     std::vector<message::Broken> streams;  // calls of the peer's that are still to be answered
   };
 
-  std::unique_ptr<Unsent> unsent_;  // made with the first message that is sent in MessagePack
+  std::unique_ptr<Unsent> unsent_;  // made with the first message that is transcoded
   std::size_t begin_ = 0;           // where in out_ the message being written begins
 
   // Cached framing constants; flags packed beside them.
@@ -86,8 +82,8 @@ class FramedChannel : public Channel, public rpc::MessageSink {
   const std::uint8_t head_bytes_;
 
  protected:
+  MessageForm reply_form_;  // of what is written as JSON: sent as the last message that came
   const bool binary_ : 1;
-  bool msgpack_ : 1 = false;  // the codec of the last message, and of what is sent
 
  private:
   const bool lines_ : 1;

@@ -22,8 +22,8 @@ void LongMessage::tell() noexcept {
 }
 
 void LongMessage::read_or_check() {
-  if (!is_msgpack()) return read_json();
-  status = message::Transcoder::check(text.view(), limits_, members);
+  if (encoding == Encoding::json) return read_json();
+  status = message::codec_of(encoding).make_transcoder()->check(text.view(), limits_, members);
 }
 
 void LongMessage::read_json() {
@@ -36,14 +36,14 @@ void LongMessage::read_json() {
 }
 
 void LongMessage::make_json() {
-  message::Transcoder transcoder;
+  const std::unique_ptr<message::Transcoder> transcoder = message::codec_of(encoding).make_transcoder();
   Buffer json;
-  status = transcoder.checked_to_json(text.view(), limits_, json);
+  status = transcoder->checked_to_json(text.view(), limits_, json);
   text = std::move(json);
   transcoded = true;
   if (status != Status::done) return;
-  unrepresentable = transcoder.take_unrepresentable();
-  cancels = transcoder.take_cancels();
+  unrepresentable = transcoder->take_unrepresentable();
+  cancels = transcoder->take_cancels();
   read_json();
 }
 

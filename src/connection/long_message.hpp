@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "message/explain.hpp"
+#include "message/message_codec.hpp"
 #include "message/transcoder.hpp"
 #include "rpc/accounts.hpp"
 #include "wirecall/bytes.hpp"
@@ -47,7 +48,11 @@ class LongMessage {
   };
 
   LongMessage(Buffer text, const Limits& limits, Sender sender)
-      : received_at(sender.received_at), text(std::move(text)), limits_(limits), sender_(std::move(sender)) {}
+      : received_at(sender.received_at),
+        encoding(text.empty() ? Encoding::json : message::encoding_of(text.data()[0])),
+        text(std::move(text)),
+        limits_(limits),
+        sender_(std::move(sender)) {}
   LongMessage(LongMessage&&) = delete;
 
   /// Nobody is there any more to be told.
@@ -55,19 +60,19 @@ class LongMessage {
     sender_.then = nullptr;
     sender_.hold.reset();
   }
-  [[nodiscard]] bool is_msgpack() const noexcept { return !text.empty() && message::is_msgpack(text.data()[0]); }
   /// What it holds of memory. Any thread.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
   const std::optional<std::chrono::nanoseconds> received_at;
+  const Encoding encoding;  ///< as which it came
 
   // Once it has been read.
-  Buffer text;                 ///< or what MessagePack is in JSON; without the byte order mark that `mark` counts
+  Buffer text;                 ///< or what it is in JSON; without the byte order mark that `mark` counts
   std::size_t mark = 0;        ///< bytes of a byte order mark in front of JSON
-  bool transcoded = false;     ///< it was MessagePack, and is JSON now
+  bool transcoded = false;     ///< it was no JSON, and is now
   bool out_of_memory = false;  ///< nothing else means anything
   Status status = Status::done;
-  message::MsgpackMembers members;                        ///< of MessagePack
+  message::EnvelopeMembers members;                       ///< of another encoding
   std::vector<message::Unrepresentable> unrepresentable;  ///< of what was transcoded
   std::vector<std::string> cancels;                       ///< likewise
   Scan scan;                                              ///< of JSON
@@ -95,9 +100,9 @@ class LongReader {
   explicit LongReader(detail::BlockingPool& pool) noexcept : pool_(&pool) {}
   LongReader(LongReader&&) = delete;
 
-  /// Reads JSON; of MessagePack, checks it.
+  /// Reads JSON; checks what is in another encoding.
   void read(const std::shared_ptr<LongMessage>& message) { begin(message, &LongMessage::read_or_check); }
-  /// Makes JSON of MessagePack that has been checked, and reads that.
+  /// Makes JSON of what has been checked, and reads that.
   void transcode(const std::shared_ptr<LongMessage>& message) { begin(message, &LongMessage::make_json); }
 
  private:

@@ -154,17 +154,17 @@ bool MessageConnection::read_whole(std::span<char> frame, bool kept) {
   }
   message_completed();
   if (binary_) {
-    msgpack_ = !frame.empty() && message::is_msgpack(frame[0]);
-    dispatcher_.answer_as(reply_form());
+    speak(frame.empty() ? Encoding::json : message::encoding_of(frame[0]));
+    dispatcher_.answer_as(reply_form_);
   }
   if (kept && host_->reads_off_loop(frame.size())) [[unlikely]] {
     read_off_loop(std::exchange(message_, Buffer{}));
     return false;
   }
-  if (!msgpack_) [[likely]]
+  if (encoding() == Encoding::json) [[likely]]
     return read_json(frame, kept, {});
-  message::MsgpackMembers members;
-  const auto status = message::Transcoder::check({frame.data(), frame.size()}, host_->limits, members);
+  message::EnvelopeMembers members;
+  const auto status = transcoder().check({frame.data(), frame.size()}, host_->limits, members);
   return read_checked(frame, kept, status, members);
 }
 
@@ -174,8 +174,8 @@ void MessageConnection::resume_long() {
   if (!read) return;
   message_ = std::move(read->text);
   const std::span<char> text{message_.data(), message_.size()};
-  if (binary_) dispatcher_.answer_as(reply_form());
-  if (msgpack_ && !read->transcoded) {
+  if (binary_) dispatcher_.answer_as(reply_form_);
+  if (encoding() != Encoding::json && !read->transcoded) {
     static_cast<void>(read_checked(text, true, read->status, read->members));
   } else if (read->status != LongMessage::Status::done) {
     static_cast<void>(refuse_transcoded(read->status));
@@ -194,7 +194,7 @@ void MessageConnection::resume_long() {
 // `unrepresentable` may be asked for as long as a handler of the message runs.
 bool MessageConnection::read_json(std::span<char> frame, bool kept,
                                   const std::vector<message::Unrepresentable>& unrepresentable) {
-  const bool transcoded = msgpack_;
+  const bool transcoded = encoding() != Encoding::json;
   Received message;
   // What stands behind a frame in the input belongs to the next one; the scanner wants a zero there.
   char& behind = kept ? *message_.reserve(1) : *(frame.data() + frame.size());
@@ -331,8 +331,8 @@ void MessageConnection::leave_message(std::vector<Buffer>& kept) {
   message_ = Buffer{};
 }
 
-void MessageConnection::batched_response(const Received& response, std::string_view msgpack, std::string_view element) {
-  Responses{*this}.accept_batched(response, msgpack, element);
+void MessageConnection::batched_response(const Received& response, EncodedText batch, std::string_view element) {
+  Responses{*this}.accept_batched(response, batch, element);
 }
 
 // Not where the message was written: whoever makes a request does not expect its answer before that is done.

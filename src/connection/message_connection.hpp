@@ -2,9 +2,9 @@
 // columns: bytes of a Channel go through a Framing to the Dispatcher, and responses to the user's table of calls. It
 // knows no method. Owned by a server or client; lives on its loop's thread. The host and all it refers to outlive it.
 //
-// Where the framing carries any bytes, messages may be MessagePack. Of those for methods of this process, and of
-// answers that somebody waits for, params and result stay that, and so do the results that are sent; all others become
-// JSON here before anybody looks at them, and what is sent then becomes MessagePack.
+// Where the framing carries any bytes, messages may be in other encodings. Of those for methods of this process, and of
+// answers that somebody waits for, params and result stay that where the encoding is native, and so do the results that
+// are sent; all others become JSON here before anybody looks at them, and what is sent then is transcoded.
 //
 // Input, in order of its bytes: message_ (kept parts of an unfinished message), the channel's backlog.
 #pragma once
@@ -20,6 +20,7 @@
 #include "connection/framed_channel.hpp"
 #include "framing/framing.hpp"
 #include "message/explain.hpp"
+#include "message/message_codec.hpp"
 #include "message/transcoder.hpp"
 #include "rpc/dispatcher.hpp"
 #include "wirecall/bytes.hpp"
@@ -38,8 +39,8 @@ class ResponseHandler {
   /// A response, well formed or not. Its spans last until this returns. False: there is no making sense of it, and the
   /// connection is to end.
   [[nodiscard]] virtual bool response(const Received& message) = 0;
-  /// Of one in MessagePack: whether its result is wanted as it is, not as JSON. `message` has no result yet.
-  [[nodiscard]] virtual bool takes_msgpack(const Received& message) {
+  /// Of one in another encoding than JSON: whether its result is wanted as it is. `message` has no result yet.
+  [[nodiscard]] virtual bool takes_encoded(const Received& message) {
     static_cast<void>(message);
     return false;
   }
@@ -73,7 +74,7 @@ class MessageConnection final : public FramedChannel {
     dispatcher_.end_if_revoked();
     close();
   }
-  void batched_response(const Received& response, std::string_view msgpack, std::string_view element) override;
+  void batched_response(const Received& response, EncodedText batch, std::string_view element) override;
 
  private:
   class HeadTimer;
@@ -103,12 +104,14 @@ class MessageConnection final : public FramedChannel {
 
   bool read_whole(std::span<char> frame, bool kept);
   bool read_checked(std::span<char> frame, bool kept, message::Transcoder::Status status,
-                    const message::MsgpackMembers& members);
+                    const message::EnvelopeMembers& members);
   void resume_long();
-  bool read_as_msgpack(std::span<char> frame, bool kept, const message::MsgpackMembers& members, bool too_large);
-  bool read_long_batch(std::string_view msgpack, bool kept);
+  bool read_encoded(std::span<char> frame, bool kept, const message::EnvelopeMembers& members, bool too_large);
+  bool read_long_batch(std::string_view batch, bool kept);
   bool read_transcoded(std::span<char> frame, bool kept, message::Transcoder::Status status);
-  bool takes_msgpack(const Received& message);
+  bool takes_encoded(const Received& message);
+  [[nodiscard]] message::Transcoder& transcoder() { return host_->loop_context.codecs.transcoder(encoding()); }
+  [[nodiscard]] message::NativeTranscoder& native() { return host_->loop_context.codecs.native(encoding()); }
   bool read_json(std::span<char> frame, bool kept, const std::vector<message::Unrepresentable>& unrepresentable);
   bool refuse_transcoded(message::Transcoder::Status status);
   void accept(const Received& message, std::span<const Received> elements,

@@ -20,13 +20,13 @@ class MessageConnection::Responses {
   /// May end the connection.
   void accept(const Received& response) const;
   /// Those of a client's batch, before anything else in it; and of one over the limit, of which nothing else is served.
-  /// `msgpack` is what it was in MessagePack, of which they have their results still.
-  void accept_all(const Received& batch, std::string_view msgpack) const;
+  /// `encoded` is what it was in another encoding, of which they have their results still.
+  void accept_all(const Received& batch, EncodedText encoded) const;
   /// As MessageSink::batched_response.
-  void accept_batched(const Received& response, std::string_view msgpack, std::string_view element) const;
+  void accept_batched(const Received& response, EncodedText batch, std::string_view element) const;
 
  private:
-  void accept_element(Received& response, std::string_view msgpack, std::string_view element, Buffer& json) const;
+  void accept_element(Received& response, EncodedText batch, std::string_view element, Buffer& json) const;
   void unpack_result(Received& response, Buffer& json) const;
 
   MessageConnection* connection_;

@@ -29,7 +29,7 @@ std::string request_head_of(const Endpoint& endpoint, std::string_view token, En
   std::string head = "POST ";
   head.append(endpoint.path()).append(" HTTP/1.1\r\nHost: ").append(endpoint.authority());
   if (!token.empty()) head.append("\r\nAuthorization: Bearer ").append(token);
-  const std::string_view type = encoding == Encoding::msgpack ? kMsgpackType : kJsonType;
+  const std::string_view type = media_type_of(encoding);
   return head.append("\r\nContent-Type: ").append(type).append("\r\nAccept: ").append(type).append("\r\n");
 }
 
@@ -38,7 +38,7 @@ ClientHttp::ClientHttp(Host& host, std::unique_ptr<transport::ByteStream> stream
     : Channel(host, std::move(stream)),
       user_(&user),
       request_head_(request_head_of(endpoint, options.token, options.encoding)),
-      msgpack_(options.encoding == Encoding::msgpack) {}
+      encoding_(options.encoding) {}
 
 ClientHttp::~ClientHttp() {
   give_back(head_);
@@ -67,7 +67,7 @@ Buffer& ClientHttp::open_message() {
 }
 
 void ClientHttp::close_message_as(MessageForm form) {
-  if (msgpack_ && form != MessageForm::msgpack && !transcode_request()) {
+  if (encoding_ != Encoding::json && !form.is_native() && !transcode_request()) {
     discard_message();
     unsent_ = true;
     return request_turn_end();
@@ -80,14 +80,9 @@ void ClientHttp::close_message_as(MessageForm form) {
 
 // False when nothing is left of the message.
 bool ClientHttp::transcode_request() {
-  message::Transcoder& transcoder = host_->loop_context.codecs.transcoder();
-  Buffer& bytes = transcoder.scratch();
-  bytes.clear();
-  const bool any = transcoder.to_msgpack(out_.padded().substr(request_.body_at), host_->limits, bytes);
+  message::Transcoder& transcoder = host_->loop_context.codecs.transcoder(encoding_);
+  const bool any = transcoder.from_json_behind(request_.body_at, host_->limits, out_);
   refusals_ = transcoder.take_refusals();
-  out_.truncate(request_.body_at);
-  out_.append(bytes.view());
-  transcoder.shrink();
   return any;
 }
 
@@ -184,11 +179,13 @@ void ClientHttp::finish_kept() {
   give_back(body_.kept());
 }
 
-// What is no message of MessagePack stays as it is.
+// What is no message of its encoding stays as it is.
 std::string_view ClientHttp::transcode_response(std::string_view body, Buffer& json) {
   if (!encoded_) body.remove_prefix(framing::byte_order_mark_bytes(body));
-  if (body.empty() || encoded_ || !message::is_msgpack(body[0])) return body;
-  const auto status = host_->loop_context.codecs.transcoder().to_json(body, host_->limits, json);
+  if (body.empty() || encoded_) return body;
+  const Encoding encoding = message::encoding_of(body[0]);
+  if (encoding == Encoding::json) return body;
+  const auto status = host_->loop_context.codecs.transcoder(encoding).to_json(body, host_->limits, json);
   return status == message::Transcoder::Status::done ? json.padded() : body;
 }
 

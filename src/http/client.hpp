@@ -68,7 +68,7 @@ class ClientHttp final : public Channel, public rpc::MessageSink {
   void set_timeout(std::chrono::milliseconds left) noexcept { timeout_ = left; }
   // One message, whose response has come before the next. What throws has changed nothing.
   Buffer& open_message() override;
-  void close_message() override { close_message_as(MessageForm::json); }
+  void close_message() override { close_message_as({}); }
   void close_message_as(MessageForm form) override;
   void close_compact_as(MessageForm form) override { close_message_as(form); }
   void discard_message() noexcept override { out_.truncate(request_.begin); }
@@ -109,7 +109,7 @@ class ClientHttp final : public Channel, public rpc::MessageSink {
   std::string failure_;
   std::vector<std::string> refusals_;  // responses to those of the POST's calls that could not be sent
   std::uint16_t status_ = 0;
-  const bool msgpack_;    // what is sent
+  const Encoding encoding_;
   bool unsent_ = false;   // nothing was left to be sent: the response is made here, at the end of the turn
   bool waiting_ = false;  // a response is due
   bool closes_ = false;   // nothing follows it

@@ -40,7 +40,7 @@ struct BufferedReply final : rpc::MessageSink {
 
 }  // namespace
 
-// A body, or what one of MessagePack is in JSON; only that has `unrepresentable`.
+// A body, or what one of another encoding is in JSON; only that has `unrepresentable`.
 struct PostedMessage::Read {
   std::string_view text;
   Scan scan;
@@ -48,6 +48,10 @@ struct PostedMessage::Read {
   std::span<const Received> elements;
   const Unrepresentable* unrepresentable;
 };
+
+message::Transcoder& PostedMessage::transcoder(Encoding encoding) {
+  return connection_->host().loop_context.codecs.transcoder(encoding);
+}
 
 // Has `dispatcher` serve the message that it is.
 [[gnu::always_inline]] inline void PostedMessage::handle(rpc::Dispatcher& dispatcher, const Read& read) {
@@ -118,14 +122,15 @@ bool PostedMessage::is_long() const noexcept {
 void PostedMessage::resume_long() {
   const std::shared_ptr<LongMessage> read = connection_->take_long_message();
   if (!read) return;
-  const bool checked = read->is_msgpack() && !read->transcoded;
+  const Encoding encoding = read->encoding;
+  const bool checked = encoding != Encoding::json && !read->transcoded;
   const Unrepresentable* const unrepresentable = read->transcoded ? &read->unrepresentable : nullptr;
   *kept_ = std::move(read->text);
   const std::span<char> text{kept_->data(), kept_->size()};
   if (checked) {
-    dispatch_msgpack(text, read->status, read->members);
+    dispatch_encoded(text, encoding, read->status, read->members);
   } else if (read->status != Status::done) {
-    refuse_msgpack(read->status);
+    refuse_encoded(encoding, read->status);
   } else if (connection_->is_draining()) {
     dispatch_draining(kept_->view(), unrepresentable);
   } else {
@@ -161,11 +166,12 @@ void PostedMessage::finish(bool asks) {
 }
 
 [[gnu::always_inline]] inline void PostedMessage::dispatch(std::span<char> text) {
-  if (text.empty() || !message::is_msgpack(text[0])) [[likely]]
+  const Encoding encoding = text.empty() ? Encoding::json : message::encoding_of(text[0]);
+  if (encoding == Encoding::json) [[likely]]
     return dispatch_json({text.data(), text.size()}, nullptr);
-  message::MsgpackMembers members;
-  const Status status = message::Transcoder::check({text.data(), text.size()}, connection_->host().limits, members);
-  dispatch_msgpack(text, status, members);
+  message::EnvelopeMembers members;
+  const Status status = transcoder(encoding).check({text.data(), text.size()}, connection_->host().limits, members);
+  dispatch_encoded(text, encoding, status, members);
 }
 
 void PostedMessage::dispatch_json(std::string_view text, const Unrepresentable* unrepresentable) {
@@ -178,54 +184,55 @@ void PostedMessage::dispatch_json(std::string_view text, const Unrepresentable* 
 }
 
 // What the body is in JSON takes its place, unless it can be served as it is.
-void PostedMessage::dispatch_msgpack(std::span<char> bytes, Status status, const message::MsgpackMembers& members) {
+void PostedMessage::dispatch_encoded(std::span<char> bytes, Encoding encoding, Status status,
+                                     const message::EnvelopeMembers& members) {
   Host& host = connection_->host();
   HttpTransaction& transaction = connection_->current();
-  transaction.brings_msgpack();
-  message::Transcoder& transcoder = host.loop_context.codecs.transcoder();
-  const std::string_view msgpack{bytes.data(), bytes.size()};
-  if (status == Status::done && !connection_->is_draining()) {
-    if (transcoder.is_long_batch(msgpack, host.limits)) return dispatch_long_batch(msgpack);
+  transaction.brings(encoding);
+  message::Transcoder& transcoder = this->transcoder(encoding);
+  const message::NativeTranscoder* const native = transcoder.native();
+  const EncodedText encoded{{bytes.data(), bytes.size()}, encoding};
+  if (status == Status::done && native != nullptr && !connection_->is_draining()) {
+    if (members.batch_size() > host.limits.batch) return dispatch_long_batch(encoded);
     using rpc::Passthrough;
-    const bool asks = transaction.answers_msgpack() && !transcoder.has_response(msgpack, members);
-    const Passthrough passthrough = asks ? transaction.dispatcher.may_pass_through(msgpack, members) : Passthrough::no;
-    if (passthrough != Passthrough::no && dispatch_as_msgpack(msgpack, members, passthrough == Passthrough::too_large))
+    const bool asks = transaction.answer_encoding() == encoding && !native->has_response(encoded.text, members);
+    const Passthrough passthrough = asks ? transaction.dispatcher.may_pass_through(encoded, members) : Passthrough::no;
+    if (passthrough != Passthrough::no && dispatch_natively(encoded, members, passthrough == Passthrough::too_large))
       return;
   }
   if (status == Status::done && is_long()) [[unlikely]]
     return connection_->transcode_off_loop(std::exchange(*kept_, Buffer{}));
   Buffer json = host.loop.take_buffer();
-  if (status == Status::done) status = transcoder.checked_to_json(msgpack, host.limits, json);
+  if (status == Status::done) status = transcoder.checked_to_json(encoded.text, host.limits, json);
   connection_->give_back(*kept_);
   *kept_ = std::move(json);
   if (status == Status::done) {
     const Unrepresentable unrepresentable = transcoder.take_unrepresentable();
     dispatch_json(kept_->padded(), &unrepresentable);
   } else {
-    refuse_msgpack(status);
+    refuse_encoded(encoding, status);
   }
   connection_->give_back(*kept_);
 }
 
 // Params stay in the body, results are written as they are sent. False: it is for who reads it as JSON.
-bool PostedMessage::dispatch_as_msgpack(std::string_view msgpack, const message::MsgpackMembers& members,
-                                        bool too_large) {
+bool PostedMessage::dispatch_natively(EncodedText encoded, const message::EnvelopeMembers& members, bool too_large) {
   Host& host = connection_->host();
   Buffer envelope = host.loop.take_buffer();
   Received message;
   std::span<Received> elements{*host.loop_context.codecs.elements};
-  const Status status =
-      host.loop_context.codecs.transcoder().read(msgpack, host.limits, envelope, message, elements, members);
+  message::NativeTranscoder& transcoder = host.loop_context.codecs.native(encoded.encoding);
+  const Status status = transcoder.read(encoded.text, host.limits, envelope, message, elements, members);
   if (status != Status::done) {
     refuse_size();
     return true;
   }
-  const bool takes = connection_->current().dispatcher.takes_msgpack(message);
+  const bool takes = connection_->current().dispatcher.takes_encoded(message);
   if (takes) {
     ++host.loop_context.stats.messages_in;
     dispatch_by(message, [&](rpc::Dispatcher& dispatcher) {
-      dispatcher.answer_as(MessageForm::msgpack);
-      dispatcher.handle_msgpack(message, elements, msgpack, too_large);
+      dispatcher.answer_as(MessageForm::native(encoded.encoding));
+      dispatcher.handle_encoded(message, elements, encoded, too_large);
     });
   }
   connection_->give_back(envelope);
@@ -233,11 +240,12 @@ bool PostedMessage::dispatch_as_msgpack(std::string_view msgpack, const message:
 }
 
 // Responses in it are left out: nobody waits for one here.
-void PostedMessage::dispatch_long_batch(std::string_view msgpack) {
+void PostedMessage::dispatch_long_batch(EncodedText encoded) {
   Host& host = connection_->host();
   Buffer text = host.loop.take_buffer();
   Received batch;
-  static_cast<void>(host.loop_context.codecs.transcoder().read_long_batch(msgpack, host.limits, false, text, batch));
+  message::NativeTranscoder& transcoder = host.loop_context.codecs.native(encoded.encoding);
+  static_cast<void>(transcoder.read_long_batch(encoded.text, host.limits, false, text, batch));
   ++host.loop_context.stats.messages_in;
   dispatch_by(batch, [&](rpc::Dispatcher& dispatcher) { dispatcher.handle_transcoded(batch, {}, {}); });
   connection_->give_back(text);
@@ -268,21 +276,18 @@ void PostedMessage::dispatch_draining(std::string_view text, const Unrepresentab
     return connection_->finish_transaction();
   }
   ++host.loop_context.stats.messages_out;
-  const bool msgpack = transaction.answers_msgpack();
-  Buffer bytes;
-  if (msgpack)
-    static_cast<void>(host.loop_context.codecs.transcoder().to_msgpack(answer.text.padded(), host.limits, bytes));
-  transaction.respond(refused ? 503 : 200, msgpack ? bytes.view() : answer.text.view(),
-                      msgpack ? kMsgpackType : kJsonType);
+  const Encoding encoding = transaction.answer_encoding();
+  if (encoding != Encoding::json) static_cast<void>(transcoder(encoding).from_json_behind(0, host.limits, answer.text));
+  transaction.respond(refused ? 503 : 200, answer.text.view(), media_type_of(encoding));
   connection_->finish_transaction();
 }
 
 // ---- refusing ----
 
-void PostedMessage::refuse_msgpack(Status status) {
+void PostedMessage::refuse_encoded(Encoding encoding, Status status) {
   if (status == Status::too_large) return refuse_size();
   connection_->current().dispatch([&](rpc::Dispatcher& dispatcher) {
-    dispatcher.refuse_syntax(scan_status_of(status), {.cause = message::Transcoder::cause_of(status)});
+    dispatcher.refuse_syntax(scan_status_of(status), {.cause = transcoder(encoding).cause_of(status)});
   });
   connection_->finish_transaction();
 }

@@ -54,11 +54,13 @@ class PostedMessage {
   void dispatch_by(const Received& message, const Act& act);
   void dispatch(std::span<char> text);
   void dispatch_json(std::string_view text, const Unrepresentable* unrepresentable);
-  void dispatch_msgpack(std::span<char> bytes, Status status, const message::MsgpackMembers& members);
-  bool dispatch_as_msgpack(std::string_view msgpack, const message::MsgpackMembers& members, bool too_large);
-  void dispatch_long_batch(std::string_view msgpack);
+  void dispatch_encoded(std::span<char> bytes, Encoding encoding, Status status,
+                        const message::EnvelopeMembers& members);
+  bool dispatch_natively(EncodedText encoded, const message::EnvelopeMembers& members, bool too_large);
+  [[nodiscard]] message::Transcoder& transcoder(Encoding encoding);
+  void dispatch_long_batch(EncodedText encoded);
   void dispatch_draining(std::string_view text, const Unrepresentable* unrepresentable);
-  void refuse_msgpack(Status status);
+  void refuse_encoded(Encoding encoding, Status status);
   void finish(bool asks);
   [[nodiscard]] bool is_long() const noexcept;
   void resume_long();

@@ -4,8 +4,6 @@
 #include <charconv>
 #include <cstring>
 
-#include "framing/token.hpp"
-
 namespace wirecall::net {
 namespace {
 
@@ -89,28 +87,10 @@ std::string_view reason_of(std::uint16_t status) noexcept {
   }
 }
 
-namespace {
-
-std::string_view without_parameters(std::string_view type) noexcept {
-  type = type.substr(0, type.find(';'));
-  while (type.ends_with(' ') || type.ends_with('\t')) type.remove_suffix(1);
-  return type;
-}
-
-}  // namespace
-
-bool is_msgpack_type(std::string_view type) noexcept {
-  type = without_parameters(type);
-  return framing::same_word(type, kMsgpackType) || framing::same_word(type, "application/x-msgpack") ||
-         framing::same_word(type, "application/vnd.msgpack");
-}
-
-bool is_json_type(std::string_view type) noexcept { return framing::same_word(without_parameters(type), kJsonType); }
-
 OpenResponse begin_response(Buffer& out, const ResponseHead& head, std::size_t digits) {
   OpenResponse response{.begin = out.size()};
-  const bool usual =
-      head.status == 200 && head.fields.empty() && !head.closes && !head.keeps_alive && head.content_type.size() == 16;
+  const bool usual = head.status == 200 && head.fields.empty() && !head.closes && !head.keeps_alive &&
+                     head.content_type.data() == kJsonType.data();
   if (usual) [[likely]] {
     char* const to = out.reserve(kUsualHead.size() + digits + kHeadEnd.size());
     std::memcpy(to, kUsualHead.data(), kUsualHead.size());

@@ -7,15 +7,15 @@
 #include <cstdint>
 #include <string_view>
 
+#include "message/message_codec.hpp"
 #include "wirecall/bytes.hpp"
 
 namespace wirecall::net {
 
 inline constexpr std::string_view kJsonType = "application/json";
-inline constexpr std::string_view kMsgpackType = "application/msgpack";
-/// Whether a media type, its parameters aside, is one of those that MessagePack goes by.
-[[nodiscard]] bool is_msgpack_type(std::string_view type) noexcept;
-[[nodiscard]] bool is_json_type(std::string_view type) noexcept;
+[[nodiscard]] inline std::string_view media_type_of(Encoding encoding) noexcept {
+  return encoding == Encoding::json ? kJsonType : message::codec_of(encoding).media_types.front();
+}
 
 struct ResponseHead {
   std::uint16_t status = 200;

@@ -32,11 +32,13 @@ void HttpTransaction::choose_encoding(const HttpHead& head) noexcept {
   // What browsers and curl say of themselves names neither.
   while (!accepted.empty()) {
     const std::string_view type = framing::take_element(accepted);
-    msgpack_ = is_msgpack_type(type);
-    as_asked_ = msgpack_ || is_json_type(type);
-    if (as_asked_) return;
+    const std::optional<Encoding> encoding = message::encoding_of_type(type);
+    if (!encoding) continue;
+    answer_encoding_ = *encoding;
+    as_asked_ = true;
+    return;
   }
-  msgpack_ = is_msgpack_type(head[HttpField::content_type]);
+  answer_encoding_ = message::encoding_of_type(head[HttpField::content_type]).value_or(Encoding::json);
 }
 
 bool HttpTransaction::take_timeout(const HttpHead& head) {
@@ -56,11 +58,12 @@ bool HttpTransaction::take_timeout(const HttpHead& head) {
 
 void HttpTransaction::reset() noexcept {
   state_ = State::open;
-  closes = keeps_alive_ = head_only_ = msgpack_ = as_asked_ = false;
+  closes = keeps_alive_ = head_only_ = as_asked_ = false;
+  answer_encoding_ = Encoding::json;
   status_ = 200;
   fields.clear();
   dispatcher.limit_timeout(rpc::Dispatcher::kNoTimeout);
-  dispatcher.answer_as(MessageForm::json);
+  dispatcher.answer_as({});
 }
 
 // ---- the response ----
@@ -117,7 +120,7 @@ Buffer& HttpTransaction::open_message() {
   if (held_.empty() && &out == &held_) held_ = channel_->host().loop.take_buffer();
   const std::size_t begin = out.size();
   try {
-    response_ = begin_response(out, head(status_, msgpack_ ? kMsgpackType : kJsonType), channel_->response_digits);
+    response_ = begin_response(out, head(status_, media_type_of(answer_encoding_)), channel_->response_digits);
   } catch (...) {
     out.truncate(begin);
     throw;
@@ -129,26 +132,18 @@ Buffer& HttpTransaction::open_message() {
 void HttpTransaction::close_message_as(MessageForm form) {
   ++channel_->host().loop_context.stats.messages_out;
   try {
-    if (msgpack_ && form != MessageForm::msgpack) [[unlikely]]
-      transcode();
+    // Answers can always be said: as an error, if need be.
+    if (answer_encoding_ != Encoding::json && !form.is_native()) [[unlikely]] {
+      Host& host = channel_->host();
+      message::Transcoder& transcoder = host.loop_context.codecs.transcoder(answer_encoding_);
+      static_cast<void>(transcoder.from_json_behind(response_.body_at, host.limits, *out_));
+    }
     channel_->response_digits = static_cast<std::uint8_t>(end_response(*out_, response_, head_only_));
   } catch (const std::bad_alloc&) {
     return lose_answer();
   }
   if (state_ == State::open) channel_->request_turn_end();
   written(response_.begin);
-}
-
-// Answers can always be said: as an error, if need be.
-void HttpTransaction::transcode() {
-  Host& host = channel_->host();
-  message::Transcoder& transcoder = host.loop_context.codecs.transcoder();
-  Buffer& bytes = transcoder.scratch();
-  bytes.clear();
-  static_cast<void>(transcoder.to_msgpack(out_->padded().substr(response_.body_at), host.limits, bytes));
-  out_->truncate(response_.body_at);
-  out_->append(bytes.view());
-  transcoder.shrink();
 }
 
 }  // namespace wirecall::net

@@ -28,11 +28,13 @@ class HttpTransaction final : public HttpSink {
 
   /// Takes from its head what the response depends on.
   void begin(const framing::HttpHead& head, bool draining) noexcept;
-  /// In which codec the answer is: the first that Accept names, else that of the request.
+  /// In which encoding the answer is: the first that Accept names, else that of the request.
   void choose_encoding(const framing::HttpHead& head) noexcept;
-  /// The request turns out to be MessagePack.
-  void brings_msgpack() noexcept { msgpack_ = msgpack_ || !as_asked_; }
-  [[nodiscard]] bool answers_msgpack() const noexcept { return msgpack_; }
+  /// The request turns out to be in that encoding.
+  void brings(Encoding encoding) noexcept {
+    if (!as_asked_) answer_encoding_ = encoding;
+  }
+  [[nodiscard]] Encoding answer_encoding() const noexcept { return answer_encoding_; }
   /// Whether what the head says of the calls' time, if anything, can be understood; else it has been refused.
   [[nodiscard]] bool take_timeout(const framing::HttpHead& head);
   /// Runs `act` on the dispatcher. What it answers meanwhile is noticed by who calls this; what it answers later, at
@@ -65,7 +67,7 @@ class HttpTransaction final : public HttpSink {
   // The dispatcher's answer.
 
   Buffer& open_message() override;
-  void close_message() override { close_message_as(MessageForm::json); }
+  void close_message() override { close_message_as({}); }
   void close_message_as(MessageForm form) override;
   void close_compact_as(MessageForm form) override { close_message_as(form); }
   void discard_message() noexcept override { out_->truncate(response_.begin); }
@@ -100,7 +102,6 @@ class HttpTransaction final : public HttpSink {
             .keeps_alive = keeps_alive_};
   }
   Buffer& begin_output();
-  void transcode();
   void written(std::size_t begin);
 
   HttpTransactions* order_;
@@ -111,7 +112,7 @@ class HttpTransaction final : public HttpSink {
   State state_ = State::open;
   bool keeps_alive_ = false;  // of a request of HTTP/1.0 that asks for it
   bool head_only_ = false;
-  bool msgpack_ = false;   // the codec of the answer
+  Encoding answer_encoding_ = Encoding::json;
   bool as_asked_ = false;  // which Accept has said
 };
 

@@ -321,7 +321,7 @@ template <class Ops>
                                                       Received& out) noexcept {
   Seen seen;
   out.integer_count = 0;
-  out.msgpack = false;
+  out.encoding = Encoding::json;
   const char* p = begin + 1;
   if (load8(p) == kUsualStart && load8(p + 8) == kUsualVersion) [[likely]] {
     seen.present = bit(Member::jsonrpc);
@@ -377,7 +377,7 @@ end:
 // A number, literal or string where a message should be: never a request, so nothing is answered but its kind.
 void set_no_request(const char* begin, const char* end, Received& out) noexcept {
   out.present = 0;
-  out.msgpack = false;
+  out.encoding = Encoding::json;
   out.batch_size = 0;
   out.text = {begin, static_cast<std::size_t>(end - begin)};
   out.kind = MessageKind::invalid;
@@ -415,7 +415,7 @@ const char* read_batch(Scanner<Ops>& outer, const Limits& limits, const char* co
     }
   }
   out.present = 0;
-  out.msgpack = false;
+  out.encoding = Encoding::json;
   out.text = {begin, static_cast<std::size_t>(p + 1 - begin)};
   out.batch_size = size;
   out.kind = MessageKind::batch;

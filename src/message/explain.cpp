@@ -74,8 +74,8 @@ Found find_members(std::string_view object) {
   return found;
 }
 
-// `msgpack`: what stands for params and id of a wrong type is not what was sent.
-std::string why_object_is_invalid(std::string_view object, bool msgpack) {
+// Unless `is_json`, what stands for params and id of a wrong type is not what was sent.
+std::string why_object_is_invalid(std::string_view object, bool is_json) {
   const Found found = find_members(object);
   if (!found.twice.empty()) return std::string{found.twice} + " is there twice";
   if (!found.is_version) return R"("jsonrpc" must be "2.0")";
@@ -85,10 +85,10 @@ std::string why_object_is_invalid(std::string_view object, bool msgpack) {
   const std::optional<ValueKind> params = found["params"];
   const bool structured = !params || *params == ValueKind::array || *params == ValueKind::object;
   if (!structured && *params != ValueKind::null)
-    return msgpack ? "params is neither an array nor a map" : is("params", *params);
+    return is_json ? is("params", *params) : "params is neither an array nor a map";
   const std::optional<ValueKind> id = found["id"];
   if (id && (*id == ValueKind::boolean || *id == ValueKind::array || *id == ValueKind::object))
-    return msgpack ? "id is neither a string nor a number" : is("id", *id);
+    return is_json ? is("id", *id) : "id is neither a string nor a number";
   if (found["timeout_ms"]) return "timeout_ms must be a number from 0";
   return found["result"] ? "a request with a result" : "a request with an error";
 }
@@ -109,7 +109,7 @@ std::string why_unreadable(ScanStatus status, const Unreadable& where) {
 std::string why_invalid(const Received& message, bool in_batch) {
   if (message.fault == Fault::id_limit) return "the id has more than " + std::to_string(kIdBytesMax) + " bytes";
   const std::string_view text = message.text;
-  if (text.starts_with('{')) return why_object_is_invalid(text, message.msgpack);
+  if (text.starts_with('{')) return why_object_is_invalid(text, message.is_json());
   if (text.starts_with('[')) return in_batch ? "an array within a batch is no request" : "the batch is empty";
   const std::unique_ptr<Reader> reader = json_codec().reader();
   reader->reset(text);

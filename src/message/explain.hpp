@@ -26,7 +26,7 @@ struct Unreadable {
 }
 [[nodiscard]] std::string why_unreadable(ScanStatus status, const Unreadable& where);
 
-/// `message` is invalid, its text JSON with padding behind it: of one that is `msgpack`, its envelope's.
+/// `message` is invalid, its text JSON with padding behind it: of one in another encoding, its envelope's.
 [[nodiscard]] std::string why_invalid(const Received& message, bool in_batch);
 
 /// Data with these members; empty for none of them. `limit` is plain ASCII.

@@ -211,7 +211,7 @@ ScanStatus walk(const char*& at, const char* const end, std::uint32_t levels, Le
 
 /// The members of an envelope, whose values may have so many levels.
 ScanStatus walk_members(const char*& at, const char* const end, std::uint64_t count, std::uint32_t levels,
-                        Levels& outer, MsgpackMembers& members) noexcept {
+                        Levels& outer, EnvelopeMembers& members) noexcept {
   const char* p = at;
   for (; count != 0; --count) {
     const char* const key = p;
@@ -235,7 +235,8 @@ ScanStatus begin_map(const char*& p, const char* const end, bool deepest, std::u
   return ScanStatus::complete;
 }
 
-ScanStatus walk_whole(const char* p, const char* const end, std::uint32_t depth_max, MsgpackMembers& members) noexcept {
+ScanStatus walk_whole(const char* p, const char* const end, std::uint32_t depth_max,
+                      EnvelopeMembers& members) noexcept {
   const std::uint32_t levels = std::min(depth_max, kDepthMax);
   Levels outer;
   ScanStatus status = ScanStatus::incomplete;
@@ -243,7 +244,7 @@ ScanStatus walk_whole(const char* p, const char* const end, std::uint32_t depth_
   if (p != end && is_map(*p)) {
     std::uint64_t values = 0;
     status = begin_map(p, end, levels == 0, values);
-    members.begin();
+    members.begin_single();
     if (status == ScanStatus::complete) status = walk_members(p, end, values / 2, levels - 1, outer, members);
   } else {
     status = walk(p, end, levels, outer);
@@ -274,9 +275,13 @@ bool is_envelope_name(std::string_view name) noexcept {
   }
 }
 
-ScanStatus walk_message(std::string_view message, std::uint32_t depth_max, MsgpackMembers& members) noexcept {
+ScanStatus walk_message(std::string_view message, std::uint32_t depth_max, EnvelopeMembers& members) noexcept {
   const ScanStatus status = walk_whole(message.data(), message.data() + message.size(), depth_max, members);
-  if (status == ScanStatus::complete) return status;
+  if (status == ScanStatus::complete) {
+    if (const msgpack::Head head = msgpack::read_head(message.data()); head.type == msgpack::Type::array)
+      members.begin_batch(static_cast<std::size_t>(head.value));
+    return status;
+  }
   members.forget();
   return status == ScanStatus::too_deep ? status : ScanStatus::malformed;
 }

@@ -1,7 +1,11 @@
-// Transcoder: JSON-RPC messages from MessagePack to JSON and back, for the edge at which a peer speaks MessagePack:
-// what is inside knows JSON envelopes alone. Params and results stay MessagePack where whoever reads them can read that
-// (read), and become JSON with the rest elsewhere (to_json). It walks the envelope member by member, so that a
-// value which the other encoding has no form for costs the call that it belongs to, and no other (docs/wire.md,
+// Transcoder: messages from another encoding to JSON and back, for the edge at which a peer speaks it: what is inside
+// knows JSON envelopes alone. Two kinds:
+//
+//   WholeTranscoder   each message becomes JSON as a whole, and leaves as a whole: a new encoding is two functions
+//   NativeTranscoder  the envelope alone becomes JSON; params and results stay as they are where whoever reads them can
+//                     read that, and results and events are written in the encoding
+//
+// A value that the other encoding has no form for costs the call that it belongs to, and no other (docs/wire.md,
 // "MessagePack"):
 //
 //   in params           the request is to be answered -32602, a notification is dropped
@@ -9,35 +13,28 @@
 //   in another member   one that JSON-RPC names becomes false, which is refused as any wrong type; others are left out
 //   in an item          the stream that it is of ends with the error -32603, and whoever sends it is told to stop
 //
-// It decides nothing else about a message: what is a request, and what is malformed, says who reads the JSON. Values
-// are transcoded by codec/transcode.hpp; params by name are members, not user data, so nothing is wrapped there.
+// A transcoder decides nothing else about a message: what is a request, and what is malformed, says who reads the JSON.
 // It keeps its memory from message to message. One owner, one thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "codec/json_reader.hpp"
-#include "codec/json_writer.hpp"
 #include "codec/transcode.hpp"
-#include "message/msgpack_walk.hpp"
+#include "message/envelope_members.hpp"
+#include "message/json_bytes.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/message.hpp"
 
 namespace wirecall::message {
-
-/// Whether a message whose first byte this is, is one of MessagePack: an array or a map. No JSON text begins so.
-[[nodiscard]] constexpr bool is_msgpack(char first) noexcept {
-  const auto byte = static_cast<unsigned char>(first);
-  return (byte & 0xE0) == 0x80 || (byte >= 0xDC && byte <= 0xDF);
-}
 
 /// A request or notification whose params have no form in JSON; in the text they are null.
 struct Unrepresentable {
@@ -56,12 +53,17 @@ struct Broken {
 /// The same of a result or an item.
 [[nodiscard]] Error unrepresentable_result(std::string_view why);
 [[nodiscard]] Error too_large_as_json();
+/// What takes the place of a message of ours that is larger than a message may be.
+[[nodiscard]] Error too_large_request();
+[[nodiscard]] Error too_large_reply();
+
+class NativeTranscoder;
 
 class Transcoder {
  public:
   enum class Status : std::uint8_t {
     done,
-    malformed,  ///< no MessagePack, or something follows it
+    malformed,  ///< not of the encoding, or something follows it
     too_deep,
     too_large,  ///< as JSON it has more than twice Limits::max_message_size
   };
@@ -69,126 +71,147 @@ class Transcoder {
   /// What JSON may be larger than Limits::max_message_size: base64 by a third, numbers and escapes by more.
   static constexpr std::size_t kGrowth = 2;
 
-  /// In a few words, of the two that refuse a message as text that is none is refused.
-  [[nodiscard]] static constexpr std::string_view cause_of(Status status) noexcept {
-    return status == Status::too_deep ? "MessagePack that nests deeper than allowed"
-                                      : "no MessagePack, or something follows it";
-  }
+  Transcoder() = default;
+  Transcoder(Transcoder&&) = delete;
+  virtual ~Transcoder();
 
-  /// Whether that is one whole message of MessagePack.
-  [[nodiscard]] static Status check(std::string_view message, const Limits& limits) noexcept;
-  /// The same, with what there is in a single envelope, for those below that would look for it again.
-  [[nodiscard]] static Status check(std::string_view message, const Limits& limits, MsgpackMembers& members) noexcept;
+  /// The same object where params and results may stay in the encoding; null where messages become JSON whole.
+  [[nodiscard]] virtual NativeTranscoder* native() noexcept { return nullptr; }
+
+  /// In a few words, of the two that refuse a message as text that is none is refused.
+  [[nodiscard]] virtual std::string_view cause_of(Status status) const noexcept = 0;
+  /// Whether that is one whole message. Of a native encoding `members` becomes what there is in a single envelope, for
+  /// those who would look for it again.
+  [[nodiscard]] virtual Status check(std::string_view message, const Limits& limits, EnvelopeMembers& members) = 0;
   /// Appends the JSON of one whole message to `out`; only when it is done, all of what has been appended means
   /// something.
   Status to_json(std::string_view message, const Limits& limits, Buffer& out);
   /// The same of one that has been checked.
-  Status checked_to_json(std::string_view message, const Limits& limits, Buffer& out);
-  /// Whether a message that has been checked is a batch of more than Limits::batch elements.
-  [[nodiscard]] static bool is_long_batch(std::string_view message, const Limits& limits) noexcept;
-  /// Reads one that is into `received`, whose fault is batch_limit. None of its requests is run, so its text, which is
-  /// in `text`, has only what the refusal needs: each id that somebody waits by, until those are larger than the
-  /// refusal may be, and whether there is anything but responses. With `responses` it has these, too, as they are.
-  Status read_long_batch(std::string_view batch, const Limits& limits, bool responses, Buffer& text,
-                         Received& received);
-  /// Reads one that has been checked into `received`, and `elements` if it is a batch, by way of its envelope as JSON
-  /// in `text`, which has only members that somebody asks for. Params and results are not in there, but the places that
-  /// they have in the message: `restore` makes them views of that. `members` are what `check` has found in it.
-  Status read(std::string_view message, const Limits& limits, Buffer& text, Received& received,
-              std::span<Received> elements = {}, const MsgpackMembers& members = {});
-  /// For what `read` has read: a single message, or one element of a batch.
-  static void restore(std::string_view message, Received& received) noexcept;
-  /// Has `json` hold as JSON what has been restored, the params or the result. Empty, or the reason why they have no
-  /// form in that, or are too large; then they are null.
-  [[nodiscard]] std::string_view unpack(Received& restored, const Limits& limits, Buffer& json);
-  /// The name of the method in one envelope that has been checked; empty where there is none.
-  [[nodiscard]] static std::string_view method_of(std::string_view envelope) noexcept;
-  [[nodiscard]] static std::string_view method_of(std::string_view envelope, const MsgpackMembers& members) noexcept;
-  /// Whether a message that has been checked is no batch.
-  [[nodiscard]] static bool is_single(std::string_view message) noexcept;
-  /// Of a batch that has been checked: what is in front of its elements, in bytes; and the element that begins at that
-  /// offset.
-  [[nodiscard]] static std::size_t elements_offset(std::string_view batch) noexcept;
-  [[nodiscard]] static std::string_view element_at(std::string_view batch, std::size_t offset) noexcept;
-  /// Whether in a message that has been checked there is a response, or what is nothing at all: an envelope without a
-  /// method.
-  [[nodiscard]] static bool has_response(std::string_view message) noexcept;
-  [[nodiscard]] static bool has_response(std::string_view message, const MsgpackMembers& members) noexcept;
+  virtual Status checked_to_json(std::string_view message, const Limits& limits, Buffer& out) = 0;
   /// Of the last message. Taken away, since its handlers may outlive the next.
   [[nodiscard]] std::vector<Unrepresentable> take_unrepresentable() noexcept {
     return std::exchange(unrepresentable_, {});
   }
-
   /// Of the last message: what the peer is to be told, since it sends items in vain; as JSON.
   [[nodiscard]] std::vector<std::string> take_cancels() noexcept { return std::exchange(cancels_, {}); }
 
-  /// Appends the MessagePack of one message of ours to `out`. `json` has been validated, and has padding behind it.
-  /// `broken` are the calls of this connection that have such streams; null where there are none. False when nothing is
-  /// left to be sent.
-  bool to_msgpack(std::string_view json, const Limits& limits, Buffer& out, std::vector<Broken>* broken = nullptr);
-  /// Appends one JSON value, valid and with padding behind it. False where it has no form; nothing is appended then.
-  bool append_value(std::string_view json, Buffer& out);
-  /// The same for a whole response with that error.
-  void append_error(const Error& error, std::string_view id, Buffer& out) { write_error_response(error, id, out); }
+  /// Appends one message of ours to `out`. `json` has been validated, and has padding behind it. `broken` are the calls
+  /// of this connection that have such streams; null where there are none. False when nothing is left to be sent.
+  virtual bool from_json(std::string_view json, const Limits& limits, Buffer& out,
+                         std::vector<Broken>* broken = nullptr) = 0;
+  /// The same in place, of what is behind `at`.
+  bool from_json_behind(std::size_t at, const Limits& limits, Buffer& text, std::vector<Broken>* broken = nullptr);
   /// Of the last message, as JSON: for each request that could not be sent the response by which it is refused, and for
   /// a stream that has broken the cancelling of its call.
   [[nodiscard]] std::vector<std::string> take_refusals() noexcept { return std::exchange(refusals_, {}); }
 
-  /// Scratch memory for whoever writes in place; empty between uses.
-  Buffer& scratch() noexcept { return scratch_; }
-  /// Gives back what one large message needed.
-  void shrink() noexcept;
-
- private:
-  struct Named {
-    std::string_view name;
-    std::string_view value;
-  };
-
-  // To JSON, what has been checked. False: it becomes too large.
-  Status convert(std::string_view message, const Limits& limits, Buffer& out);
-  void begin_envelope(Buffer& out);
-  const char* envelope(const char* p, Buffer& out);
-  bool envelope(const MsgpackMembers& members, Buffer& out);
-  bool end_envelope(std::string_view params, Buffer& out);
-  bool member(std::string_view name, std::string_view value, Buffer& out);
-  bool element(std::string_view value, Buffer& out);
-  std::size_t write_refusable(std::string_view id, Buffer& out);
-  bool keep(std::string_view name, std::string_view value, Buffer& out);
-  void break_stream(std::string_view params, Buffer& out);
-  [[nodiscard]] std::size_t bytes_left(const Buffer& out) const noexcept;
-  [[nodiscard]] bool fits(const Buffer& out) const noexcept { return out.size() - start_ <= bytes_max_; }
-  void begin_member(std::string_view name, Buffer& out);
-
-  // To MessagePack. False: nothing of it is left.
-  bool envelope(std::string_view json, Buffer& out);
-  void read_members(std::string_view json);
-  [[nodiscard]] std::string_view find(std::string_view name) const noexcept;
-  [[nodiscard]] bool is_item() const noexcept { return find("method") == R"("rpc.item")"; }
-  [[nodiscard]] Broken* find_broken(std::string_view id) const noexcept;
-  void break_own_stream(std::string_view id, std::string_view why);
-  bool refuse(const Error& error, std::size_t begin, Buffer& out);
-  void write_error_response(const Error& error, std::string_view id, Buffer& out);
-  void write_error_member(const Error& error, Buffer& out);
-
-  codec::MsgpackToJson to_json_;
-  codec::JsonToMsgpack to_msgpack_;
-  json::JsonWriter writer_;
-  json::JsonReader reader_;
-  const char* message_ = nullptr;  // whose values stay, or null
-  std::size_t start_ = 0;          // of the text in its buffer
-  std::size_t bytes_max_ = 0;      // of the text
-  std::size_t begin_ = 0;          // of the envelope in the buffer
-  std::string_view method_;        // of the envelope, where it is a string
+ protected:
   std::vector<Unrepresentable> unrepresentable_;
-  std::vector<Named> members_;
-  std::vector<std::string_view> elements_;
   std::vector<std::string> refusals_;
   std::vector<std::string> cancels_;
-  std::vector<Broken>* broken_ = nullptr;
-  std::size_t message_bytes_max_ = 0;
-  std::size_t written_ = 0;  // bytes of the batch before the element
-  Buffer scratch_;
+
+ private:
+  Buffer scratch_;  // of from_json_behind
+};
+
+/// An encoding of which each message becomes JSON as a whole. A value that one of the two has no form for makes the
+/// whole message one that is refused.
+class WholeTranscoder : public Transcoder {
+ public:
+  [[nodiscard]] std::string_view cause_of(Status status) const noexcept final;
+  [[nodiscard]] Status check(std::string_view message, const Limits& limits, EnvelopeMembers& members) final;
+  Status checked_to_json(std::string_view message, const Limits& limits, Buffer& out) final;
+  bool from_json(std::string_view json, const Limits& limits, Buffer& out, std::vector<Broken>* broken) final;
+
+ private:
+  /// Appends the JSON of one message to `out`, of at most so many bytes. What is no message is malformed; whether the
+  /// JSON is any, is looked at later.
+  virtual Status decode(std::string_view message, std::size_t bytes_max, Buffer& out) = 0;
+  /// Appends a message to `out`, given as valid JSON.
+  virtual void encode(std::string_view json, Buffer& out) = 0;
+};
+
+/// What a request is handed on with: another id, less time and other credit where it has any, and its caller's name.
+struct RequestEdits {
+  std::uint64_t id;
+  std::optional<std::uint64_t> timeout_ms = std::nullopt;
+  std::optional<std::uint64_t> stream = std::nullopt;  ///< 0 takes that member away
+  std::string_view from_json = {};                     ///< empty for nobody's
+};
+
+/// An encoding in which params and results may stay. Members are in the same order as in JSON: jsonrpc, result or
+/// error, id. Ids and data of errors come as JSON, as which they are kept.
+class NativeTranscoder : public Transcoder {
+ public:
+  explicit NativeTranscoder(Encoding encoding) noexcept : encoding_(encoding) {}
+  [[nodiscard]] NativeTranscoder* native() noexcept final { return this; }
+
+  // ---- messages that have come, and have been checked ----
+
+  /// Reads one into `received`, and `elements` if it is a batch, by way of its envelope as JSON in `text`, which has
+  /// only members that somebody asks for. Params and results are not in there, but the places that they have in the
+  /// message: `restore` makes them views of that. `members` are what `check` has found in it.
+  Status read(std::string_view message, const Limits& limits, Buffer& text, Received& received,
+              std::span<Received> elements = {}, const EnvelopeMembers& members = {});
+  /// For what `read` has read: a single message, or one element of a batch.
+  static void restore(Encoding encoding, std::string_view message, Received& received) noexcept;
+  /// Reads a batch of more than Limits::batch elements into `received`, whose fault is batch_limit. None of its
+  /// requests is run, so its text, which is in `text`, has only what the refusal needs: each id that somebody waits by,
+  /// until those are larger than the refusal may be, and whether there is anything but responses. With `responses` it
+  /// has these, too, as they are.
+  virtual Status read_long_batch(std::string_view batch, const Limits& limits, bool responses, Buffer& text,
+                                 Received& received) = 0;
+  /// Has `json` hold as JSON what has been restored, the params or the result. Empty, or the reason why they have no
+  /// form in that, or are too large; then they are null.
+  [[nodiscard]] std::string_view unpack(Received& restored, const Limits& limits, Buffer& json);
+  /// How large a single envelope is as JSON, where that can be told without making it.
+  [[nodiscard]] virtual std::optional<JsonBytes> json_bytes(std::string_view envelope,
+                                                            std::uint32_t depth_max) const noexcept = 0;
+  /// The name of the method in one envelope; empty where there is none.
+  [[nodiscard]] virtual std::string_view method_of(std::string_view envelope,
+                                                   const EnvelopeMembers& members) const noexcept = 0;
+  /// Whether there is a response, or what is nothing at all: an envelope without a method.
+  [[nodiscard]] virtual bool has_response(std::string_view message, const EnvelopeMembers& members) const noexcept = 0;
+  /// Of a batch: what is in front of its elements, in bytes; and the element that begins at that offset.
+  [[nodiscard]] virtual std::size_t elements_offset(std::string_view batch) const noexcept = 0;
+  [[nodiscard]] virtual std::string_view element_at(std::string_view batch, std::size_t offset) const noexcept = 0;
+
+  // ---- messages that are written ----
+
+  /// The params of a request, valid JSON with padding behind it. Empty, or why they have no form.
+  [[nodiscard]] virtual std::string_view append_params(Buffer& out, std::string_view json) = 0;
+  /// One JSON value, valid and with padding behind it; what has no form becomes null.
+  virtual void append_value(Buffer& out, std::string_view json) = 0;
+  /// An id, or the token of an LSP $/progress.
+  virtual void append_id(Buffer& out, std::string_view id_json) = 0;
+  /// The value of the result follows, and then `end_reply`.
+  virtual void begin_result(Buffer& out) = 0;
+  virtual void end_reply(Buffer& out, std::string_view id_json) = 0;
+  /// A whole reply. The texts have padding behind them.
+  virtual void append_error(Buffer& out, const Error& error, std::string_view id_json) = 0;
+  /// `count` messages follow; their heads have at most so many bytes.
+  virtual void begin_batch(Buffer& out, std::size_t count) = 0;
+  static constexpr std::size_t kBatchHeadBytesMax = 5;
+  /// An item of a stream: up to its number, where `credited`, else up to its value.
+  virtual void begin_item(Buffer& out, bool credited, std::string_view name_json) = 0;
+  /// The value follows.
+  virtual void append_item_number(Buffer& out, std::uint64_t number) = 0;
+  /// A notification, with encoded params or none.
+  virtual void append_event(Buffer& out, std::string_view topic, std::string_view params) = 0;
+  /// A request of so many members: its MessageCodec::request_head and what that is followed by, then further members.
+  virtual void begin_request(Buffer& out, std::size_t members) = 0;
+  virtual void append_member(Buffer& out, std::string_view name, std::uint64_t number) = 0;
+  virtual void append_member(Buffer& out, std::string_view name, std::string_view json) = 0;
+  /// A request as it came, valid, but for that, and without `to` and `from` of its own.
+  virtual void append_request(Buffer& out, std::string_view request, const RequestEdits& edits) = 0;
+
+ private:
+  virtual Status read_envelope(std::string_view message, const Limits& limits, Buffer& text,
+                               const EnvelopeMembers& members) = 0;
+  virtual codec::Transcoded value_to_json(std::string_view value, Buffer& out, std::size_t bytes_max,
+                                          codec::Names names) = 0;
+
+  const Encoding encoding_;
 };
 
 }  // namespace wirecall::message

@@ -8,6 +8,7 @@
 #include "base/edit_distance.hpp"
 #include "base/printable.hpp"
 #include "base/utf8.hpp"
+#include "message/message_codec.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/reflect.hpp"
 
@@ -21,8 +22,6 @@ template <class Enum>
 constexpr std::array<std::string_view, 0> kWords{};
 template <>
 constexpr std::array kWords<Engine>{"auto"sv, "epoll"sv, "uring"sv};
-template <>
-constexpr std::array kWords<Encoding>{"json"sv, "msgpack"sv};
 template <>
 constexpr std::array kWords<LogLevel>{"debug"sv, "info"sv, "warning"sv, "error"sv};
 template <>
@@ -62,7 +61,7 @@ constexpr Traits kMsFrom1{.unit = "ms", .min = 1, .max = kUint32Max};
 
 template <class T, class Owner>
 void add_member(OptionRow& row, T Owner::*, OptionSlot (*slot)(Owner&, const OptionRow&)) {
-  if constexpr (std::is_enum_v<T>) row.words = kWords<T>;
+  if constexpr (std::is_enum_v<T>) row.words = row.words.empty() ? kWords<T> : row.words;
   if constexpr (std::is_same_v<Owner, Options>) {
     row.in_server = slot;
   } else {
@@ -127,7 +126,8 @@ std::vector<OptionRow> make_rows() {
                                        {.min = 1, .max = 1024}),
       row<&ClientOptions::encoding>(
           "encoding",
-          "What a client's messages are written in; msgpack behind their length, or as application/msgpack by HTTP"),
+          "What a client's messages are written in; msgpack behind their length, or as application/msgpack by HTTP",
+          {.words = message::encoding_names()}),
       row<&Options::drain_ms>("drain_ms", "Time that calls in progress are given to finish when the server stops", kMs),
       row<&Options::takeover_ms>(
           "takeover_ms",

@@ -20,10 +20,11 @@ void log_unauthenticated(const ServedPeer& peer, const Received& message) noexce
   const bool tells = is_reserved(message.method()) && message.has(Member::params);
   const bool shown =
       peer.calls != nullptr && peer.calls->identity != nullptr && !peer.calls->identity->shown.credential.empty();
-  peer.loop.refusals.log_unauthenticated({.what = message.method(),
-                                          .about = tells ? subject_of(message[Member::params]) : std::string{},
-                                          .source = peer.sink.peer_source(),
-                                          .reason = shown ? Refusals::kRemovedToken : Refusals::kNoToken});
+  peer.loop.refusals.log_unauthenticated(
+      {.what = message.method(),
+       .about = tells ? subject_of({message[Member::params], message.encoding}) : std::string{},
+       .source = peer.sink.peer_source(),
+       .reason = shown ? Refusals::kRemovedToken : Refusals::kNoToken});
 } catch (const std::bad_alloc&) {
   // The peer is told all the same.
 }
@@ -61,7 +62,7 @@ void identify(ServedPeer& peer, const Principal* principal, Credential credentia
   if (peer.broker) peer.broker->identify(principal);
 }
 
-bool authenticate_again(ServedPeer& peer, const Received& message, std::string_view msgpack) {
+bool authenticate_again(ServedPeer& peer, const Received& message, EncodedText encoded) {
   const bool known = peer.principal() != nullptr;
   if (known && is_still_known(peer)) {
     Identity& shown = peer.calls->identity->shown;
@@ -80,7 +81,7 @@ bool authenticate_again(ServedPeer& peer, const Received& message, std::string_v
   }
   const Error error = unauthenticated();
   const auto log = [&](Received refused) {
-    if (!msgpack.empty()) message::Transcoder::restore(msgpack, refused);
+    if (!encoded.empty()) message::NativeTranscoder::restore(encoded.encoding, encoded.text, refused);
     log_unauthenticated(peer, refused);
   };
   if (message.kind == MessageKind::batch || is_batch_over_limit(message)) {

@@ -30,15 +30,15 @@ void hold_unidentified(ServedPeer& peer, std::size_t bytes);
 /// The peer is `principal`, null for nobody who is known. Without a credential an authority finds it again by its name.
 void identify(ServedPeer& peer, const Principal* principal, Credential credential);
 
-[[nodiscard]] bool authenticate_again(ServedPeer& peer, const Received& message, std::string_view msgpack);
-/// Whether the peer may say this. Else it is refused, and its connection closed. `msgpack` is the message as it came,
-/// where it did in MessagePack.
-[[nodiscard]] inline bool authenticate(ServedPeer& peer, const Received& message, std::string_view msgpack = {}) {
+[[nodiscard]] bool authenticate_again(ServedPeer& peer, const Received& message, EncodedText encoded);
+/// Whether the peer may say this. Else it is refused, and its connection closed. `encoded` is the message as it came,
+/// where it did in another encoding than JSON.
+[[nodiscard]] inline bool authenticate(ServedPeer& peer, const Received& message, EncodedText encoded = {}) {
   const Authority* const authority = peer.loop.services.authority.get();
   if (authority == nullptr) [[likely]]
     return true;
   const bool known = peer.principal() != nullptr && peer.calls->identity->shown.authority.get() == authority;
-  return known || authenticate_again(peer, message, msgpack);
+  return known || authenticate_again(peer, message, encoded);
 }
 /// The same of an element of a batch: an element before it, or a reload since the batch was interrupted, may have taken
 /// from the peer what it may do. Its connection goes on.

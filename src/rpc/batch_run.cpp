@@ -8,8 +8,8 @@
 #include "message/own_error.hpp"
 #include "rpc/authentication.hpp"
 #include "rpc/call_options.hpp"
+#include "rpc/encoded_messages.hpp"
 #include "rpc/invocation.hpp"
-#include "rpc/msgpack_messages.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::rpc {
@@ -31,7 +31,7 @@ void hold_batch(ServedPeer& peer, BatchRun& run) {
   BatchReply& batch = run.scope.current();
   const std::size_t answers = std::max(batch.bytes, batch.text.capacity());
   const std::size_t listed = run.rendering != nullptr ? run.rendering->text().size() : 0;
-  batch.held.set(peer.pending().load, answers + listed + run.text.size() + run.msgpack.size());
+  batch.held.set(peer.pending().load, answers + listed + run.text.size() + run.encoded.text.size());
   peer.sink.held_changed();
 }
 
@@ -61,16 +61,17 @@ void close_batch(ServedPeer& peer, BatchRun& run) {
     batch.held.set(peer.pending().load, std::max(batch.bytes, batch.text.capacity()));
     return peer.sink.held_changed();
   }
-  send_batch(peer.sink, batch);
+  send_batch(peer, batch);
   peer.loop.batches.scratch = std::move(batch.text);
 }
 
 void serve_element_as(BatchRun& run, const Received& element, CallState& state) {
-  if (run.way == BatchRun::Way::msgpack) {
+  if (run.way == BatchRun::Way::encoded) {
     const bool calls = element.kind == MessageKind::request || element.kind == MessageKind::notification;
     // Somebody may have begun to look on since the batch has come.
-    if (calls && !takes_msgpack(state.peer, element)) return serve_as_json(element, state, run.msgpack_element);
-    return serve_msgpack(element, state, run.msgpack, run.msgpack_element, false);
+    if (calls && !takes_encoded(state.peer, element))
+      return serve_as_json(element, state, {run.encoded_element, run.encoded.encoding});
+    return serve_encoded(element, state, run.encoded, run.encoded_element, false);
   }
   if (run.way == BatchRun::Way::transcoded) {
     const auto offset = static_cast<std::size_t>(element.text.data() - run.text.data());
@@ -87,17 +88,18 @@ void serve_element_as(BatchRun& run, const Received& element, CallState& state) 
   if (share != nullptr && share->steps_left <= 0 && !peer.sink.next_share()) [[unlikely]]
     return false;
   std::size_t bytes = element.text.size();
-  if (!run.msgpack.empty()) [[unlikely]] {
-    run.msgpack_element = message::Transcoder::element_at(run.msgpack, run.msgpack_rest);
-    bytes = run.msgpack_element.size();
-    run.msgpack_rest += bytes;
+  if (!run.encoded.empty()) [[unlikely]] {
+    const message::NativeTranscoder& transcoder = peer.loop.codecs.native(run.encoded.encoding);
+    run.encoded_element = transcoder.element_at(run.encoded.text, run.encoded_rest);
+    bytes = run.encoded_element.size();
+    run.encoded_rest += bytes;
   }
   // One that is served once more has been paid for: a large one would use up each share before any of its answer.
   const std::size_t paid = run.rendering != nullptr ? bytes : 0;
   if (share != nullptr) share->steps_left -= static_cast<std::int32_t>(1 + (bytes - paid) / Share::kBytesOfStep);
   run.rest = element.text.data() + element.text.size();
   if (element.kind == MessageKind::response) {
-    peer.sink.batched_response(element, run.msgpack, run.msgpack_element);
+    peer.sink.batched_response(element, run.encoded, run.encoded_element);
     return true;
   }
   CallState state{peer, scope};
@@ -115,7 +117,7 @@ void serve_element_as(BatchRun& run, const Received& element, CallState& state) 
   }
   if (run.next == BatchRun::Next::same_element) {
     run.rest = element.text.data();
-    if (!run.msgpack.empty()) run.msgpack_rest -= bytes;
+    if (!run.encoded.empty()) run.encoded_rest -= bytes;
   }
   return false;
 }
@@ -123,12 +125,12 @@ void serve_element_as(BatchRun& run, const Received& element, CallState& state) 
 }  // namespace
 
 OpenBatch::OpenBatch(const BatchRun& of, MessageForm form)
-    : msgpack(of.msgpack),
+    : encoded(of.encoded.text),
       unrepresentable(of.unrepresentable.begin(), of.unrepresentable.end()),
       form(form),
       elements(copy_rest(of)) {
-  run.msgpack = msgpack.view();
-  run.msgpack_rest = of.msgpack_rest;
+  run.encoded = {encoded.view(), of.encoded.encoding};
+  run.encoded_rest = of.encoded_rest;
   run.unrepresentable = unrepresentable;
   run.offset = of.offset + static_cast<std::size_t>(of.rest - of.text.data()) - 1;
   run.way = of.way;

@@ -33,9 +33,9 @@ struct BatchRun {
   BatchScope scope;
   std::string_view text;                                      ///< of the batch
   const char* rest = nullptr;                                 ///< behind the last element that has been served
-  std::string_view msgpack;                                   ///< of one in MessagePack, whose params are there
-  std::size_t msgpack_rest = 0;                               ///< where in that the next element begins
-  std::string_view msgpack_element;                           ///< the one that is served
+  EncodedText encoded;                                        ///< as it came, its params in there; JSON has none
+  std::size_t encoded_rest = 0;                               ///< where in that the next element begins
+  std::string_view encoded_element;                           ///< the one that is served
   std::span<const message::Unrepresentable> unrepresentable;  ///< of one that was none of JSON
   std::size_t offset = 0;                                     ///< of `text` in what these offsets count from
   std::shared_ptr<Rendering> rendering;  ///< of the answer to the element that is served; null for none
@@ -45,7 +45,7 @@ struct BatchRun {
   enum class Next : std::uint8_t { element, same_element, none };
   Next next = Next::element;
   /// How the elements are read, and what becomes of them: `refused` ones are answered, and not run.
-  enum class Way : std::uint8_t { plain, transcoded, msgpack, refused };
+  enum class Way : std::uint8_t { plain, transcoded, encoded, refused };
   Way way = Way::plain;
   bool begun = false;   ///< the element that is served next has begun, though its way is `refused` by now
   bool single = false;  ///< one message, which stands in an array of its own
@@ -88,7 +88,7 @@ struct OpenBatch {
   OpenBatch(OpenBatch&&) = delete;
 
   Buffer text;
-  Buffer msgpack;
+  Buffer encoded;
   std::vector<message::Unrepresentable> unrepresentable;
   MessageForm form;  ///< of its replies
   BatchRun run;

@@ -53,8 +53,9 @@ class BrokerPeer {
   /// rpc.hello with that name and the secret of an earlier session, each empty for none. Throws Error.
   virtual HelloResult hello(std::string_view name, std::string_view resume) = 0;
 
-  /// Whether a response in MessagePack, of which the envelope has been read alone, may be handed on as it is.
-  [[nodiscard]] virtual bool takes_msgpack(const Received& message) const noexcept = 0;
+  /// Whether a response in another encoding than JSON, of which the envelope has been read alone, may be handed on as
+  /// it is.
+  [[nodiscard]] virtual bool takes_encoded(const Received& message) const noexcept = 0;
   /// A response; false when it answers nothing that this peer was asked. Its spans last until this returns.
   [[nodiscard]] virtual bool response(const Received& message) = 0;
   /// Whether the peer has been asked for anything that it has not answered.
@@ -69,7 +70,7 @@ class BrokerPeer {
   virtual void tapped(Call& call, std::string_view name) = 0;
   /// A call of this peer's to a method under a reserved name has been refused; `params` are as they came, valid and
   /// with padding behind them; empty for none.
-  virtual void refused(std::string_view name, std::string_view params, const Error& error) noexcept = 0;
+  virtual void refused(std::string_view name, EncodedText params, const Error& error) noexcept = 0;
   /// A call of this peer's to a method that it may not call has been answered as one to an unknown method.
   virtual void not_granted(std::string_view name) noexcept = 0;
   /// What nobody waits for may be sent again.

@@ -125,14 +125,14 @@ void Call::on_reply(ReplyHook hook) { state_->extras().hooks.push_back(std::move
 const Limits& Call::limits() const noexcept { return state_->peer.limits; }
 
 const Codec& Call::codec() const noexcept {
-  return message_->msgpack ? msgpack_codec() : state_->peer.loop.codecs.codec;
+  return message_->is_json() ? state_->peer.loop.codecs.codec : message::codec_of(message_->encoding).values();
 }
 
 Reader& Call::reader() noexcept { return *param_readers().reader; }
 
 detail::ParamReaders& Call::param_readers() noexcept {
   rpc::LoopContext& loop_context = state_->peer.loop;
-  return message_->msgpack ? loop_context.codecs.msgpack().readers : loop_context.codecs.readers;
+  return loop_context.codecs.readers_of(message_->encoding);
 }
 
 std::shared_ptr<detail::Items> Call::items() {
@@ -199,7 +199,7 @@ void Call::end_result() {
 
 void Call::integer_result(std::int64_t value) {
   rpc::CallState& state = *state_;
-  if (state.answered || state.rare || is_notification() || state.reply.is_msgpack() ||
+  if (state.answered || state.rare || is_notification() || state.reply.is_native() ||
       !state.peer.loop.codecs.readers.reader->is_json() || !state.reply.append_integer(value, message_->id()))
       [[unlikely]] {
     if (Writer* writer = begin_result()) writer->integer(value);

@@ -46,18 +46,18 @@ void Dispatcher::handle_transcoded(const Received& message, std::span<const Rece
   serve_transcoded(message, state, 0, unrepresentable);
 }
 
-void Dispatcher::handle_msgpack(const Received& message, std::span<const Received> elements, std::string_view msgpack,
+void Dispatcher::handle_encoded(const Received& message, std::span<const Received> elements, EncodedText encoded,
                                 bool too_large) {
-  if (!authenticate(peer_, message, msgpack)) return;
+  if (!authenticate(peer_, message, encoded)) return;
   if (message.kind == MessageKind::batch) {
     BatchRun run{message.text};
-    run.msgpack = msgpack;
-    run.msgpack_rest = message::Transcoder::elements_offset(msgpack);
-    run.way = BatchRun::Way::msgpack;
+    run.encoded = encoded;
+    run.encoded_rest = peer_.loop.codecs.native(encoded.encoding).elements_offset(encoded.text);
+    run.way = BatchRun::Way::encoded;
     return serve_batch(peer_, run, message.batch_size, elements);
   }
   CallState state{peer_, nullptr};
-  serve_msgpack(message, state, msgpack, msgpack, too_large);
+  serve_encoded(message, state, encoded, encoded.text, too_large);
 }
 
 void Dispatcher::await_identity() {

@@ -1,5 +1,5 @@
 // Dispatcher: serves one peer's messages from a Registry and sends what comes of them to a MessageSink: a connection's
-// door to the parts that do so (rpc/invocation.hpp, rpc/batch_run.hpp, rpc/msgpack_messages.hpp). It knows no socket: a
+// door to the parts that do so (rpc/invocation.hpp, rpc/batch_run.hpp, rpc/encoded_messages.hpp). It knows no socket: a
 // session or Registry::handle stands behind MessageSink, and owns it. One thread (the loop's). Implements docs/wire.md
 // "Messages", "Batches" and "Deadlines and cancelling".
 #pragma once
@@ -13,9 +13,9 @@
 
 #include "rpc/authentication.hpp"
 #include "rpc/batch_run.hpp"
+#include "rpc/encoded_messages.hpp"
 #include "rpc/loop_context.hpp"
 #include "rpc/message_sink.hpp"
-#include "rpc/msgpack_messages.hpp"
 #include "rpc/pending.hpp"
 #include "rpc/refused_messages.hpp"
 #include "rpc/served_peer.hpp"
@@ -47,15 +47,14 @@ class Dispatcher {
   /// and answered -32602.
   void handle_transcoded(const Received& message, std::span<const Received> elements,
                          std::span<const message::Unrepresentable> unrepresentable);
-  /// The same for one whose params are still in `msgpack`, the message of MessagePack (Transcoder::restore).
-  void handle_msgpack(const Received& message, std::span<const Received> elements, std::string_view msgpack,
+  /// The same for one whose params are still in `encoded`, the message as it came (NativeTranscoder::restore).
+  void handle_encoded(const Received& message, std::span<const Received> elements, EncodedText encoded,
                       bool too_large = false);
-  [[nodiscard]] Passthrough may_pass_through(std::string_view msgpack,
-                                             const message::MsgpackMembers& members) const noexcept {
-    return rpc::may_pass_through(peer_, msgpack, members);
+  [[nodiscard]] Passthrough may_pass_through(EncodedText encoded, const message::EnvelopeMembers& members) const {
+    return rpc::may_pass_through(peer_, encoded, members);
   }
-  [[nodiscard]] bool takes_msgpack(const Received& message) const noexcept {
-    return rpc::takes_msgpack(peer_, message);
+  [[nodiscard]] bool takes_encoded(const Received& message) const noexcept {
+    return rpc::takes_encoded(peer_, message);
   }
   /// In what form messages are answered from now on.
   void answer_as(MessageForm form) noexcept { peer_.form = form; }

@@ -3,7 +3,7 @@
 
 #include "codec/transcode.hpp"
 #include "message/call_text.hpp"
-#include "message/msgpack_reply.hpp"
+#include "message/transcoder.hpp"
 #include "wirecall/message.hpp"
 #include "wirecall/reflect.hpp"
 
@@ -16,22 +16,20 @@ Buffer event_of(std::string_view topic, std::string_view params) {
   return text;
 }
 
-Buffer msgpack_event_of(std::string_view topic, std::string_view params) {
+Buffer event_of(LoopCodecs& codecs, std::string_view topic, EncodedText params) {
+  if (params.encoding == Encoding::json) return event_of(topic, params.text);
   Buffer text;
-  message::append_map_head(text, params.empty() ? 2 : 3);
-  text.append(message::kMsgpackMethod);
-  codec::append_string(text, topic);
-  if (!params.empty()) {
-    text.append(message::kMsgpackParams);
-    text.append(params);
-  }
+  codecs.native(params.encoding).append_event(text, topic, params.text);
   return text;
 }
 
 struct EventText::Forms {
-  Buffer line;        // empty as long as nobody has asked
-  Buffer transcoded;  // empty where it has no form
-  bool is_transcoded = false;
+  struct Form {
+    Encoding encoding;
+    Buffer text;  // empty where it has no form
+  };
+  Buffer line;  // empty as long as nobody has asked
+  std::deque<Form> transcoded;
 };
 
 void EventText::DropForms::operator()(Forms* forms) const noexcept { delete forms; }
@@ -42,19 +40,22 @@ EventText::Forms& EventText::forms() {
 }
 
 std::size_t EventText::forms_bytes() const noexcept {
-  return forms_ ? forms_->line.capacity() + forms_->transcoded.capacity() : 0;
+  if (!forms_) return 0;
+  std::size_t bytes = forms_->line.capacity();
+  for (const Forms::Form& form : forms_->transcoded) bytes += form.text.capacity();
+  return bytes;
 }
 
 // As not everybody takes it.
-EventText::SendResult EventText::send_form(MessageSink& sink, bool as_msgpack) {
+EventText::SendResult EventText::send_form(MessageSink& sink, Encoding wanted) {
   std::string_view text = text_;
-  if (as_msgpack != msgpack_) {
-    text = transcoded();
+  if (wanted != encoding_) {
+    text = in(wanted);
     if (text.empty()) return SendResult::no_form;
   } else if (sink.takes_lines()) {
     text = one_line();
   }
-  return send(sink, text, as_msgpack);
+  return send(sink, text, wanted);
 }
 
 std::string_view EventText::one_line() {
@@ -66,29 +67,32 @@ std::string_view EventText::one_line() {
   return line.view();
 }
 
-std::string_view EventText::transcoded() {
-  Forms& forms = this->forms();
-  if (!forms.is_transcoded) {
-    const bool done = msgpack_ ? to_json(forms.transcoded) : to_msgpack(forms.transcoded);
-    if (!done) forms.transcoded.clear();
-    forms.is_transcoded = true;
-  }
-  return forms.transcoded.view();
+std::string_view EventText::in(Encoding wanted) {
+  std::deque<Forms::Form>& known = forms().transcoded;
+  const auto found = std::ranges::find(known, wanted, &Forms::Form::encoding);
+  if (found != known.end()) return found->text.view();
+  Buffer text;
+  const bool done = wanted == Encoding::json ? to_json(text) : from_json(wanted, text);
+  if (!done) text.clear();
+  return known.emplace_back(wanted, std::move(text)).text.view();
 }
 
 // As JSON it may nest deeper than a message may: an object of one member whose name begins with `$` is wrapped there.
 bool EventText::to_json(Buffer& json) {
-  message::Transcoder& transcoder = loop_context_->codecs.transcoder();
+  message::Transcoder& transcoder = loop_context_->codecs.transcoder(encoding_);
   const bool done = transcoder.to_json(text_, *limits_, json) == message::Transcoder::Status::done;
   if (!transcoder.take_unrepresentable().empty() || !done || json.size() > limits_->max_message_size) return false;
   Received message;
   return read_message(json.padded(), *limits_, true, message).status == ScanStatus::complete;
 }
 
-bool EventText::to_msgpack(Buffer& msgpack) {
-  Buffer padded{text_};
-  const bool done = loop_context_->codecs.transcoder().to_msgpack(padded.padded(), *limits_, msgpack);
-  static_cast<void>(loop_context_->codecs.transcoder().take_refusals());
+// From a third encoding by way of JSON.
+bool EventText::from_json(Encoding wanted, Buffer& out) {
+  const std::string_view json = encoding_ == Encoding::json ? text_ : in(Encoding::json);
+  if (json.empty()) return false;
+  message::Transcoder& transcoder = loop_context_->codecs.transcoder(wanted);
+  const bool done = transcoder.from_json(Buffer{json}.padded(), *limits_, out);
+  static_cast<void>(transcoder.take_refusals());
   return done;
 }
 

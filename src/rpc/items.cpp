@@ -6,8 +6,8 @@
 
 #include "base/decimal.hpp"
 #include "message/call_text.hpp"
-#include "message/msgpack_reply.hpp"
 #include "message/own_error.hpp"
+#include "message/transcoder.hpp"
 
 namespace wirecall::detail {
 
@@ -99,11 +99,11 @@ SentItems::SentItems(MessageSink& sink, LoopContext& loop_context, MessageForm f
   const bool credited = way == Way::credit;
   if (way == Way::event) {
     head_.append(name);
-    if (form == MessageForm::msgpack) head_ = msgpack_head();
+    if (form.is_native()) head_ = native_head();
     return;
   }
-  if (form == MessageForm::msgpack) {
-    message::append_msgpack_item_head(head_, credited, name, loop_context.codecs.transcoder());
+  if (form.is_native()) {
+    loop_context.codecs.native(form.sent).begin_item(head_, credited, name);
     return;
   }
   if (credited) {
@@ -115,14 +115,17 @@ SentItems::SentItems(MessageSink& sink, LoopContext& loop_context, MessageForm f
   head_.append(credited ? R"(,"seq":)" : R"(,"value":)");
 }
 
-// What the head is in MessagePack, before the value.
-Buffer SentItems::msgpack_head() const {
+// What the head is in the caller's encoding, before the value.
+Buffer SentItems::native_head() const {
   Buffer json{head_.view()};
   json.append("null}}");
-  Buffer msgpack;
-  static_cast<void>(loop_context_->codecs.transcoder().to_msgpack(json.padded(), Limits{}, msgpack));
-  msgpack.truncate(msgpack.size() - 1);  // the null
-  return msgpack;
+  Buffer head;
+  Buffer null;
+  message::NativeTranscoder& transcoder = loop_context_->codecs.native(form_.sent);
+  static_cast<void>(transcoder.from_json(json.padded(), Limits{}, head));
+  transcoder.append_value(null, Buffer{"null"}.padded());
+  head.truncate(head.size() - null.size());
+  return head;
 }
 
 Writer& SentItems::begin() {
@@ -145,7 +148,7 @@ void SentItems::append_head() {
   try {
     out_->append(head_.view());
     if (way_ != Way::credit) return;
-    if (form_ == MessageForm::msgpack) return message::append_msgpack_item_number(*out_, sequence_);
+    if (form_.is_native()) return loop_context_->codecs.native(form_.sent).append_item_number(*out_, sequence_);
     append_number(*out_, sequence_);
     out_->append(R"(,"value":)");
   } catch (...) {
@@ -156,7 +159,7 @@ void SentItems::append_head() {
 
 void SentItems::end() {
   try {
-    if (form_ != MessageForm::msgpack) out_->append("}}");
+    if (!form_.is_native()) out_->append("}}");
   } catch (...) {
     discard();
     throw;

@@ -79,7 +79,7 @@ class SentItems final : public detail::Items {
   void end() override;
   void discard() noexcept override { sink_->discard_message(); }
   void append_head();
-  [[nodiscard]] Buffer msgpack_head() const;
+  [[nodiscard]] Buffer native_head() const;
   [[nodiscard]] bool starved() const noexcept { return no_more_credit_ && !may_send(); }
   [[nodiscard]] bool writable() noexcept override;
   void wait_begins() override;

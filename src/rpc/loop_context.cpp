@@ -18,22 +18,33 @@ LoopCodecs::LoopCodecs(const Codec& codec)
 LoopCodecs::~LoopCodecs() = default;
 
 LoopCodecs::Scratch LoopCodecs::make_scratch() const {
-  return {{.reader = codec.reader(), .defaults = {}}, std::make_unique<Elements>(), nullptr};
+  return {{.reader = codec.reader(), .defaults = {}}, std::make_unique<Elements>(), {}};
 }
 
 LoopCodecs::Scratch LoopCodecs::give_up_scratch(Scratch fresh) noexcept {
   return {std::exchange(readers, std::move(fresh.readers)), std::exchange(elements, std::move(fresh.elements)),
-          std::move(msgpack_)};
+          std::exchange(cursors_, {})};
 }
 
-message::Transcoder& LoopCodecs::transcoder() {
-  if (!transcoder_) transcoder_ = std::make_unique<message::Transcoder>();
-  return *transcoder_;
+message::Transcoder& LoopCodecs::transcoder(Encoding encoding) {
+  std::unique_ptr<message::Transcoder>& made = transcoders_[static_cast<std::size_t>(encoding)];
+  if (!made) made = message::codec_of(encoding).make_transcoder();
+  return *made;
 }
 
-LoopCodecs::MsgpackCursors& LoopCodecs::msgpack() {
-  if (!msgpack_) msgpack_ = std::make_unique<MsgpackCursors>();
-  return *msgpack_;
+message::NativeTranscoder& LoopCodecs::native(Encoding encoding) {
+  WIRECALL_DEBUG_ASSERT(message::codec_of(encoding).is_native());
+  return static_cast<message::NativeTranscoder&>(transcoder(encoding));
+}
+
+LoopCodecs::Cursors& LoopCodecs::cursors(Encoding encoding) {
+  std::unique_ptr<Cursors>& made = cursors_[static_cast<std::size_t>(encoding)];
+  if (!made) {
+    const Codec& values = message::codec_of(encoding).values();
+    made = std::make_unique<Cursors>(
+        Cursors{.readers = {.reader = values.reader(), .defaults = {}}, .writer = values.writer()});
+  }
+  return *made;
 }
 
 LoopContext::LoopContext(const Codec& codec, Scheduler* timers, const LogSink* log)

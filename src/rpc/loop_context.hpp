@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "message/message_codec.hpp"
 #include "rpc/accounts.hpp"
 #include "rpc/memory_budget.hpp"
 #include "rpc/refusals.hpp"
@@ -30,6 +31,7 @@
 namespace wirecall {
 class Method;
 namespace message {
+class NativeTranscoder;
 class Transcoder;
 }  // namespace message
 }  // namespace wirecall
@@ -53,31 +55,34 @@ class LoopCodecs {
   /// Of a batch that is being read; those beyond are read again when it is served.
   using Elements = std::array<Received, kBatchElementsKept>;
 
-  /// What reads params and writes results in MessagePack.
-  struct MsgpackCursors {
-    detail::ParamReaders readers{.reader = msgpack_codec().reader(), .defaults = {}};
-    std::unique_ptr<Writer> writer = msgpack_codec().writer();
+  /// What reads params and writes results in another encoding than JSON.
+  struct Cursors {
+    detail::ParamReaders readers;
+    std::unique_ptr<Writer> writer;
   };
+  using AllCursors = std::array<std::unique_ptr<Cursors>, message::kEncodingsMax>;
 
   /// What a handler that runs may still read from: it is given away, and replaced, when its thread loses the loop.
   struct Scratch {
     detail::ParamReaders readers;
     std::unique_ptr<Elements> elements;
-    std::unique_ptr<MsgpackCursors> msgpack;
+    AllCursors cursors;
   };
   [[nodiscard]] Scratch make_scratch() const;
   /// Gives away what there is for `fresh`, which make_scratch has made.
   [[nodiscard]] Scratch give_up_scratch(Scratch fresh) noexcept;
 
-  /// For peers that speak MessagePack; both are made when the first does.
-  [[nodiscard]] message::Transcoder& transcoder();
-  [[nodiscard]] MsgpackCursors& msgpack();
-  /// Of calls of that form.
-  [[nodiscard]] detail::ParamReaders& readers_of(MessageForm form) {
-    return form != MessageForm::msgpack ? readers : msgpack().readers;
+  /// For peers that speak another encoding than JSON; made when the first does.
+  [[nodiscard]] message::Transcoder& transcoder(Encoding encoding);
+  /// Of one in which values stay.
+  [[nodiscard]] message::NativeTranscoder& native(Encoding encoding);
+  [[nodiscard]] Cursors& cursors(Encoding encoding);
+  /// Of values in that encoding.
+  [[nodiscard]] detail::ParamReaders& readers_of(Encoding encoding) {
+    return encoding == Encoding::json ? readers : cursors(encoding).readers;
   }
   [[nodiscard]] Writer& writer_of(MessageForm form) {
-    return form != MessageForm::msgpack ? *writer : *msgpack().writer;
+    return form.is_native() ? *cursors(form.sent).writer : *writer;
   }
 
   const Codec& codec;
@@ -86,8 +91,8 @@ class LoopCodecs {
   std::unique_ptr<Elements> elements = std::make_unique<Elements>();  ///< never null
 
  private:
-  std::unique_ptr<message::Transcoder> transcoder_;
-  std::unique_ptr<MsgpackCursors> msgpack_;
+  std::array<std::unique_ptr<message::Transcoder>, message::kEncodingsMax> transcoders_;
+  AllCursors cursors_;
 };
 
 /// What a server gives to those whom it serves. Registry::handle and a client give less.

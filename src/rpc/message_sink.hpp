@@ -40,7 +40,7 @@ struct Share {
 };
 
 /// What a peer can do beside being answered. How it reads what it is sent is no part of this: that changes from message
-/// to message (MessageSink::speaks_msgpack).
+/// to message (MessageSink::encoding).
 struct PeerCapabilities {
   bool items = false;         ///< it reads the results of a stream as they come, before the answer
   bool events = false;        ///< it reads notifications that follow an answer: subscriptions to methods
@@ -60,7 +60,7 @@ class MessageSink {
   virtual Buffer& open_message() = 0;
   /// What was appended since open_message is one whole message, JSON text, which is sent in the peer's encoding.
   virtual void close_message() = 0;
-  /// The same of that form. Only who has been brought MessagePack says anything but json.
+  /// The same of that form. Only who has been brought another encoding says anything but JSON.
   virtual void close_message_as(MessageForm form) {
     static_cast<void>(form);
     close_message();
@@ -116,14 +116,14 @@ class MessageSink {
   [[nodiscard]] virtual bool strict_peer() const noexcept { return false; }
   /// Whether the peer may read a message as one line.
   [[nodiscard]] virtual bool takes_lines() const noexcept { return false; }
-  /// Whether the peer has spoken MessagePack last, and so is sent that.
-  [[nodiscard]] virtual bool speaks_msgpack() const noexcept { return false; }
+  /// What the peer has spoken last, and so is sent.
+  [[nodiscard]] virtual Encoding encoding() const noexcept { return Encoding::json; }
   /// Where the peer comes from: an address, or a user of this machine. The same text is the same source.
   [[nodiscard]] virtual std::string peer_source() const { return {}; }
-  /// A response among the elements of a batch, in its turn. `msgpack` is the batch in MessagePack, of which `element`
-  /// is the response; both are empty for JSON.
-  virtual void batched_response(const Received& response, std::string_view msgpack, std::string_view element) {
-    static_cast<void>(response), static_cast<void>(msgpack), static_cast<void>(element);
+  /// A response among the elements of a batch, in its turn. `batch` is that as it came, of which `element` is the
+  /// response; both are empty for JSON.
+  virtual void batched_response(const Received& response, EncodedText batch, std::string_view element) {
+    static_cast<void>(response), static_cast<void>(batch), static_cast<void>(element);
   }
   /// The Host by which the present request has come by HTTP, where it is one of ours; else empty.
   [[nodiscard]] virtual std::string_view http_host() const noexcept { return {}; }

@@ -161,7 +161,7 @@ void PeerCalls::require_fitting(const Buffer& text, std::string_view reason) con
 
 void PeerCalls::send(std::string_view text) {
   if (gone_) return;
-  if (message::is_msgpack(text.front())) [[unlikely]] {
+  if (message::encoding_of(text.front()) != Encoding::json) [[unlikely]] {
     EventText event{text, *loop_context_, *limits_};
     static_cast<void>(event.send_to(*sink_));  // or it has no form there
     return;

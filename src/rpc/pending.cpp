@@ -8,8 +8,8 @@
 #include "base/reserve_extra.hpp"
 #include "codec/json_compact.hpp"
 #include "codec/json_scan.hpp"
-#include "message/msgpack_reply.hpp"
 #include "message/own_error.hpp"
+#include "message/transcoder.hpp"
 #include "rpc/call_options.hpp"
 #include "rpc/method_counts.hpp"
 #include "rpc/own_subscriptions.hpp"
@@ -23,11 +23,11 @@ OwnCounts::Row* own_row(const LoopContext& loop_context, const Method& method) n
 }
 
 // From a turn, in which nobody answers for the message any more.
-void send_late_batch(MessageSink& sink, BatchReply& batch) noexcept {
+void send_late_batch(const ServedPeer& peer, BatchReply& batch) noexcept {
   try {
-    send_batch(sink, batch);
+    send_batch(peer, batch);
   } catch (const std::bad_alloc&) {
-    sink.lose_answer();
+    peer.sink.lose_answer();
   }
 }
 
@@ -184,7 +184,7 @@ void PendingCalls::close_in_batch(BatchReply& batch) noexcept {
   WIRECALL_ASSERT(batch.unanswered != 0);
   const bool last = --batch.unanswered == 0;
   if (!batch.dispatched) return;
-  if (last) return send_late_batch(owner->sink, batch);
+  if (last) return send_late_batch(*owner, batch);
   batch.held.set(load, std::max(batch.bytes, batch.text.capacity()));
   owner->sink.held_changed();
 }
@@ -307,11 +307,11 @@ Reply& PendingCalls::reply_to(PendingCall& call) noexcept {
   return *call.reply;
 }
 
-void send_batch(MessageSink& sink, BatchReply& batch) {
+void send_batch(const ServedPeer& peer, BatchReply& batch) {
   if (batch.count == 0) return;
-  OutgoingMessage message{sink};
+  OutgoingMessage message{peer.sink};
   Buffer& out = message.text();
-  if (batch.form == MessageForm::msgpack) message::append_array_head(out, batch.count);
+  if (batch.form.is_native()) peer.loop.codecs.native(batch.form.sent).begin_batch(out, batch.count);
   std::string_view text = batch.text.view();
   std::size_t from = 0;
   for (const BatchReply::Gap& gap : batch.gaps) {
@@ -320,7 +320,7 @@ void send_batch(MessageSink& sink, BatchReply& batch) {
     from = gap.at;
   }
   out.append(text.substr(from));
-  if (batch.form != MessageForm::msgpack) out.data()[out.size() - 1] = ']';  // in place of the last comma
+  if (!batch.form.is_native()) out.data()[out.size() - 1] = ']';  // in place of the last comma
   if (batch.raw) {
     message.close_as(batch.form);
   } else {

@@ -107,9 +107,9 @@ struct PendingCall final : Timer {
   bool taken = false;    ///< somebody holds its sink, perhaps
   bool counted = false;  ///< in PeerLoad::calls
   bool notification = false;
-  MessageForm form = MessageForm::json;  ///< of the answer
-  std::string id;                        ///< JSON text as sent
-  HeldBytes id_held;                     ///< of an id of more than kIdBytesUncounted
+  MessageForm form;   ///< of the answer
+  std::string id;     ///< JSON text as sent
+  HeldBytes id_held;  ///< of an id of more than kIdBytesUncounted
   const Method* method = nullptr;
   CallExtras extras;
   std::shared_ptr<BatchReply> batch;  ///< null for a single call
@@ -177,7 +177,7 @@ inline const Principal* ServedPeer::principal() const noexcept {
 }
 
 /// Sends a batch whose calls are all answered; nothing for one of notifications only.
-void send_batch(MessageSink& sink, BatchReply& batch);
+void send_batch(const ServedPeer& peer, BatchReply& batch);
 
 /// Answers by `act`; where there is no memory for that, `sink` is told that the answer is lost.
 template <class Act>

@@ -5,12 +5,7 @@
 
 namespace wirecall::rpc {
 
-Error reply_too_large() {
-  return message::make({.code = ErrorCode::too_large,
-                        .reason = "the reply is larger than a message may be",
-                        .delivered = "maybe",
-                        .limit = "max_message_size"});
-}
+Error reply_too_large() { return message::too_large_reply(); }
 
 void Reply::error(int code, std::string_view message, std::string_view data_json, std::string_view id_json) {
   open();
@@ -28,24 +23,23 @@ void Reply::error(int code, std::string_view message, std::string_view data_json
 }
 
 void Reply::append_json(std::string_view json) {
-  if (!is_msgpack()) return append(json);  // as text of others: schemas are given by those who register
+  if (!is_native()) return append(json);  // as text of others: schemas are given by those who register
   Writer& writer = loop_context_->codecs.writer_of(form_);
   writer.reset(*out_);
   writer.json(json);
 }
 
-void Reply::write_msgpack(std::string_view text, std::string_view id, std::string_view id_json) {
+void Reply::write_native(std::string_view text, std::string_view id, std::string_view id_json) {
   Buffer json;
   message::append_replaced(json, text, id, id_json);
   Limits unlimited;
   unlimited.max_message_size = bytes_max_;
-  static_cast<void>(loop_context_->codecs.transcoder().to_msgpack(json.padded(), unlimited, *out_));
+  static_cast<void>(native().from_json(json.padded(), unlimited, *out_));
 }
 
 void Reply::write(int code, std::string_view message, std::string_view data_json, std::string_view id_json) {
-  if (!is_msgpack()) return write_error(*out_, code, message, data_json, id_json);
-  message::append_msgpack_error(*out_, Error{code, std::string{message}, std::string{data_json}}, id_json,
-                                loop_context_->codecs.transcoder());
+  if (!is_native()) return write_error(*out_, code, message, data_json, id_json);
+  native().append_error(*out_, Error{code, std::string{message}, std::string{data_json}}, id_json);
 }
 
 void Reply::discard() noexcept {

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "message/msgpack_reply.hpp"
 #include "message/replaced.hpp"
 #include "message/reply_text.hpp"
+#include "message/transcoder.hpp"
 #include "rpc/load_bytes.hpp"
 #include "rpc/loop_context.hpp"
 #include "rpc/message_sink.hpp"
@@ -22,8 +22,8 @@ namespace wirecall::rpc {
 
 class CallerLink;
 
-/// The replies of a batch in the order of its requests: in JSON each followed by a comma, in MessagePack one behind the
-/// other. Waiting calls leave gaps.
+/// The replies of a batch in the order of its requests: in JSON each followed by a comma, else one behind the other.
+/// Waiting calls leave gaps.
 struct BatchReply {
   struct Gap {
     std::size_t at;  ///< where in `text` its reply belongs
@@ -34,7 +34,7 @@ struct BatchReply {
     text.clear();
     form = of_replies;
     raw = false;
-    if (form == MessageForm::msgpack) return;
+    if (form.is_native()) return;
     text.push_back('[');
     bytes = 1;
   }
@@ -47,7 +47,7 @@ struct BatchReply {
   std::size_t count = 0;  ///< of replies
   std::size_t unanswered = 0;
   std::vector<std::string_view> too_large;  ///< listings of wirecall's own that have not fitted any more
-  MessageForm form = MessageForm::json;
+  MessageForm form;
   bool raw = false;         ///< some of them hold text of others, and so perhaps line breaks
   bool dispatched = false;  ///< all its calls have been made
 };
@@ -56,8 +56,6 @@ struct BatchReply {
 [[nodiscard]] Error reply_too_large();
 
 class Reply {
-  static constexpr std::size_t kArrayHeadBytesMax = 5;  // of MessagePack
-
  public:
   /// To the sink.
   Reply(MessageSink* sink, LoopContext* loop_context, MessageForm form, std::size_t bytes_max) noexcept
@@ -72,11 +70,11 @@ class Reply {
         form_(batch.form) {}
 
   [[nodiscard]] MessageForm form() const noexcept { return form_; }
-  [[nodiscard]] bool is_msgpack() const noexcept { return form_ == MessageForm::msgpack; }
+  [[nodiscard]] bool is_native() const noexcept { return form_.is_native(); }
 
   /// No value that is larger as JSON fits a result that is begun now.
   [[nodiscard]] std::size_t json_bytes_max() const noexcept {
-    return is_msgpack() || batch_ == nullptr ? bytes_max_ : bytes_max_ - std::min(bytes_max_, batch_->bytes);
+    return is_native() || batch_ == nullptr ? bytes_max_ : bytes_max_ - std::min(bytes_max_, batch_->bytes);
   }
   /// Whether a listing of that name has been too large for the rest of the array, which only becomes smaller.
   [[nodiscard]] bool is_too_large(std::string_view listing) const noexcept {
@@ -90,8 +88,8 @@ class Reply {
   /// Where the result's value is to be written, in the codec of its form. A result already begun is dropped.
   Buffer& begin() {
     open();
-    if (is_msgpack()) [[unlikely]] {
-      message::begin_msgpack_result(*out_);
+    if (is_native()) [[unlikely]] {
+      native().begin_result(*out_);
     } else {
       message::begin_result(*out_);
     }
@@ -116,8 +114,8 @@ class Reply {
   /// Its two halves: the text, which is taken back when it is too large (false), and the sending.
   [[nodiscard, gnu::always_inline]] bool append_end(std::string_view id_json) {
     const std::size_t value_end = out_->size();
-    if (is_msgpack()) [[unlikely]] {
-      message::end_msgpack_reply(*out_, id_json, loop_context_->codecs.transcoder());
+    if (is_native()) [[unlikely]] {
+      native().end_reply(*out_, id_json);
     } else {
       message::end_reply(*out_, id_json);
     }
@@ -155,8 +153,8 @@ class Reply {
   [[nodiscard]] bool response(std::string_view text, std::string_view id, std::string_view id_json) {
     open();
     raw_ = true;
-    if (is_msgpack()) [[unlikely]] {
-      write_msgpack(text, id, id_json);
+    if (is_native()) [[unlikely]] {
+      write_native(text, id, id_json);
     } else {
       message::append_replaced(*out_, text, id, id_json);
     }
@@ -175,7 +173,7 @@ class Reply {
   }
   /// -32700, -32600 or -32601 without data.
   void plain_error(ErrorCode code, std::string_view id_json) {
-    if (is_msgpack()) [[unlikely]]
+    if (is_native()) [[unlikely]]
       return error(static_cast<int>(code), message_of(code), {}, id_json);
     open();
     message::write_plain_error(*out_, code, id_json);
@@ -189,11 +187,12 @@ class Reply {
   /// Of the message that this reply would end.
   [[nodiscard]] std::size_t bytes_with_array() const noexcept {
     // With the closing bracket, or the head.
-    const std::size_t array_bytes = batch_ != nullptr ? batch_->bytes + (is_msgpack() ? kArrayHeadBytesMax : 1) : 0;
+    const std::size_t array_bytes =
+        batch_ != nullptr ? batch_->bytes + (is_native() ? message::NativeTranscoder::kBatchHeadBytesMax : 1) : 0;
     return out_->size() - start_ + array_bytes;
   }
   void close_in_batch() {
-    if (!is_msgpack()) out_->push_back(',');
+    if (!is_native()) out_->push_back(',');
     batch_->bytes += out_->size() - start_;
     batch_->raw = batch_->raw || raw_;
     ++batch_->count;
@@ -205,7 +204,8 @@ class Reply {
     out_ = sink_ != nullptr ? &sink_->open_message() : array_;
     start_ = out_->size();
   }
-  void write_msgpack(std::string_view text, std::string_view id, std::string_view id_json);
+  [[nodiscard]] message::NativeTranscoder& native() { return loop_context_->codecs.native(form_.sent); }
+  void write_native(std::string_view text, std::string_view id, std::string_view id_json);
   void write(int code, std::string_view message, std::string_view data_json, std::string_view id_json);
 
   MessageSink* sink_;

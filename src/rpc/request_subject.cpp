@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "message/transcoder.hpp"
+#include "message/message_codec.hpp"
 #include "wirecall/codec.hpp"
 
 namespace wirecall::rpc {
@@ -19,15 +19,14 @@ constexpr std::array<std::string_view, 5> kNames{"topic", "method", "methods", "
 // rpc.register has an array of objects as its `methods`.
 constexpr int kDepthMax = 3;
 
-std::string subject_of(std::string_view value, int depth) {
-  const std::unique_ptr<Reader> reader =
-      message::is_msgpack(value.front()) ? msgpack_codec().reader() : json_codec().reader();
-  reader->reset(value);
+std::string subject_of(EncodedText value, int depth) {
+  const std::unique_ptr<Reader> reader = message::codec_of(value.encoding).values().reader();
+  reader->reset(value.text);
   std::string_view text;
   const auto subject_here = [&]() -> std::string {
     if (reader->kind() == ValueKind::string) return reader->read_string(text) ? std::string{text} : std::string{};
     const std::string_view nested = reader->skip();
-    return depth != kDepthMax && !nested.empty() ? subject_of(nested, depth + 1) : std::string{};
+    return depth != kDepthMax && !nested.empty() ? subject_of({nested, value.encoding}, depth + 1) : std::string{};
   };
   std::string subject;
   if (reader->kind() == ValueKind::array) {
@@ -51,8 +50,8 @@ std::string subject_of(std::string_view value, int depth) {
 
 }  // namespace
 
-std::string subject_of(std::string_view params) {
-  if (params.empty() || params.size() > kReadMax) return {};
+std::string subject_of(EncodedText params) {
+  if (params.empty() || params.text.size() > kReadMax) return {};
   return subject_of(params, 1);
 }
 

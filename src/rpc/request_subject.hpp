@@ -3,12 +3,13 @@
 #pragma once
 
 #include <string>
-#include <string_view>
+
+#include "wirecall/message.hpp"
 
 namespace wirecall::rpc {
 
-/// `params` are valid, in JSON or MessagePack, or empty. The first member of those names that is there counts, or the
+/// `params` are valid or empty. The first member of those names that is there counts, or the
 /// first position; of `methods`, the first of them. Empty where there is none, or the params have over 4 KiB.
-[[nodiscard]] std::string subject_of(std::string_view params);
+[[nodiscard]] std::string subject_of(EncodedText params);
 
 }  // namespace wirecall::rpc

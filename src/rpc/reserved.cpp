@@ -315,7 +315,9 @@ Served serve_reserved(const ReservedCall& call) {
                          error.code() == static_cast<int>(ErrorCode::unauthenticated);
     if (!unknown && call.broker != nullptr) {
       const bool has_params = call.message.has(Member::params);
-      call.broker->refused(call.name, has_params ? call.message[Member::params] : std::string_view{}, error);
+      call.broker->refused(
+          call.name, has_params ? EncodedText{call.message[Member::params], call.message.encoding} : EncodedText{},
+          error);
     }
     if (answers) refuse(error);
     if (unknown) call.sink.close();

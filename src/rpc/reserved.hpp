@@ -36,9 +36,7 @@ struct ReservedCall {
   bool late = false;                      ///< the time of the call is up
 
   /// Of the params, in their encoding.
-  [[nodiscard]] Reader& reader() const {
-    return *loop_context.codecs.readers_of(message.msgpack ? MessageForm::msgpack : MessageForm::json).reader;
-  }
+  [[nodiscard]] Reader& reader() const { return *loop_context.codecs.readers_of(message.encoding).reader; }
   [[nodiscard]] Asker asker() const {
     return identity != nullptr ? Asker{.authority = identity->authority, .principal = identity->principal} : Asker{};
   }

@@ -60,17 +60,18 @@ class Client {
   void send_msgpack(std::string_view message) {
     using message::Transcoder;
     const PaddedText frame{message};
-    Transcoder& transcoder = world_->loop_context.codecs.transcoder();
+    message::NativeTranscoder& transcoder = world_->loop_context.codecs.native(Encoding::msgpack);
     Buffer envelope;
     Received read;
     ASSERT_EQ(transcoder.read(frame.view(), world_->limits, envelope, read), Transcoder::Status::done);
-    if (!dispatcher->takes_msgpack(read)) {
+    if (!dispatcher->takes_encoded(read)) {
       Buffer json;
       ASSERT_EQ(transcoder.to_json(frame.view(), world_->limits, json), Transcoder::Status::done);
       return send(json.view());
     }
-    if (read.kind != MessageKind::response) return dispatcher->handle_msgpack(read, {}, frame.view());
-    Transcoder::restore(frame.view(), read);
+    if (read.kind != MessageKind::response)
+      return dispatcher->handle_encoded(read, {}, {frame.view(), Encoding::msgpack});
+    message::NativeTranscoder::restore(Encoding::msgpack, frame.view(), read);
     read.text = frame.view();
     if (!dispatcher->response(read)) ++dropped;
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "connection/channel.hpp"
-#include "message/transcoder.hpp"
+#include "message/msgpack_transcoder.hpp"
 #include "tests/server/accepting.hpp"
 #include "wirecall/task.hpp"
 
@@ -44,10 +44,10 @@ std::string framed(std::string_view message) {
   return text.append(message);
 }
 std::string msgpack_of(const std::string& json) {
-  message::Transcoder transcoder;
+  message::MsgpackTranscoder transcoder;
   Buffer text{json};
   Buffer bytes;
-  EXPECT_TRUE(transcoder.to_msgpack(text.padded(), Limits{}, bytes));
+  EXPECT_TRUE(transcoder.from_json(text.padded(), Limits{}, bytes));
   return std::string{bytes.view()};
 }
 std::string post(const std::string& body) {

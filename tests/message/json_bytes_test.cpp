@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <string>
 
-#include "message/transcoder.hpp"
+#include "message/msgpack_transcoder.hpp"
 #include "tests/codec/msgpack.hpp"
 
 namespace wirecall::message {
@@ -17,7 +17,7 @@ using packing::with;
 constexpr std::uint32_t kDepth = 64;
 
 std::uint64_t written(std::string_view envelope) {
-  Transcoder transcoder;
+  MsgpackTranscoder transcoder;
   Buffer out;
   EXPECT_EQ(transcoder.to_json(envelope, Limits{}, out), Transcoder::Status::done);
   EXPECT_TRUE(transcoder.take_unrepresentable().empty());
@@ -95,7 +95,7 @@ TEST(JsonBytes, AreNotSaidWhereItMayNestTooDeep) {
   // All that may be said to be less deep is: each level wrapped, and bytes within.
   const std::string deepest = from_hex("81 a1 78 81 a2 24 61 81 a2 24 62 c4 00");
   ASSERT_TRUE(json_bytes_of(deepest, 6).has_value());
-  Transcoder transcoder;
+  MsgpackTranscoder transcoder;
   Buffer out;
   ASSERT_EQ(transcoder.to_json(deepest, Limits{}, out), Transcoder::Status::done);
   Received message;

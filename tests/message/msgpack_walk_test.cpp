@@ -41,8 +41,8 @@ ScanStatus scanned(std::string_view message, std::uint32_t depth_max) {
 }
 
 /// What the walk has to remember, found by the codec's own means.
-std::vector<MsgpackMember> members_of(std::string_view message) {
-  std::vector<MsgpackMember> all;
+std::vector<EnvelopeMember> members_of(std::string_view message) {
+  std::vector<EnvelopeMember> all;
   const msgpack::Head head = msgpack::read_head(message.data());
   const char* p = message.data() + head.bytes;
   for (std::uint64_t i = 0; i < head.value; ++i) {
@@ -59,7 +59,7 @@ std::vector<MsgpackMember> members_of(std::string_view message) {
 void expect_as_scanned(std::string_view bytes, std::uint32_t depth_max) {
   const ExactBytes exact{bytes};
   const std::string_view message = exact.view();
-  MsgpackMembers members;
+  EnvelopeMembers members;
   const ScanStatus status = walk_message(message, depth_max, members);
   ASSERT_EQ(status, scanned(message, depth_max)) << packing::to_hex(bytes) << " to " << depth_max;
   if (status != ScanStatus::complete) {
@@ -71,8 +71,8 @@ void expect_as_scanned(std::string_view bytes, std::uint32_t depth_max) {
     ASSERT_FALSE(members.are_all());
     return;
   }
-  const std::vector<MsgpackMember> wanted = members_of(message);
-  ASSERT_EQ(members.are_all(), wanted.size() <= MsgpackMembers::kMembersMax);
+  const std::vector<EnvelopeMember> wanted = members_of(message);
+  ASSERT_EQ(members.are_all(), wanted.size() <= EnvelopeMembers::kMembersMax);
   if (!members.are_all()) return;
   ASSERT_EQ(members.view().size(), wanted.size());
   for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -218,7 +218,7 @@ TEST(MsgpackWalk, LevelsAreCountedFromTheEnvelopeOn) {
   const auto nested = [](int levels) {
     return "\x81\xA6params" + std::string(static_cast<std::size_t>(levels - 1), '\x91') + "\x01";
   };
-  MsgpackMembers members;
+  EnvelopeMembers members;
   for (const int levels : {1, 2, 3, 100, static_cast<int>(kDepthMax)}) {
     const auto depth = static_cast<std::uint32_t>(levels);
     EXPECT_EQ(walk_message(nested(levels), depth, members), ScanStatus::complete);
@@ -230,7 +230,7 @@ TEST(MsgpackWalk, LevelsAreCountedFromTheEnvelopeOn) {
 TEST(MsgpackWalk, RemembersWhereTheMembersOfAnEnvelopeAre) {
   const std::string message =
       msgpack_of(R"({"jsonrpc":"2.0","other":[1],"method":"m","params":[[1,2],{"a":[]}],"id":"x"})");
-  MsgpackMembers members;
+  EnvelopeMembers members;
   ASSERT_EQ(walk_message(message, 64, members), ScanStatus::complete);
   ASSERT_TRUE(members.are_all());
   EXPECT_EQ(members.view().size(), 4U);
@@ -241,7 +241,7 @@ TEST(MsgpackWalk, RemembersWhereTheMembersOfAnEnvelopeAre) {
 }
 
 TEST(MsgpackWalk, RemembersNothingOfWhatIsNoSingleEnvelope) {
-  MsgpackMembers members;
+  EnvelopeMembers members;
   EXPECT_EQ(walk_message(msgpack_of(R"([{"method":"m"}])"), 64, members), ScanStatus::complete);
   EXPECT_FALSE(members.are_all());
   std::string message = "\xDE" + from_hex("00 11");
@@ -252,7 +252,7 @@ TEST(MsgpackWalk, RemembersNothingOfWhatIsNoSingleEnvelope) {
   message.resize(message.size() - 4);
   EXPECT_EQ(walk_message(message, 64, members), ScanStatus::complete);
   EXPECT_TRUE(members.are_all());
-  EXPECT_EQ(members.view().size(), MsgpackMembers::kMembersMax);
+  EXPECT_EQ(members.view().size(), EnvelopeMembers::kMembersMax);
 }
 
 }  // namespace

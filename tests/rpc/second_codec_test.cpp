@@ -23,6 +23,7 @@ namespace {
 // n t f | i <8> u <8> d <8> | # s b <4-byte length> bytes | [ ... ] | { (s name, value)... }
 class TaggedReader final : public Reader {
  public:
+  const Codec& codec() const noexcept override;
   void reset(std::string_view value) override {
     p_ = value.data();
     clear_failure();
@@ -212,6 +213,11 @@ class TaggedCodec final : public Codec {
   std::unique_ptr<Reader> reader() const override { return std::make_unique<TaggedReader>(); }
   std::unique_ptr<Writer> writer() const override { return std::make_unique<TaggedWriter>(); }
 };
+
+const Codec& TaggedReader::codec() const noexcept {
+  static const TaggedCodec codec;
+  return codec;
+}
 
 template <class T>
 Buffer encoded(const T& value) {

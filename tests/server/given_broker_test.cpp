@@ -26,14 +26,14 @@ class ToyPeer final : public rpc::BrokerPeer {
   void identify(const Principal*) noexcept override {}
   const std::string& name_given() const noexcept override { return name_; }
   rpc::HelloResult hello(std::string_view, std::string_view) override { return {}; }
-  bool takes_msgpack(const Received&) const noexcept override { return false; }
+  bool takes_encoded(const Received&) const noexcept override { return false; }
   bool response(const Received&) override { return false; }
   bool awaits_responses() const noexcept override { return false; }
   bool provides_any() const noexcept override { return false; }
   bool subscribes_any() const noexcept override { return false; }
   void notified(const Received&, std::string_view) override {}
   void tapped(Call&, std::string_view) override {}
-  void refused(std::string_view, std::string_view, const Error&) noexcept override {}
+  void refused(std::string_view, EncodedText, const Error&) noexcept override {}
   void not_granted(std::string_view) noexcept override {}
   void on_writable() override {}
   std::shared_ptr<rpc::Rendering> take_answer() noexcept override { return nullptr; }

@@ -47,11 +47,11 @@ void provide(Client& client, const std::string& method, const ProvideOptions& op
 
 /// The params of a call as JSON, whatever its encoding; empty for none.
 std::string json_params(const Call& call) {
-  if (!call.message().msgpack || call.params().empty()) return std::string{call.params()};
+  if (call.message().is_json() || call.params().empty()) return std::string{call.params()};
   Value params;
   Buffer text;
   text.append(call.params());
-  const std::unique_ptr<Reader> reader = msgpack_codec().reader();
+  const std::unique_ptr<Reader> reader = call.codec().reader();
   reader->reset(text.padded());
   if (!decode(*reader, params)) throw Error{ErrorCode::invalid_params};
   return params.dump();
@@ -59,8 +59,8 @@ std::string json_params(const Call& call) {
 
 /// Answers with a value that is JSON, in the encoding of the call.
 template <class Sink>
-void answer_in(bool msgpack, Sink& sink, const std::string& json) {
-  if (!msgpack) return sink.encoded_result(json, {});
+void answer_in(Encoding encoding, Sink& sink, const std::string& json) {
+  if (encoding == Encoding::json) return sink.encoded_result(json, {});
   const auto value = Value::parse(json);
   if (Writer* const writer = sink.begin_result()) encode(*writer, *value);
   sink.end_result();
@@ -78,7 +78,7 @@ class Replies {
     if (!filled) {
       call.error(filled.error());
     } else if (delay_.count() == 0) {
-      answer_in(call.message().msgpack, call, *filled);
+      answer_in(call.message().encoding, call, *filled);
     } else {
       answer_later(call, *filled);
     }
@@ -96,11 +96,11 @@ class Replies {
     const Context context = call.context();
     waiting_.fetch_add(1);
     call.tasks().start(sleep_for(context, delay_), context.stop_token(),
-                       [this, filled = std::move(filled), msgpack = call.message().msgpack,
+                       [this, filled = std::move(filled), encoding = call.message().encoding,
                         sink = call.detach()](const TaskResult<void>& slept) mutable {
                          try {
                            if (!slept) std::rethrow_exception(slept.error());
-                           answer_in(msgpack, sink, filled);
+                           answer_in(encoding, sink, filled);
                          } catch (...) {
                            sink.error_in_flight();
                          }

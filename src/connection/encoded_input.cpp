@@ -1,5 +1,5 @@
-// The part of MessageConnection that reads MessagePack. Of what is for a method of this process, and of awaited
-// answers, params and results stay as they are; the rest becomes JSON whole.
+// The part of MessageConnection that reads other encodings than JSON. Of what is for a method of this process, and of
+// awaited answers, params and results stay as they are; the rest becomes JSON whole.
 #include <utility>
 
 #include "connection/message_connection.hpp"
@@ -9,27 +9,29 @@
 namespace wirecall::net {
 
 bool MessageConnection::read_checked(std::span<char> frame, bool kept, message::Transcoder::Status status,
-                                     const message::MsgpackMembers& members) {
+                                     const message::EnvelopeMembers& members) {
   using message::Transcoder;
   using rpc::Passthrough;
-  const std::string_view msgpack{frame.data(), frame.size()};
-  if (status == Transcoder::Status::done) {
-    if (Transcoder::is_long_batch(msgpack, host_->limits)) return read_long_batch(msgpack, kept);
-    const bool is_response = Transcoder::is_single(msgpack) && Transcoder::has_response(msgpack, members);
+  const std::string_view text{frame.data(), frame.size()};
+  const message::NativeTranscoder* const native = transcoder().native();
+  if (status == Transcoder::Status::done && native != nullptr) {
+    if (members.batch_size() > host_->limits.batch) return read_long_batch(text, kept);
+    const bool is_response = members.is_single() && native->has_response(text, members);
     const bool as_it_is = is_response || caller_ != nullptr;
-    const Passthrough passthrough = as_it_is ? Passthrough::yes : dispatcher_.may_pass_through(msgpack, members);
+    const Passthrough passthrough =
+        as_it_is ? Passthrough::yes : dispatcher_.may_pass_through({text, encoding()}, members);
     if (passthrough != Passthrough::no)
-      return read_as_msgpack(frame, kept, members, passthrough == Passthrough::too_large);
+      return read_encoded(frame, kept, members, passthrough == Passthrough::too_large);
   }
   return read_transcoded(frame, kept, status);
 }
 
-bool MessageConnection::read_long_batch(std::string_view msgpack, bool kept) {
+bool MessageConnection::read_long_batch(std::string_view long_batch, bool kept) {
   using Status = message::Transcoder::Status;
   Buffer text = host_->loop.take_buffer();
   Received batch;
-  const Status status = host_->loop_context.codecs.transcoder().read_long_batch(
-      msgpack, host_->limits, Responses{*this}.are_awaited(), text, batch);
+  const Status status =
+      native().read_long_batch(long_batch, host_->limits, Responses{*this}.are_awaited(), text, batch);
   if (status == Status::done) accept(batch, *host_->loop_context.codecs.elements, {}, true);
   if (lost_loop()) [[unlikely]]
     return false;
@@ -42,36 +44,35 @@ bool MessageConnection::read_long_batch(std::string_view msgpack, bool kept) {
 
 // Params and results stay in the frame. Its envelope in JSON lasts as long as a handler that reads from it may run: on
 // this stack.
-bool MessageConnection::read_as_msgpack(std::span<char> frame, bool kept, const message::MsgpackMembers& members,
-                                        bool too_large) {
+bool MessageConnection::read_encoded(std::span<char> frame, bool kept, const message::EnvelopeMembers& members,
+                                     bool too_large) {
   using message::Transcoder;
-  const std::string_view msgpack{frame.data(), frame.size()};
+  const EncodedText encoded{{frame.data(), frame.size()}, encoding()};
   Buffer envelope = host_->loop.take_buffer();
   Received message;
   std::span<Received> elements{*host_->loop_context.codecs.elements};
-  const auto status =
-      host_->loop_context.codecs.transcoder().read(msgpack, host_->limits, envelope, message, elements, members);
+  const auto status = native().read(encoded.text, host_->limits, envelope, message, elements, members);
   if (status != Transcoder::Status::done) {
     give_back(envelope);
     return read_transcoded(frame, kept, Transcoder::Status::done);  // which says why
   }
   const bool response = message.kind == MessageKind::response;
   const bool for_caller = response || (caller_ != nullptr && message.kind == MessageKind::notification);
-  if (!takes_msgpack(message)) {
+  if (!takes_encoded(message)) {
     give_back(envelope);
     return read_transcoded(frame, kept, Transcoder::Status::done);
   }
   unreadable_ = 0;
   ++host_->loop_context.stats.messages_in;
   if (for_caller) {
-    Transcoder::restore(msgpack, message);
-    message.text = msgpack;
+    message::NativeTranscoder::restore(encoded.encoding, encoded.text, message);
+    message.text = encoded.text;
   }
   const bool batch = message.kind == MessageKind::batch;
-  if (batch && caller_ != nullptr) Responses{*this}.accept_all(message, msgpack);
+  if (batch && caller_ != nullptr) Responses{*this}.accept_all(message, encoded);
   if (message.kind == MessageKind::request || (batch ? !over() : accept_other(message))) {
-    dispatcher_.answer_as(MessageForm::msgpack);
-    dispatcher_.handle_msgpack(message, elements, msgpack, too_large);
+    dispatcher_.answer_as(MessageForm::native(encoded.encoding));
+    dispatcher_.handle_encoded(message, elements, encoded, too_large);
   }
   if (lost_loop()) [[unlikely]]
     return false;
@@ -81,10 +82,10 @@ bool MessageConnection::read_as_msgpack(std::span<char> frame, bool kept, const 
 }
 
 // Events and the like are for the caller in JSON.
-bool MessageConnection::takes_msgpack(const Received& message) {
+bool MessageConnection::takes_encoded(const Received& message) {
   const bool asks = message.kind != MessageKind::response && message.kind != MessageKind::notification;
-  if (caller_ != nullptr && !asks) return caller_->takes_msgpack(message);
-  return dispatcher_.takes_msgpack(message);
+  if (caller_ != nullptr && !asks) return caller_->takes_encoded(message);
+  return dispatcher_.takes_encoded(message);
 }
 
 // What the frame is in JSON takes its place, as a message that has been kept. `status` is what Transcoder::check says.
@@ -94,7 +95,7 @@ bool MessageConnection::read_transcoded(std::span<char> frame, bool kept, messag
     transcode_off_loop(std::exchange(message_, Buffer{}));
     return false;
   }
-  message::Transcoder& transcoder = host_->loop_context.codecs.transcoder();
+  message::Transcoder& transcoder = this->transcoder();
   Buffer json = host_->loop.take_buffer();
   if (status == Status::done) status = transcoder.checked_to_json({frame.data(), frame.size()}, host_->limits, json);
   if (kept) give_back(message_);
@@ -112,8 +113,7 @@ bool MessageConnection::read_transcoded(std::span<char> frame, bool kept, messag
 bool MessageConnection::refuse_transcoded(message::Transcoder::Status status) {
   using Status = message::Transcoder::Status;
   give_back(message_);
-  if (status != Status::too_large)
-    return refuse(scan_status_of(status), {}, {.cause = message::Transcoder::cause_of(status)});
+  if (status != Status::too_large) return refuse(scan_status_of(status), {}, {.cause = transcoder().cause_of(status)});
   refuse_size();
   return false;
 }

@@ -1,0 +1,54 @@
+// MessageCodec: an encoding of whole messages, as a row of one list: its name, its media types, its first bytes, and
+// what makes messages of it JSON and JSON them. A new encoding is a file with its Transcoder and its row. JSON and
+// MessagePack are in the list; further ones are added before anything is served.
+// Thread: adding is the main thread's; the rest any.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "wirecall/codec.hpp"
+
+namespace wirecall::message {
+
+class Transcoder;
+
+struct MessageCodec {
+  std::string_view name;                          ///< by which options choose it
+  std::span<const std::string_view> media_types;  ///< of HTTP; the first is said, all are understood
+  /// A message begins with such a byte. Of two codecs no byte is the same; JSON's are those of no other.
+  bool (*begins_with)(unsigned char first);
+  /// What params and results are in that are not made JSON: of a NativeTranscoder its own, else JSON's.
+  const Codec& (*values)() noexcept = &json_codec;
+  // A request whose params are that: what is in front of the method's name, and of the params.
+  std::string_view request_head = {};
+  std::string_view params_head = {};
+  std::unique_ptr<Transcoder> (*make_transcoder)();  ///< null for JSON
+
+  /// Params and results may stay in it.
+  [[nodiscard]] bool is_native() const noexcept { return &values() != &json_codec() || make_transcoder == nullptr; }
+};
+
+/// All fit MessageForm.
+inline constexpr std::size_t kEncodingsMax = 8;
+
+/// Adds one that lives as long as the program. One of a name that is there already is that.
+Encoding add_codec(const MessageCodec& codec);
+[[nodiscard]] const MessageCodec& codec_of(Encoding encoding) noexcept;
+/// The names in the order of their numbers.
+[[nodiscard]] std::span<const std::string_view> encoding_names() noexcept;
+/// Its parameters aside; nothing for what is no media type of an encoding.
+[[nodiscard]] std::optional<Encoding> encoding_of_type(std::string_view media_type) noexcept;
+
+namespace detail {
+extern std::array<Encoding, 256> encoding_of_byte;
+}
+/// The encoding of a message that has a length, by its first byte: the only place that asks.
+[[nodiscard]] inline Encoding encoding_of(char first) noexcept {
+  return detail::encoding_of_byte[static_cast<unsigned char>(first)];
+}
+
+}  // namespace wirecall::message
