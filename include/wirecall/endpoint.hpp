@@ -47,6 +47,7 @@ class Endpoint {
 
  private:
   Endpoint() = default;
+  std::string_view parse_rest(std::string_view rest);
   std::string_view parse_tcp(std::string_view rest);
   std::string_view parse_http(std::string_view rest);
 

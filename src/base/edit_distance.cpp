@@ -26,17 +26,13 @@ std::size_t edit_distance(std::string_view from, std::string_view to) noexcept {
   return rows[from.size() % 3][to.size()];
 }
 
-namespace {
-
 // Whether more than `count` bits of `bits` are set. A portable popcount is a call.
-bool more_bits_than(std::size_t count, std::uint64_t bits) noexcept {
+static bool more_bits_than(std::size_t count, std::uint64_t bits) noexcept {
   for (; bits != 0 && count != 0; --count) bits &= bits - 1;
   return bits != 0;
 }
 
-std::size_t distance_max(std::size_t bytes) noexcept { return bytes <= 3 ? 1 : bytes <= 8 ? 2 : 3; }
-
-}  // namespace
+static std::size_t distance_max(std::size_t bytes) noexcept { return bytes <= 3 ? 1 : bytes <= 8 ? 2 : 3; }
 
 Spelling::Spelling(std::string_view name) noexcept : bytes(name.size()), letters(0) {
   for (const char c : name) letters |= std::uint64_t{1} << (static_cast<unsigned char>(c) & 63);

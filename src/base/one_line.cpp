@@ -6,21 +6,18 @@
 #include "base/text_block.hpp"
 
 namespace wirecall {
-namespace {
 
-bool is_line_break(char c) noexcept { return c == '\n' || c == '\r'; }
+static bool is_line_break(char c) noexcept { return c == '\n' || c == '\r'; }
 
 // Where the next control byte may be: nothing before it is one.
-const char* skip_plain(const char* p, const char* end) noexcept {
+static const char* skip_plain(const char* p, const char* end) noexcept {
   while (end - p >= TextBlock::kBytes && !TextBlock{p}.has_control()) p += TextBlock::kBytes;
   return p;
 }
 
-const char* end_of_block(const char* p, const char* end) noexcept {
+static const char* end_of_block(const char* p, const char* end) noexcept {
   return end - p > TextBlock::kBytes ? p + TextBlock::kBytes : end;
 }
-
-}  // namespace
 
 bool has_line_break(std::string_view text) noexcept {
   const char* const end = text.data() + text.size();

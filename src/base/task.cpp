@@ -6,11 +6,8 @@
 
 namespace wirecall {
 namespace detail {
-namespace {
 
-thread_local const void* handled_call = nullptr;
-
-}  // namespace
+static thread_local const void* handled_call = nullptr;
 
 bool runs_handler_of(const void* call) noexcept { return call != nullptr && handled_call == call; }
 

@@ -99,28 +99,6 @@ const char* skip_field_text(const char* p, const char* end) noexcept {
   return p;
 }
 
-}  // namespace
-
-std::string_view take_element(std::string_view& list) noexcept {
-  const std::size_t comma = std::min(list.find(','), list.size());
-  const std::string_view element = trim(list.substr(0, comma));
-  list.remove_prefix(std::min(comma + 1, list.size()));
-  return element;
-}
-
-std::optional<std::string_view> find_field(std::string_view block, std::string_view name) noexcept {
-  while (!block.empty()) {
-    const std::string_view line = block.substr(0, block.find("\r\n"));
-    block.remove_prefix(std::min(line.size() + 2, block.size()));
-    const std::size_t colon = std::min(line.find(':'), line.size());
-    if (std::ranges::equal(line.substr(0, colon), name, {}, &lower, &lower))
-      return trim(line.substr(std::min(colon + 1, line.size())));
-  }
-  return std::nullopt;
-}
-
-namespace {
-
 // What the heads of requests and responses have in common. Functions that return false have refused, or the bytes end:
 // then result_ is as it began.
 class FieldsReader {
@@ -382,6 +360,24 @@ HttpHeadRead read_head(std::string_view input, std::size_t bytes_max, Head& out)
 }
 
 }  // namespace
+
+std::string_view take_element(std::string_view& list) noexcept {
+  const std::size_t comma = std::min(list.find(','), list.size());
+  const std::string_view element = trim(list.substr(0, comma));
+  list.remove_prefix(std::min(comma + 1, list.size()));
+  return element;
+}
+
+std::optional<std::string_view> find_field(std::string_view block, std::string_view name) noexcept {
+  while (!block.empty()) {
+    const std::string_view line = block.substr(0, block.find("\r\n"));
+    block.remove_prefix(std::min(line.size() + 2, block.size()));
+    const std::size_t colon = std::min(line.find(':'), line.size());
+    if (std::ranges::equal(line.substr(0, colon), name, {}, &lower, &lower))
+      return trim(line.substr(std::min(colon + 1, line.size())));
+  }
+  return std::nullopt;
+}
 
 HttpHeadRead read_http_head(std::string_view input, std::size_t bytes_max, HttpHead& out) noexcept {
   return read_head<RequestReader>(input, bytes_max, out);

@@ -9,13 +9,12 @@
 #include "base/text_block.hpp"
 
 namespace wirecall::framing {
-namespace {
 
 // Digits from 0xC to 0xF.
-bool is_hex_from_c(char c) noexcept { return (c | 0x20) >= 'c' && (c | 0x20) <= 'f'; }
+static bool is_hex_from_c(char c) noexcept { return (c | 0x20) >= 'c' && (c | 0x20) <= 'f'; }
 
 // The number of bytes at the start of [p, end) that stand for themselves in a string.
-std::size_t plain_bytes(const char* p, const char* end) noexcept {
+static std::size_t plain_bytes(const char* p, const char* end) noexcept {
   constexpr std::uint64_t kOnes = 0x0101010101010101;
   constexpr std::uint64_t kHighs = 0x8080808080808080;
   const auto zero_bytes = [](std::uint64_t x) { return (x - kOnes) & ~x; };
@@ -33,8 +32,6 @@ std::size_t plain_bytes(const char* p, const char* end) noexcept {
   }
   return static_cast<std::size_t>(p - begin);
 }
-
-}  // namespace
 
 void JsonAutomaton::start(std::uint32_t depth_max) noexcept {
   state_ = State::value;

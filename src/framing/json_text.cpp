@@ -10,13 +10,10 @@
 #include "framing/byte_order_mark.hpp"
 
 namespace wirecall::framing {
-namespace {
 
 constexpr std::string_view kSpace = " \t\r\n";
 
-Found found(Find find, std::size_t skip) noexcept { return {find, static_cast<std::uint32_t>(skip), 0}; }
-
-}  // namespace
+static Found found(Find find, std::size_t skip) noexcept { return {find, static_cast<std::uint32_t>(skip), 0}; }
 
 JsonTextSettings::JsonTextSettings(const Limits& limits, std::string delimiter)
     : limits_(&limits), delimiter_(std::move(delimiter)) {

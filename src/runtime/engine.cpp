@@ -11,9 +11,8 @@
 #include "runtime/system.hpp"
 
 namespace wirecall::runtime {
-namespace {
 
-std::string_view cure(int error) noexcept {
+static std::string_view cure(int error) noexcept {
   switch (error) {
     case EPERM:
     case EACCES:
@@ -32,8 +31,6 @@ std::string_view cure(int error) noexcept {
       return "nothing is known to help";
   }
 }
-
-}  // namespace
 
 std::unique_ptr<Backend> make_backend(Engine engine, const LogSink& log) {
   if (engine == Engine::epoll || (engine == Engine::automatic && !kRingsAreFollowed)) return make_epoll_backend();

@@ -178,14 +178,17 @@ void EpollBackend::perform(Operation& operation) {
     case OperationKind::open:
       break;
     case OperationKind::accept:
+      assert_accepts_or_receives(slot);
       slot.accepting = true;
       watch(at);
       break;
     case OperationKind::receive:
+      assert_accepts_or_receives(slot);
       slot.receiving = true;
       watch(at);
       break;
     case OperationKind::poll:
+      assert_polls(slot);
       slot.polls = true;
       slot.polled = events_of(operation.wanted);
       watch(at);
@@ -223,6 +226,7 @@ void EpollBackend::close(std::uint32_t at) {
 
 void EpollBackend::send(std::uint32_t at, Operation& operation) {
   Slot& slot = slots_[at];
+  assert_sends(slot, operation.buffer);
   slot.unsent = std::move(operation.buffer);
   slot.sent = 0;
   go_on_sending(at);

@@ -88,30 +88,20 @@ class KernelBackend : public Backend {
     slot.fd = operation.descriptor;
     slot.generation = handle.generation;
   }
-  // That of an operation that may be done now.
   [[nodiscard]] Slot& slot_for(const Operation& operation) noexcept {
     WIRECALL_ASSERT(find(operation.handle) != nullptr);
-    Slot& slot = slots_[operation.handle.slot];
-    switch (operation.kind) {
-      case OperationKind::accept:
-      case OperationKind::receive:
-        WIRECALL_ASSERT(!slot.receiving && !slot.accepting && !slot.polls);
-        break;
-      case OperationKind::poll:
-        WIRECALL_ASSERT(!slot.receiving && !slot.accepting && slot.unsent.empty());
-        break;
-      case OperationKind::send:
-        WIRECALL_ASSERT(slot.unsent.empty() && !operation.buffer.empty() && !slot.polls);
-        break;
-      case OperationKind::open:
-        WIRECALL_ASSERT(!"it is open");
-        break;
-      case OperationKind::cancel:
-      case OperationKind::shut_down:
-      case OperationKind::close:
-        break;
-    }
-    return slot;
+    return slots_[operation.handle.slot];
+  }
+  // What may begin on it.
+  static void assert_accepts_or_receives(const Slot& slot) noexcept {
+    WIRECALL_ASSERT(!slot.receiving && !slot.accepting && !slot.polls);
+  }
+  static void assert_polls(const Slot& slot) noexcept {
+    WIRECALL_ASSERT(!slot.receiving && !slot.accepting && slot.unsent.empty());
+  }
+  static void assert_sends(const Slot& slot, const Buffer& buffer) noexcept {
+    WIRECALL_ASSERT(slot.unsent.empty() && !slot.polls);
+    WIRECALL_ASSERT(!buffer.empty());
   }
 
   Completion& complete(OperationKind kind, std::uint32_t at, int error) {

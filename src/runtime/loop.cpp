@@ -100,7 +100,7 @@ struct Loop::State {
   void expire_timers();
   void end_turn(std::vector<TurnUser*>& users);
   void reserve_slots(std::size_t more);
-  void keep_slot();
+  Handle take_slot();
   nanoseconds hand_over(nanoseconds until) noexcept;
   [[nodiscard]] bool may_wait() noexcept;
   void collect() noexcept;
@@ -264,12 +264,8 @@ void Loop::State::complete(Completion& completion) {
     slot.user->completed(completion);
   } else if (completion.descriptor >= 0) {
     // A connection that arrived for a listener that has gone: only the backend can close it.
-    const Handle handle{static_cast<std::uint32_t>(slots.size()), 0};
     reserve_extra(submitted, 2 + attached);
-    reserve_extra(slots, 1);
-    reserve_extra(free_slots, slots.size() + 1);
-    backend->expect(slots.size() + 1);
-    slots.emplace_back();
+    const Handle handle = take_slot();
     submitted.push_back({.kind = OperationKind::open,
                          .handle = handle,
                          .descriptor = std::exchange(completion.descriptor, -1),
@@ -302,13 +298,18 @@ void Loop::State::reserve_slots(std::size_t more) {
   for (auto* list : {&at_turn_end, &at_next_turn_end, &ending, &at_next_turn, &going_on}) reserve_extra(*list, users);
 }
 
-void Loop::State::keep_slot() {
-  if (!free_slots.empty()) return;
-  reserve_extra(slots, 1);
-  reserve_extra(free_slots, slots.size() + 1);
-  backend->expect(slots.size() + 1);
-  free_slots.push_back(static_cast<std::uint32_t>(slots.size()));
-  slots.emplace_back();
+Handle Loop::State::take_slot() {
+  if (free_slots.empty()) {
+    reserve_extra(slots, 1);
+    reserve_extra(free_slots, slots.size() + 1);
+    backend->expect(slots.size() + 1);
+    free_slots.push_back(static_cast<std::uint32_t>(slots.size()));
+    slots.emplace_back();
+  }
+  const std::uint32_t at = free_slots.back();
+  free_slots.pop_back();
+  WIRECALL_ASSERT(slots[at].user == nullptr);
+  return {at, slots[at].generation};
 }
 
 void Loop::admit(std::size_t users) {
@@ -325,12 +326,8 @@ Handle Loop::attach(int descriptor, IoUser& user) {
   WIRECALL_ASSERT(descriptor >= 0);
   State& state = *state_;
   state.reserve_slots(1);
-  state.keep_slot();
-  const std::uint32_t at = state.free_slots.back();
-  state.free_slots.pop_back();
-  WIRECALL_ASSERT(state.slots[at].user == nullptr);
-  state.slots[at].user = &user;
-  const Handle handle{at, state.slots[at].generation};
+  const Handle handle = state.take_slot();
+  state.slots[handle.slot].user = &user;
   ++state.attached;
   state.submitted.push_back({.kind = OperationKind::open, .handle = handle, .descriptor = descriptor, .buffer = {}});
   return handle;
@@ -347,9 +344,9 @@ void Loop::detach(Handle handle) noexcept {
 
 // submitted.size() + attached <= submitted.capacity(): everything attached has the slot in which it is closed.
 void Loop::submit(Operation&& operation) {
-  WIRECALL_ASSERT(operation.handle.slot < state_->slots.size());
-  WIRECALL_ASSERT(state_->slots[operation.handle.slot].generation == operation.handle.generation);
-  WIRECALL_ASSERT(state_->slots[operation.handle.slot].user != nullptr);
+  // The backend asserts that its handle is open.
+  WIRECALL_DEBUG_ASSERT(state_->slots.at(operation.handle.slot).generation == operation.handle.generation);
+  WIRECALL_DEBUG_ASSERT(state_->slots.at(operation.handle.slot).user != nullptr);
   reserve_extra(state_->submitted, 1 + state_->attached);
   state_->submitted.push_back(std::move(operation));
 }

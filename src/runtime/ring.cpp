@@ -36,7 +36,7 @@ void try_ring() {
   const Descriptor ours{ends[0], "socketpair"};
   const Descriptor theirs{ends[1], "socketpair"};
   if (::send(theirs.get(), "x", 1, MSG_NOSIGNAL) != 1) refused(errno, "send");
-  Ring::receive(ring.entry(), ours.get());
+  Ring::receive(ring.entry(), ours.get(), false);
   ring.enter(kTrial);
   int result = -ETIME;
   std::vector<RingCompletion> completions;
@@ -138,16 +138,10 @@ void Ring::take(std::vector<RingCompletion>& into) {
   }
 }
 
-void Ring::receive(io_uring_sqe& entry, int fd) noexcept {
-  ::io_uring_prep_recv_multishot(&entry, fd, nullptr, 0, 0);
+void Ring::receive(io_uring_sqe& entry, int fd, bool large) noexcept {
+  large ? ::io_uring_prep_recv(&entry, fd, nullptr, 0, 0) : ::io_uring_prep_recv_multishot(&entry, fd, nullptr, 0, 0);
   entry.flags |= IOSQE_BUFFER_SELECT;
-  entry.buf_group = kGroup;
-}
-
-void Ring::receive_large(io_uring_sqe& entry, int fd) noexcept {
-  ::io_uring_prep_recv(&entry, fd, nullptr, 0, 0);
-  entry.flags |= IOSQE_BUFFER_SELECT;
-  entry.buf_group = kLargeGroup;
+  entry.buf_group = large ? kLargeGroup : kGroup;
 }
 
 void Ring::give_back(unsigned buffer) noexcept {

@@ -77,10 +77,9 @@ class Ring {
   void take(std::vector<RingCompletion>& into);
   [[nodiscard]] const ReceiveBuffers& buffers() const noexcept { return buffers_; }
 
-  /// Makes `entry` a receive that goes on until it fails, each run of bytes in a buffer of its own.
-  static void receive(io_uring_sqe& entry, int fd) noexcept;
-  /// Makes `entry` a receive of one run of bytes, in a large buffer.
-  static void receive_large(io_uring_sqe& entry, int fd) noexcept;
+  /// Makes `entry` a receive that goes on until it fails, each run of bytes in a buffer of its own; or a receive of one
+  /// run of bytes, in a large buffer.
+  static void receive(io_uring_sqe& entry, int fd, bool large) noexcept;
   /// Lets the kernel have the buffer again.
   void give_back(unsigned buffer) noexcept;
 

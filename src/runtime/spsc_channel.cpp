@@ -9,12 +9,9 @@
 #include "base/reserve_extra.hpp"
 
 namespace wirecall::runtime {
-namespace {
 
 // What a spare batch keeps for its next use.
 constexpr std::size_t kSpareRecordsMax = 4096;
-
-}  // namespace
 
 SpscChannel::SpscChannel(SpscReceiver& receiver) : filling_(new Batch), receiver_(&receiver) {}
 

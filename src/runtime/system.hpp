@@ -1,9 +1,11 @@
 // What the backends on a kernel have in common: the clock, and what an errno means. No state and no policy.
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <ctime>
+#include <iterator>
 #include <string_view>
 #include <sys/socket.h>
 
@@ -21,19 +23,8 @@ namespace wirecall::runtime {
 /// Whether accepting failed for the sake of one connection, which has gone before we looked. accept(2) says to treat
 /// these as nothing.
 [[nodiscard]] inline bool concerns_one_connection(int accept_error) noexcept {
-  switch (accept_error) {
-    case ECONNABORTED:
-    case EPROTO:
-    case ENETDOWN:
-    case ENETUNREACH:
-    case EHOSTDOWN:
-    case EHOSTUNREACH:
-    case ENOPROTOOPT:
-    case EPERM:
-      return true;
-    default:
-      return false;
-  }
+  constexpr int kErrors[]{ECONNABORTED, EPROTO, ENETDOWN, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH, ENOPROTOOPT, EPERM};
+  return std::ranges::find(kErrors, accept_error) != std::end(kErrors);
 }
 
 /// What helps where the system has too little of something; empty for any other errno.

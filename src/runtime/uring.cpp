@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 
 namespace wirecall::runtime {
-namespace {
 
 using std::chrono::nanoseconds;
 
@@ -20,13 +19,11 @@ constexpr std::size_t kSendBytesMax = std::size_t{1} << 30;
 
 // Of the calling thread. By what the system calls a thread it may call the next one when that has ended, but its rings
 // are no other's.
-std::uint64_t thread_number() noexcept {
+static std::uint64_t thread_number() noexcept {
   static std::atomic<std::uint64_t> last{0};
   thread_local const std::uint64_t number = ++last;
   return number;
 }
-
-}  // namespace
 
 // For all that can happen in a turn, so that nothing in it fails for want of memory.
 void UringBackend::reserve_slots(std::size_t operations) {
@@ -214,20 +211,24 @@ void UringBackend::perform(Operation& operation) {
     case OperationKind::open:
       break;
     case OperationKind::accept:
+      assert_accepts_or_receives(slot);
       slot.accepting = true;
       arm(at);
       break;
     case OperationKind::receive:
+      assert_accepts_or_receives(slot);
       slot.receiving = true;
       arm(at);
       break;
     case OperationKind::poll:
+      assert_polls(slot);
       poll_for(at, operation.wanted);
       break;
     case OperationKind::cancel:
       cancel(at);
       break;
     case OperationKind::send:
+      assert_sends(slot, operation.buffer);
       slot.unsent = std::move(operation.buffer);
       slot.sent = 0;
       queue_send(at);

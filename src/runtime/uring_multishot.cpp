@@ -10,18 +10,15 @@
 #include "runtime/uring.hpp"
 
 namespace wirecall::runtime {
-namespace {
 
 // Receives are large until so many in a row would have fitted into a small buffer: parts of large messages may.
 constexpr std::uint8_t kSmallInARow = 16;
-
-}  // namespace
 
 void UringBackend::arm(std::uint32_t at) {
   Slot& slot = slots_[at];
   io_uring_sqe& entry = ring_->entry();
   if (slot.receiving) {
-    slot.large ? Ring::receive_large(entry, slot.fd) : Ring::receive(entry, slot.fd);
+    Ring::receive(entry, slot.fd, slot.large);
     entry.user_data = key(Entry::receive, at);
   } else {
     ::io_uring_prep_multishot_accept(&entry, slot.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);

@@ -11,31 +11,23 @@
 namespace wirecall::transport {
 namespace {
 
-class SocketAcceptor final : public Acceptor {
+// Where other processes accept on its socket as well, the kernel gives each connection to the one that has waited
+// longest, and who stands there for good has always waited longest: so after each one this process stands in line anew.
+class SocketAcceptor final : public Acceptor, private Timer {
  public:
   SocketAcceptor(Loop& loop, BoundSocket bound, Listener::Accepted accepted, Listener::Failed failed)
       : Acceptor(std::move(bound.endpoint)),
-        listener_(loop, bound.descriptor, std::move(accepted), std::move(failed)),
-        file_(std::move(bound.file)) {}
-
- private:
-  Listener listener_;
-  SocketFile file_;  // goes first, so that nobody connects to a socket that is not served
-};
-
-// A socket on which other processes accept as well. The kernel gives each connection to the one that has waited
-// longest, and who stands there for good has always waited longest: so after each one this process stands in line anew.
-class SharedAcceptor final : public Acceptor, private Timer {
- public:
-  SharedAcceptor(Loop& loop, BoundSocket bound, Listener::Accepted accepted, Listener::Failed failed)
-      : Acceptor(std::move(bound.endpoint)),
         loop_(&loop),
-        file_(std::move(bound.file)),
         accepted_(std::move(accepted)),
-        failed_(std::move(failed)) {
-    stand_in_line(bound.descriptor);
+        failed_(std::move(failed)),
+        file_(std::move(bound.file)) {
+    if (bound.shared) {
+      stand_in_line(bound.descriptor);
+    } else {
+      listener_.emplace(loop, bound.descriptor, std::move(accepted_), std::move(failed_));
+    }
   }
-  ~SharedAcceptor() override { loop_->stop(*this); }
+  ~SocketAcceptor() override { loop_->stop(*this); }
 
  private:
   void stand_in_line(int descriptor) {
@@ -46,19 +38,19 @@ class SharedAcceptor final : public Acceptor, private Timer {
           accepted_(std::move(connected));
         },
         failed_);
-    descriptor_ = descriptor;
+    shared_descriptor_ = descriptor;
   }
   void expired() override {
-    const int again = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
+    const int again = ::fcntl(shared_descriptor_, F_DUPFD_CLOEXEC, 0);
     if (again >= 0) stand_in_line(again);  // else it stands where it was
   }
 
   Loop* loop_;
-  SocketFile file_;
   Listener::Accepted accepted_;
   Listener::Failed failed_;
-  int descriptor_ = -1;
+  int shared_descriptor_ = -1;
   std::optional<Listener> listener_;
+  SocketFile file_;  // goes first, so that nobody connects to a socket that is not served
 };
 
 }  // namespace
@@ -80,8 +72,6 @@ std::unique_ptr<Acceptor> open_acceptor(Loop& loop, const Endpoint& endpoint, Li
 
 std::unique_ptr<Acceptor> open_acceptor(Loop& loop, BoundSocket bound, Listener::Accepted accepted,
                                         Listener::Failed failed) {
-  if (bound.shared)
-    return std::make_unique<SharedAcceptor>(loop, std::move(bound), std::move(accepted), std::move(failed));
   return std::make_unique<SocketAcceptor>(loop, std::move(bound), std::move(accepted), std::move(failed));
 }
 

@@ -95,28 +95,28 @@ std::expected<Endpoint, std::string> Endpoint::parse(std::string_view uri) {
   }
   Endpoint endpoint;
   endpoint.kind_ = static_cast<EndpointKind>(scheme - kSchemes);
-  std::string_view cause;
-  switch (endpoint.kind_) {
+  if (const std::string_view cause = endpoint.parse_rest(rest); !cause.empty())
+    return std::unexpected{refusal(uri, cause, scheme->cure)};
+  return endpoint;
+}
+
+// Why `rest` is nothing that the kind has behind its scheme; empty when it is.
+std::string_view Endpoint::parse_rest(std::string_view rest) {
+  switch (kind_) {
     case EndpointKind::tcp:
-      cause = endpoint.parse_tcp(rest);
-      break;
-    case EndpointKind::unix_socket:
-      cause = refuse_path(rest);
-      endpoint.path_ = rest;
-      break;
-    case EndpointKind::stdio:
-      if (!rest.empty()) cause = "this process has only one standard input";
-      break;
-    case EndpointKind::inproc:
-      cause = refuse_name(rest);
-      endpoint.path_ = rest;
-      break;
+      return parse_tcp(rest);
     case EndpointKind::http:
-      cause = endpoint.parse_http(rest);
+      return parse_http(rest);
+    case EndpointKind::unix_socket:
+      path_ = rest;
+      return refuse_path(rest);
+    case EndpointKind::inproc:
+      path_ = rest;
+      return refuse_name(rest);
+    case EndpointKind::stdio:
       break;
   }
-  if (!cause.empty()) return std::unexpected{refusal(uri, cause, scheme->cure)};
-  return endpoint;
+  return rest.empty() ? std::string_view{} : "this process has only one standard input";
 }
 
 // Why `rest` is no host and port; empty when it is.

@@ -9,9 +9,8 @@
 #include "transport/setup.hpp"
 
 namespace wirecall::transport {
-namespace {
 
-std::string_view cure_of_listen(const Endpoint& endpoint, int error) noexcept {
+static std::string_view cure_of_listen(const Endpoint& endpoint, int error) noexcept {
   const bool tcp = endpoint.kind() == EndpointKind::tcp;
   switch (error) {
     case EADDRINUSE:
@@ -30,7 +29,7 @@ std::string_view cure_of_listen(const Endpoint& endpoint, int error) noexcept {
   }
 }
 
-std::string_view cure_of_connect(int error) noexcept {
+static std::string_view cure_of_connect(int error) noexcept {
   switch (error) {
     case ECONNREFUSED:
       return "nothing listens there: start the server, or check the address";
@@ -46,8 +45,6 @@ std::string_view cure_of_connect(int error) noexcept {
       return runtime::cure_of_shortage(error);
   }
 }
-
-}  // namespace
 
 std::runtime_error failure(std::string_view what, const Endpoint& endpoint, std::string_view cause,
                            std::string_view cure) {

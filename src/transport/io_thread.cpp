@@ -1,5 +1,6 @@
 // See io_thread.hpp. A connection has two halves: RemoteStream, which lives on the owner's loop and goes when its user
-// likes, and Connection, which has the socket and goes when both have ended it.
+// likes, and Connection, which has the socket and goes when both have ended it. Over 500 lines, since the two halves of
+// one conversation are read side by side.
 #include "transport/io_thread.hpp"
 
 #include <algorithm>
@@ -95,7 +96,15 @@ class IoThread::Connection final : public StreamUser, public runtime::TurnUser, 
   void shut_down_if_sent();
   void hold();
 
+  enum class State : std::uint8_t {
+    open,
+    failed,   // which the owner is told
+    closing,  // the owner has closed it; its last bytes are being sent
+    closed,
+  };
+
   IoThread* io_;
+  State state_ = State::open;
   std::unique_ptr<ByteStream> socket_;
   Buffer waiting_;              // for the end of the turn, and for the send in flight
   std::size_t sending_ = 0;     // bytes of that
@@ -105,9 +114,6 @@ class IoThread::Connection final : public StreamUser, public runtime::TurnUser, 
   bool shuts_down_ = false;  // when all has been taken
   bool wanted_ = true;       // the owner's stream wants input
   bool held_ = false;        // it waits for the owner's loop
-  bool failed_ = false;
-  bool closing_ = false;
-  bool closed_ = false;
   Connection* next_held_ = nullptr;
   IntrusiveRecord failing_;
 
@@ -132,7 +138,7 @@ bool IoThread::Connection::tell(const Act& act) noexcept {
 }
 
 void IoThread::Connection::received(std::span<char> bytes) {
-  if (closing_ || failed_) return;
+  if (state_ != State::open) return;
   arrived.store(arrived.load(std::memory_order_relaxed) + bytes.size(), std::memory_order_relaxed);
   const bool told = tell([&] {
     io_->tell_taken();
@@ -144,7 +150,7 @@ void IoThread::Connection::received(std::span<char> bytes) {
 }
 
 void IoThread::Connection::ended() {
-  if (closing_ || failed_) return;
+  if (state_ != State::open) return;
   tell([&] {
     io_->tell_taken();
     io_->to_owner_.add(kEnded, this);
@@ -154,7 +160,7 @@ void IoThread::Connection::ended() {
 void IoThread::Connection::sent(Buffer buffer) {
   const std::size_t bytes = std::exchange(sending_, 0);
   unsent.store(waiting_.size(), std::memory_order_relaxed);
-  if (closing_) return waiting_.empty() ? close() : send();
+  if (state_ == State::closing) return waiting_.empty() ? close() : send();
   if (!waiting_.empty()) mark();
   tell([&] {
     reserve_extra(io_->taken_, 1);
@@ -177,11 +183,11 @@ void IoThread::Connection::mark() {
 // What the owner has said in a turn leaves in one send.
 void IoThread::Connection::turn_ended() {
   marked_ = false;
-  if (sending_ == 0 && !waiting_.empty() && !failed_) send();
+  if (sending_ == 0 && !waiting_.empty() && state_ != State::failed) send();
 }
 
 void IoThread::Connection::perform(Record& record) {
-  if (failed_) return;
+  if (state_ != State::open) return;
   tell([&] {
     switch (record.kind) {
       case kOpen:
@@ -219,13 +225,14 @@ void IoThread::Connection::perform(Record& record) {
 IoThread::Connection* IoThread::Connection::resume_held() noexcept {
   held_ = false;
   Connection* const next = std::exchange(next_held_, nullptr);
-  if (wanted_ && !failed_) tell([&] { socket_->resume(); });
+  if (wanted_ && state_ != State::failed) tell([&] { socket_->resume(); });
   return next;
 }
 
 void IoThread::Connection::end() noexcept {
-  closing_ = true;
-  if (!sends_rest || failed_ || (sending_ == 0 && waiting_.empty())) return close();
+  WIRECALL_ASSERT(state_ == State::open || state_ == State::failed);
+  const bool failed = std::exchange(state_, State::closing) == State::failed;
+  if (!sends_rest || failed || (sending_ == 0 && waiting_.empty())) return close();
   try {
     reserve_extra(io_->ending_, 1);
     io_->loop_.start(*this, kLastBytesTime);
@@ -237,8 +244,9 @@ void IoThread::Connection::end() noexcept {
 }
 
 void IoThread::Connection::fail(int why) noexcept {
-  if (std::exchange(failed_, true)) return;
-  if (closing_) return close();
+  if (state_ == State::closing) return close();
+  if (state_ != State::open) return;
+  state_ = State::failed;
   error = why;
   io_->to_owner_.add(failing_);
 }
@@ -247,7 +255,7 @@ void IoThread::Connection::send() {
   tells_ = std::exchange(waiting_tells_, false);
   sending_ = waiting_.size();
   // Nobody is told of the last bytes, but they end the connection.
-  tell([&] { socket_->send(std::exchange(waiting_, Buffer{}), tells_ || closing_); });
+  tell([&] { socket_->send(std::exchange(waiting_, Buffer{}), tells_ || state_ == State::closing); });
 }
 
 void IoThread::Connection::hold() {
@@ -259,7 +267,7 @@ void IoThread::Connection::hold() {
 }
 
 void IoThread::Connection::close() noexcept {
-  if (std::exchange(closed_, true)) return;
+  if (std::exchange(state_, State::closed) == State::closed) return;
   io_->loop_.stop(*this);
   if (marked_) io_->loop_.forget(*this);
   if (held_) {

@@ -6,17 +6,12 @@
 #include <array>
 #include <netinet/in.h>
 
-#include "base/assert.hpp"
-
 namespace wirecall::transport {
-namespace {
 
-bool is_localhost(std::string_view host) noexcept {
+static bool is_localhost(std::string_view host) noexcept {
   constexpr std::string_view kName = "localhost";
   return std::ranges::equal(host, kName, [](char c, char name) { return (c | 0x20) == name; });
 }
-
-}  // namespace
 
 bool is_loopback(std::string_view host) noexcept {
   std::array<char, INET6_ADDRSTRLEN> text{};  // ends in zero, which inet_pton needs
@@ -42,7 +37,6 @@ bool is_network(EndpointKind kind) noexcept {
     case EndpointKind::inproc:
       return false;
   }
-  WIRECALL_ASSERT(!"a kind of endpoint");
   return true;
 }
 

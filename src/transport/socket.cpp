@@ -16,7 +16,6 @@
 #include "base/assert.hpp"
 
 namespace wirecall::transport {
-namespace {
 
 using runtime::Completion;
 using runtime::OperationKind;
@@ -25,8 +24,6 @@ using runtime::OperationKind;
 constexpr std::chrono::milliseconds kAcceptPause{100};
 // What the kernel takes.
 constexpr std::int64_t kProbeSecondsMax = 32767;
-
-}  // namespace
 
 void watch_peer(int descriptor, std::chrono::nanoseconds time) noexcept {
   // Half of the time it is silent, the other half it is asked; what is sent meanwhile is waited for as long.

@@ -44,13 +44,23 @@ Descriptor open_socket(int family) {
   return socket;
 }
 
-std::uint16_t bound_port(int fd) noexcept {
+// That of a socket.
+struct BoundAddress {
+  explicit BoundAddress(int fd) noexcept { ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size); }
+  [[nodiscard]] const sockaddr* generic() const noexcept { return reinterpret_cast<const sockaddr*>(&address); }
+  [[nodiscard]] std::uint16_t port() const noexcept {
+    const auto* as6 = reinterpret_cast<const sockaddr_in6*>(&address);
+    const auto* as4 = reinterpret_cast<const sockaddr_in*>(&address);
+    return ntohs(address.ss_family == AF_INET6 ? as6->sin6_port : as4->sin_port);
+  }
+
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  const auto* as6 = reinterpret_cast<const sockaddr_in6*>(&address);
-  const auto* as4 = reinterpret_cast<const sockaddr_in*>(&address);
-  return ntohs(address.ss_family == AF_INET6 ? as6->sin6_port : as4->sin_port);
+};
+
+bool binds_and_listens(int fd, const sockaddr* address, socklen_t size) noexcept {
+  set_option(fd, SOL_SOCKET, SO_REUSEADDR);
+  return ::bind(fd, address, size) == 0 && ::listen(fd, kBacklog) == 0;
 }
 
 // 0, or an errno.
@@ -78,10 +88,9 @@ BoundSocket listen_on_tcp(const Endpoint& endpoint) {
     for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
       Descriptor socket = open_socket(address->ai_family);
       if (socket.get() >= 0) {
-        set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR);
-        if (::bind(socket.get(), address->ai_addr, address->ai_addrlen) == 0 && ::listen(socket.get(), kBacklog) == 0) {
-          const std::uint16_t port = bound_port(socket.get());
-          return {socket.release(), endpoint.with_port(port), {}};
+        if (binds_and_listens(socket.get(), address->ai_addr, address->ai_addrlen)) {
+          const BoundAddress bound{socket.get()};
+          return {socket.release(), endpoint.with_port(bound.port()), {}};
         }
       }
       error = errno;
@@ -99,18 +108,12 @@ std::vector<BoundSocket> listen_together(const Endpoint& endpoint, std::size_t c
   std::vector<Descriptor> sockets;
   sockets.emplace_back(first.descriptor);
   set_option(first.descriptor, SOL_SOCKET, SO_REUSEPORT);
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  ::getsockname(first.descriptor, reinterpret_cast<sockaddr*>(&address), &size);
+  const BoundAddress bound{first.descriptor};
   while (sockets.size() < count) {
-    Descriptor& socket = sockets.emplace_back(open_socket(address.ss_family));
-    if (socket.get() < 0) throw listen_failure(first.endpoint, errno);
-    set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR);
-    set_option(socket.get(), SOL_SOCKET, SO_REUSEPORT);
-    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
-        ::listen(socket.get(), kBacklog) != 0) {
+    Descriptor& socket = sockets.emplace_back(open_socket(bound.address.ss_family));
+    if (socket.get() >= 0) set_option(socket.get(), SOL_SOCKET, SO_REUSEPORT);
+    if (socket.get() < 0 || !binds_and_listens(socket.get(), bound.generic(), bound.size))
       throw listen_failure(first.endpoint, errno);
-    }
   }
   std::vector<BoundSocket> all;
   all.reserve(count);
