@@ -28,7 +28,7 @@ double sum(const wirecall::Rest<double>& numbers) {
 int main() {
   wirecall::Registry registry;
   registry.method("greet", greet, {"name", "title"});
-  registry.method("power", power, {"base", wirecall::Param{"exponent"}.otherwise(2).doc("not negative")});
+  registry.method("power", power, {"base", wirecall::Param{"exponent"}.default_value(2).description("not negative")});
   registry.method("sum", sum);
 
   bool as_promised = true;

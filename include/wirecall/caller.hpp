@@ -1,5 +1,5 @@
-// Caller: who made the call that a handler serves; by it the handler calls and notifies that client or server back, on
-// the connection on which the call came:
+// Caller: the other end of the connection on which a call came: a client, or the broker or server that relayed it. By
+// it the handler of the call calls and notifies back, on the same connection:
 //     Task<bool> rename(Context context, std::string from, std::string to) {
 //       if (!co_await Caller{context}.call<bool>("confirm", from, to)) throw Error{"not confirmed"}; …
 // Such a call has what is left of the handler's time, is cancelled with the handler, and counts as one hop further. A

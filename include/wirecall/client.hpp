@@ -139,19 +139,20 @@ class Client {
   /// would wait for the end of that.
   void close() noexcept;
 
-  /// Connects now instead of with the first call, trying each endpoint once. Throws ConnectionError with the cause and
-  /// the cure. Where something is provided or subscribed to, waits until the server has accepted all of it, and throws
-  /// the Error by which it refuses the first that it does (-32007, -32003; -32601: it is no broker), or -32002 when it
-  /// has not answered in ClientOptions::call_timeout_ms. After an error the client stays usable, and keeps trying to
-  /// connect.
+  /// Connects now instead of with the first call: tries each endpoint once, and goes on for ClientOptions::wait_ms.
+  /// Throws ConnectionError, whose message has the cause and a fix. Where something is provided or subscribed to, waits
+  /// until the server has accepted all of it. Throws the Error of the first refusal: conflict (-32007), forbidden
+  /// (-32003), or method not found (-32601), where the server is no broker; timeout (-32002) without an answer in
+  /// ClientOptions::call_timeout_ms. After an error the client stays usable, and keeps trying to connect.
   void connect();
 
   /// Calls `method` with `args` by position, or by name with `arg`, and blocks for the result. Throws
   /// - the Error of the answer;
-  /// - Error -32002 when no answer has come within ClientOptions::call_timeout_ms. The connection stays usable, but by
-  ///   HTTP it is closed;
+  /// - Error timeout (-32002) when no answer has come within ClientOptions::call_timeout_ms. The connection stays
+  ///   usable, but by HTTP it is closed;
   /// - ConnectionError (-32001) when the connection is lost, or none can be made;
-  /// - LocalError -32602 when JSON cannot hold an argument, -32603 when the result is not a Result;
+  /// - LocalError invalid params (-32602) when JSON cannot hold an argument, internal error (-32603) when the result is
+  ///   not a Result;
   /// - LocalError -32603 at once inside a callback, handler or coroutine of this client, where it would deadlock.
   template <class Result = void, class... Args>
   Result call(std::string_view method, const Args&... args) {
@@ -182,12 +183,6 @@ class Client {
     detail::write_params(call, args...);
     return ResultStream<Item>{detail::ItemReader{std::move(call), kStreamCredit}};
   }
-
-  /// A call whose params the user writes and whose answer the user reads; all other ways are built on it.
-  [[nodiscard]] detail::OutgoingCall outgoing(std::string_view method) { return {core_, method}; }
-
-  /// Several such calls in one message (a JSON-RPC batch), each with its own answer.
-  [[nodiscard]] detail::OutgoingBatch outgoing_batch() { return detail::OutgoingBatch{core_}; }
 
   /// Several calls in one message (a JSON-RPC batch), their results typed; see batch.hpp.
   [[nodiscard]] Batch<> batch();
@@ -334,6 +329,10 @@ class Client {
   void on_wait(std::function<bool()> interrupted);
   /// How many responses no call was waiting for: late, unknown or duplicate ones.
   [[nodiscard]] std::uint64_t responses_dropped() const;
+
+  // For packages of other languages: a call, or a batch, whose params they write and whose answers they read.
+  [[nodiscard]] detail::OutgoingCall outgoing(std::string_view method) { return {core_, method}; }
+  [[nodiscard]] detail::OutgoingBatch outgoing_batch() { return detail::OutgoingBatch{core_}; }
 
  private:
   friend struct detail::ClientAccess;

@@ -73,7 +73,7 @@ class Context {
   Context() = default;
   Context(std::string method, std::string id_json, std::stop_token stop, Scheduler* scheduler, CallBounds bounds = {},
           std::shared_ptr<rpc::CallerLink> caller_link = {}, std::optional<PeerCredentials> peer_credentials = {},
-          std::string caller = {})
+          std::string caller_name = {})
       : method_(std::move(method)),
         id_(std::move(id_json)),
         stop_(std::move(stop)),
@@ -81,7 +81,7 @@ class Context {
         bounds_(bounds),
         caller_link_(std::move(caller_link)),
         peer_credentials_(peer_credentials),
-        caller_(std::move(caller)) {}
+        caller_name_(std::move(caller_name)) {}
 
   [[nodiscard]] const std::string& method() const noexcept { return method_; }
   /// The request's id as sent, as JSON text; empty for a notification.
@@ -92,8 +92,8 @@ class Context {
   [[nodiscard]] bool cancelled() const noexcept { return stop_.stop_requested(); }
   /// The timers of the thread that serves the call; null without a loop (Registry::handle).
   [[nodiscard]] Scheduler* scheduler() const noexcept { return scheduler_; }
-  /// When the call is answered -32002, by scheduler()->now(). kNoDeadline for a stream whose caller has set no timeout,
-  /// and where scheduler() is null.
+  /// When the call fails with timeout (-32002): a time of scheduler()->now(). kNoDeadline for a stream whose caller has
+  /// set no timeout, and where scheduler() is null.
   [[nodiscard]] std::chrono::nanoseconds deadline() const noexcept { return bounds_.deadline; }
   /// Nanoseconds until the deadline: 0 once it has passed, kNoDeadline where there is none.
   [[nodiscard]] std::chrono::nanoseconds remaining() const noexcept {
@@ -103,10 +103,10 @@ class Context {
   }
   /// How many calls this one was made within: 0 for a call that no handler has made.
   [[nodiscard]] std::uint32_t hops() const noexcept { return bounds_.hops; }
-  /// The caller's name at a broker, which the broker has granted in answer to rpc.hello. A method of the broker's own
-  /// process always gets it; a method that a client provides gets it where the broker's option `disclose_callers` is
-  /// set. Empty otherwise.
-  [[nodiscard]] const std::string& caller() const noexcept { return caller_; }
+  /// The name of the client that made the call, also behind a broker, which granted the name in answer to rpc.hello. A
+  /// method of the broker's own process always gets it; a method that a client provides gets it where the broker's
+  /// option `disclose_callers` is set. Empty otherwise.
+  [[nodiscard]] const std::string& caller_name() const noexcept { return caller_name_; }
   /// The caller's process, on connections by unix socket, in any protocol. By inproc and stdio it is this process.
   /// nullopt on all other connections, and without a connection.
   [[nodiscard]] const std::optional<PeerCredentials>& peer_credentials() const noexcept { return peer_credentials_; }
@@ -121,7 +121,7 @@ class Context {
   CallBounds bounds_;
   std::shared_ptr<rpc::CallerLink> caller_link_;
   std::optional<PeerCredentials> peer_credentials_;
-  std::string caller_;
+  std::string caller_name_;
 };
 
 }  // namespace wirecall

@@ -24,7 +24,7 @@ enum class EndpointKind : std::uint8_t { tcp, unix_socket, stdio, inproc, http }
 
 class Endpoint {
  public:
-  /// Throws std::invalid_argument with the cause and the cure.
+  /// Throws std::invalid_argument, whose text has the cause and a fix.
   explicit Endpoint(std::string_view uri);
   /// The same without exceptions; the error is the text for the user.
   [[nodiscard]] static std::expected<Endpoint, std::string> parse(std::string_view uri);

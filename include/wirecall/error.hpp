@@ -17,7 +17,7 @@ enum class ErrorCode : int {
   invalid_params = -32602,
   internal_error = -32603,
   server_error = -32000,   ///< raised by a handler without a code
-  provider_lost = -32001,  ///< the connection to the peer that was to answer is lost
+  provider_lost = -32001,  ///< the connection to the peer that was to answer is lost: ConnectionError of a client
   timeout = -32002,
   forbidden = -32003,
   unauthenticated = -32004,

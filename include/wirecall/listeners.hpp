@@ -20,7 +20,7 @@ class Server;
 class Listeners {
  public:
   /// Listens at once on a tcp or unix endpoint. Throws std::invalid_argument for another, and for a count of 0;
-  /// std::runtime_error with the cause and the cure.
+  /// std::runtime_error, whose text has the cause and a fix.
   Listeners(std::string_view uri, std::size_t count);
   Listeners(Listeners&&) noexcept;
   ~Listeners();

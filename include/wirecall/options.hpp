@@ -1,7 +1,9 @@
 // Options of a server and of a client. The defaults are right for most; limits on a peer are in limits.hpp. Values,
 // read once when the server or client is made; Server::set_limits and Server::set_log_level change some while it runs.
 //
-// An option has the same name in C++ (a member), in JSON (a key, Options::from_json) and on the command line (a flag).
+// An option has the same name in C++ (a member), in JSON (a key, Options::from_json) and on the command line (a flag);
+// but max_message_size, call_timeout_ms, keepalive_timeout_ms and registration_timeout_ms, which are members of Limits
+// here, stand at the top level in JSON.
 // docs/options.md lists them with unit, default and range; the table behind them is src/options/rows.cpp.
 #pragma once
 

@@ -21,7 +21,7 @@ struct Principal {
   std::vector<std::string> publish;  ///< topics that it may publish to
   std::vector<std::string>
       subscribe;       ///< topics and patterns that it may subscribe to: those wholly within one of these
-  bool admin = false;  ///< it may list and kick all clients
+  bool admin = false;  ///< it may list, kick and tap all clients
 
   bool operator==(const Principal&) const = default;
 };

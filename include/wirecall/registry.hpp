@@ -28,20 +28,20 @@ class Param {
   Param(const char* name) : name_(name) {}             // NOLINT: implicit, so that lists of names read as such
   Param(std::string name) : name_(std::move(name)) {}  // NOLINT
 
-  Param& doc(std::string text) & {
-    doc_ = std::move(text);
+  Param& description(std::string text) & {
+    description_ = std::move(text);
     return *this;
   }
-  Param&& doc(std::string text) && { return std::move(doc(std::move(text))); }
+  Param&& description(std::string text) && { return std::move(description(std::move(text))); }
   /// The default value. It is encoded now, and decoded as the parameter's type in each call that leaves it out.
   template <class T>
-  Param& otherwise(const T& value) & {
+  Param& default_value(const T& value) & {
     set_default(to_json(value));
     return *this;
   }
   template <class T>
-  Param&& otherwise(const T& value) && {
-    return std::move(otherwise(value));
+  Param&& default_value(const T& value) && {
+    return std::move(default_value(value));
   }
 
   /// The default that documents show, as JSON text, where the function itself has one. It is not used in calls.
@@ -52,7 +52,7 @@ class Param {
   Param&& shown_default(std::string json) && { return std::move(shown_default(std::move(json))); }
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  [[nodiscard]] const std::string& doc() const noexcept { return doc_; }
+  [[nodiscard]] const std::string& description() const noexcept { return description_; }
   /// The default that documents show; empty for none.
   [[nodiscard]] std::string_view shown_default() const noexcept {
     return shown_default_.empty() ? default_json() : std::string_view{shown_default_};
@@ -64,7 +64,7 @@ class Param {
   void set_default(std::string json);
 
   std::string name_;
-  std::string doc_;
+  std::string description_;
   std::string default_;
   std::size_t default_bytes_ = 0;
   std::string shown_default_;
@@ -168,9 +168,9 @@ class Registry {
   [[nodiscard]] const std::vector<Middleware>& middleware() const noexcept;
 
   /// Serves one message or batch without a socket: `out` becomes the reply, empty when none is due. A handler that
-  /// suspends cannot be waited for here: stop is requested of it, which answers -32800; where it still waits after
-  /// that, its call is answered -32603. Throws std::bad_alloc when there is no memory for the reply. Thread: one at a
-  /// time, since a registry has one scratch memory. Re-entrant.
+  /// suspends cannot be waited for here: stop is requested of it, and its call fails with cancelled (-32800), or with
+  /// internal error (-32603) where it still waits after that. Throws std::bad_alloc when there is no memory for the
+  /// reply. Thread: one at a time, since a registry has one scratch memory. Re-entrant.
   void handle(std::string_view text, Buffer& out);
   void handle(std::string_view text, std::string& out);
   [[nodiscard]] std::string handle(std::string_view text);

@@ -114,8 +114,8 @@ class [[nodiscard]] ResultStream {
   // These have no effect after the first result has been asked for. They return the stream by value, so that
   // `for (int i : client.stream<int>("count", 5).timeout(1s))` does not dangle.
 
-  /// Bounds the time of the whole stream, in milliseconds from when the first result is asked for; the server is told
-  /// as well. ClientOptions::call_timeout_ms still bounds the time between two results.
+  /// Bounds the time of the whole stream, from when the first result is asked for; the server is told as well. The wait
+  /// for each result is bounded by ClientOptions::call_timeout_ms in any case.
   ResultStream timeout(std::chrono::milliseconds timeout) && {
     if (detail::OutgoingCall* const call = stream_.unsent()) call->set_timeout(timeout);
     return std::move(*this);

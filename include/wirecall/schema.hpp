@@ -19,15 +19,15 @@ namespace wirecall {
 /// schema; lengths count the characters of a string, the elements of an array, the members of a map.
 ///
 ///     template <> struct wirecall::Describe<Job> {
-///       static constexpr std::string_view docs = "One unit of work.";
+///       static constexpr std::string_view description = "One unit of work.";
 ///       static constexpr wirecall::About members[] = {
-///           {.member = "priority", .docs = "Higher goes first.", .minimum = 0, .maximum = 9, .optional = true},
+///           {.member = "priority", .description = "Higher goes first.", .minimum = 0, .maximum = 9, .optional = true},
 ///           {.member = "class_", .name = "class"},
 ///       };
 ///     };
 struct About {
   std::string_view member;  ///< its name in C++
-  std::string_view docs = {};
+  std::string_view description = {};
   std::string_view name = {};    ///< its name on the wire, where that is another
   std::string_view format = {};  ///< JSON Schema's "format"; not checked
   double minimum = -std::numeric_limits<double>::infinity();
@@ -51,7 +51,7 @@ struct About {
 template <class T>
 struct Adapt {};
 
-/// Specialise it to document a struct (`docs`, `members`, both optional) or an enum (`docs`).
+/// Specialise it to document a struct (`description`, `members`, both optional) or an enum (`description`).
 template <class T>
 struct Describe {};
 
@@ -92,7 +92,7 @@ struct TypeInfo {
 
   TypeKind kind = TypeKind::any;
   std::string_view name = {};  ///< of a struct or enum, without its namespace; of an adapted type what it is called
-  std::string_view docs = {};
+  std::string_view description = {};
   std::string_view format = {};  ///< of a string, in JSON Schema's words
   std::int64_t minimum = 0;
   std::uint64_t maximum = 0;

@@ -76,7 +76,8 @@ class Server {
   void route(std::string_view method, std::string path, HttpHandler handler);
 
   /// Binds at once, so that clients can connect; run() serves them. May be called several times. Returns the
-  /// endpoint with its actual port. Throws std::invalid_argument or std::runtime_error with the cause and the cure.
+  /// endpoint with its actual port. Throws std::invalid_argument or std::runtime_error, whose text has the cause and a
+  /// fix.
   Endpoint listen(std::string_view uri);
   /// The same for all endpoints that the options name: each of Options::listen, or TCP at Options::host and port.
   std::vector<Endpoint> listen();

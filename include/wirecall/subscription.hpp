@@ -54,13 +54,13 @@ using LaggedFunction = std::function<void(std::string_view topic, std::uint64_t 
 /// Called when the server refuses a method that the client provides, or a topic that it subscribes to.
 using RefusedFunction = std::function<void(std::string_view name, const Error& error)>;
 
-/// One connection of a client has been made, or has ended.
-struct ConnectionNews {
+/// A connection of a client has been made, or has ended.
+struct ConnectionEvent {
   bool connected = false;  ///< true: made; false: ended
   std::string endpoint;    ///< the URI
   std::string cause;       ///< why it has ended; empty for `connected`
 };
-using ConnectionFunction = std::function<void(const ConnectionNews&)>;
+using ConnectionFunction = std::function<void(const ConnectionEvent&)>;
 
 struct SubscribeOptions {
   /// The name of a group, which subscriptions of several clients may share: each event goes to one of its members.

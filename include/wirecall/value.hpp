@@ -122,11 +122,12 @@ class Value {
   [[nodiscard]] const Value& at(std::string_view name) const;
   /// The element at a position; one past the end throws LocalError -32602.
   [[nodiscard]] const Value& at(std::size_t position) const;
-  /// The member of that name, added as null when there is none. Null becomes an object; other kinds throw.
+  /// The member of that name, added as null when there is none. A null Value becomes an object; one of another kind
+  /// throws LocalError -32602.
   Value& operator[](std::string_view name);
   /// As find, but a missing member reads as null.
   const Value& operator[](std::string_view name) const noexcept;
-  /// Appends an element. Null becomes an array; other kinds throw.
+  /// Appends an element. A null Value becomes an array; one of another kind throws LocalError -32602.
   void push_back(Value element);
 
   /// Numbers are equal when their values are, objects when the same names have equal values in whatever order.

@@ -355,7 +355,7 @@ class PyClient {
   void on_connection(nb::object function, std::shared_ptr<AsyncCalls> calls) {
     const auto callback = std::make_shared<Callback>(std::move(function), std::move(calls));
     without_gil([&](Client& client) {
-      client.on_connection([callback](const ConnectionNews& news) {
+      client.on_connection([callback](const ConnectionEvent& news) {
         callback->invoke("on_connection", [news] { return nb::make_tuple(news); });
       });
     });
@@ -434,10 +434,10 @@ void add_client(nb::module_& module) {
   nb::class_<PySubscription>(module, "Subscription", "Events come until `unsubscribe`, or as long as the client.")
       .def("unsubscribe", &PySubscription::unsubscribe,
            "No call of the handler begins any more. Any thread; again: no effect.");
-  nb::class_<ConnectionNews>(module, "ConnectionNews", "What has become of a connection of a client's.")
-      .def_ro("connected", &ConnectionNews::connected, "It has been made; else it has ended.")
-      .def_ro("endpoint", &ConnectionNews::endpoint, "The URI.")
-      .def_ro("cause", &ConnectionNews::cause, "Why it has ended; empty for one that has been made.");
+  nb::class_<ConnectionEvent>(module, "ConnectionEvent", "What has become of a connection of a client's.")
+      .def_ro("connected", &ConnectionEvent::connected, "It has been made; else it has ended.")
+      .def_ro("endpoint", &ConnectionEvent::endpoint, "The URI.")
+      .def_ro("cause", &ConnectionEvent::cause, "Why it has ended; empty for one that has been made.");
   nb::class_<PyStream>(module, "Stream").def("next", &PyStream::next).def("poll", &PyStream::poll);
   nb::class_<CallHandle>(module, "CallHandle").def("cancel", [](const CallHandle& handle) {
     const ReleasedToWait released;

@@ -27,7 +27,7 @@ Context detached(const Context& context) {
           {.began = {}, .deadline = context.deadline(), .hops = context.hops()},
           nullptr,
           context.peer_credentials(),
-          context.caller()};
+          context.caller_name()};
 }
 
 const CallerChannel& channel_of(const CallContext& context) {
@@ -45,7 +45,7 @@ std::optional<double> remaining(const Context& context) {
   const std::optional<double> deadline = deadchannel_of(context);
   if (!deadline) return std::nullopt;
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return *deadline - std::chrono::duration<double>{now}.count();
+  return std::max(0.0, *deadline - std::chrono::duration<double>{now}.count());
 }
 
 CallContext context_on_loop(Call& call) { return {detached(call.context()), nullptr}; }
@@ -86,11 +86,11 @@ void add_context(nb::module_& module) {
           "When the call is answered with a timeout, in seconds of time.monotonic(); None for never.")
       .def_prop_ro(
           "remaining", [](const CallContext& context) { return remaining(context.seen); },
-          "Seconds until then, negative once it has passed; None for no end.")
+          "Seconds until then, 0 once it has passed; None for no end.")
       .def_prop_ro(
-          "caller",
+          "caller_name",
           [](const CallContext& context) -> std::optional<std::string> {
-            return context.seen.caller().empty() ? std::nullopt : std::optional{context.seen.caller()};
+            return context.seen.caller_name().empty() ? std::nullopt : std::optional{context.seen.caller_name()};
           },
           "The caller's name at a broker, where that tells it (option disclose_callers); else None.")
       .def_prop_ro(

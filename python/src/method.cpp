@@ -161,7 +161,7 @@ std::vector<Param> PythonMethod::params() const {
   std::vector<Param> params;
   for (const Parameter& parameter : parameters_) {
     if (parameter.kind == ParameterKind::positional || parameter.kind == ParameterKind::keyword)
-      params.push_back(Param{parameter.name}.doc(parameter.docs).shown_default(parameter.shown_default));
+      params.push_back(Param{parameter.name}.description(parameter.docs).shown_default(parameter.shown_default));
   }
   return params;
 }

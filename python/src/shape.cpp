@@ -89,7 +89,7 @@ void Shape::set_fields(nb::list fields) {
     const std::string docs = nb::cast<std::string>(field[4]);
     const About* about = nullptr;
     const std::string_view name = keep(fields_.back().wire_name);
-    if (!docs.empty()) about = &abouts_.emplace_back(About{.member = name, .docs = keep(docs)});
+    if (!docs.empty()) about = &abouts_.emplace_back(About{.member = name, .description = keep(docs)});
     members_.push_back({name, &fields_.back().shape->info(), about, fields_.back().required});
   }
   info_.members = members_;
@@ -113,7 +113,7 @@ void Shape::set_names(std::vector<std::string> names) {
 
 void Shape::set_docs(std::string docs) {
   docs_ = std::move(docs);
-  info_.docs = docs_;
+  info_.description = docs_;
 }
 
 void Shape::set_definitions(nb::list definitions) {

@@ -92,7 +92,7 @@ def test_a_refusal_is_told(broker):
 
 
 def test_connections_are_told_of(app):
-    news: queue.Queue[wirecall.ConnectionNews] = queue.Queue()
+    news: queue.Queue[wirecall.ConnectionEvent] = queue.Queue()
     with app.serving() as uri:
         c = wirecall.Client(uri)
         c.on_connection(news.put)
@@ -115,7 +115,7 @@ def test_connections_are_told_of_in_asyncio(app):
             c = wirecall.aconnect(uri)
 
             @c.on_connection
-            async def on_connection(news: wirecall.ConnectionNews) -> None:
+            async def on_connection(news: wirecall.ConnectionEvent) -> None:
                 assert news.connected
                 came.set()
 
@@ -305,7 +305,7 @@ def test_retained_and_grouped_events(broker):
 
 def test_a_client_has_its_name_again_when_it_comes_back(broker):
     """The session is resumed: the broker does not take the name for another's."""
-    news: queue.Queue[wirecall.ConnectionNews] = queue.Queue()
+    news: queue.Queue[wirecall.ConnectionEvent] = queue.Queue()
     with wirecall.connect(broker) as admin:
         worker = wirecall.connect(broker, client_id="worker")
         worker.provide("py.upper", str.upper)  # connected: the news that follow are of the reconnection

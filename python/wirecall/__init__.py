@@ -30,7 +30,7 @@ from .errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._native import ConnectionNews, Context
+    from ._native import ConnectionEvent, Context
     from .aclient import AsyncClient, aconnect
     from .client import Client, connect
     from .server import Server
@@ -43,7 +43,7 @@ __all__ = [
     "Client",
     "Conflict",
     "ConnectionLost",
-    "ConnectionNews",
+    "ConnectionEvent",
     "Context",
     "Draining",
     "Error",
@@ -71,7 +71,7 @@ _LAZY = {
     "connect": "client",
     "AsyncClient": "aclient",
     "aconnect": "aclient",
-    "ConnectionNews": "_native",
+    "ConnectionEvent": "_native",
     "Context": "_native",
 }
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Endpoints = str | list[str] | tuple[str, ...]
     OnRefused = TypeVar("OnRefused", bound=Callable[[str, Exception], object])
     OnLagged = TypeVar("OnLagged", bound=Callable[[str, int], object])
-    OnConnection = TypeVar("OnConnection", bound=Callable[[_native.ConnectionNews], object])
+    OnConnection = TypeVar("OnConnection", bound=Callable[[_native.ConnectionEvent], object])
 
 
 class BaseMethod:
@@ -104,7 +104,7 @@ class BaseClient(MethodsByName):
         return handler
 
     def notify(self, method: str, /, *args: Any, **kwargs: Any) -> None:
-        """Calls without an answer: a notification."""
+        """Sends a notification: a call without an answer."""
         self._native.notify(method, args, kwargs)
 
     def offer(self, name: str, function: Callable[..., Any], *, check_results: bool = True) -> None:
@@ -166,7 +166,7 @@ class BaseBatch(MethodsByName):
         return BatchMethod(self, name)
 
     def notify(self, method: str, /, *args: Any, **kwargs: Any) -> None:
-        """A notification."""
+        """Adds a notification."""
         self._native.add_notification(method, args, kwargs)
 
     def _add(self, name: str, args: Any, kwargs: Any, timeout: float | None, to: str, within: Context | None) -> Any:
@@ -240,8 +240,9 @@ def check_provide_options(options: dict[str, object]) -> None:
             raise TypeError(f"there is no option {option!r} of a method; there are {', '.join(_PROVIDE_OPTIONS)}")
         if type(value) is not kind:
             raise TypeError(f"the option {option} is of type {kind.__name__}, not {value!r}")
-        if isinstance(value, int) and not 0 <= value < 2**32:
-            raise ValueError(f"the option {option} is between 0 and {2**32 - 1}, not {value}")
+        least = 1 if option == "concurrency" else 0
+        if kind is int and not least <= value < 2**32:
+            raise ValueError(f"the option {option} is between {least} and {2**32 - 1}, not {value}")
 
 
 def call_all_params(method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

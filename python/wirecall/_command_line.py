@@ -1,4 +1,4 @@
-"""CommandLine: what `wirecall serve FILE.py` is given; it goes over what the program says. `current` is set before the
+"""CommandLine: what `wirecall serve FILE.py` is given; it overrides what the program says. `current` is set before the
 program is loaded; outside that command it is empty, and changes nothing."""
 
 from __future__ import annotations

@@ -67,10 +67,10 @@ class Context:
 
     @property
     def remaining(self) -> float | None:
-        """Seconds until then, negative once it has passed; None for no end."""
+        """Seconds until then, 0 once it has passed; None for no end."""
 
     @property
-    def caller(self) -> str | None:
+    def caller_name(self) -> str | None:
         """
         The caller's name at a broker, where that tells it (option disclose_callers); else None.
         """
@@ -186,7 +186,7 @@ class Subscription:
     def unsubscribe(self) -> None:
         """No call of the handler begins any more. Any thread; again: no effect."""
 
-class ConnectionNews:
+class ConnectionEvent:
     """What has become of a connection of a client's."""
 
     @property

@@ -104,19 +104,21 @@ class AsyncClient(BaseClient):
         return AsyncBatch(self)
 
     def call_all(self, method: str, /, *args: Any, _timeout: float | None = None, **kwargs: Any) -> Reply:
-        """At a broker: calls a method at all who provide it; a list of their outcomes."""
+        """At a broker: calls a method at every client that provides it; comes to a list of outcomes, one per provider:
+        `{"client": name, "result": …}` or `{"client": name, "error": …}`. `_timeout`: seconds."""
         return self._start("rpc.call_all", (), call_all_params(method, args, kwargs), _timeout)
 
     def publish(self, topic: str, value: Any = None, *, retain: bool = False) -> Reply:
-        """At a broker: publishes an event; comes to the number of connections to which it was queued."""
+        """At a broker: publishes an event; comes to the number of connections to which the broker queued it. `retain`:
+        the broker keeps the value for clients that subscribe later with `last`."""
         return self._start("rpc.publish", (), publish_params(topic, value, retain))
 
     async def provide(
         self, name: str, function: Callable[..., Any], *, check_results: bool = True, **options: Any
     ) -> None:
         """At a broker: provides a method to its other clients; the function, plain, `async def` or an async generator
-        (a stream), runs in this loop. `options`: concurrency, queue, policy, idempotent, safe. `check_results` as for
-        `Server`."""
+        (a stream), runs in this loop. `options` as of `Client.provide`, `check_results` as for `Server`. Raises the
+        broker's refusal."""
         self._provide(name, function, check_results, options)
         await self.connect()
 
@@ -155,15 +157,16 @@ class AsyncClient(BaseClient):
         self, topic: str, handler: Callable[[str, Any], Any], *, group: str = "", echo: bool = False, last: bool = False
     ) -> Subscription:
         """At a broker: calls `handler(topic, value)` with each event, in this loop; one that is `async def` becomes a
-        task."""
+        task. The topic and the options are as of `Client.subscribe`."""
         self._join()
         subscription = self._native.subscribe(topic, self._task_of(handler), group, echo, last, self._calls)
         await self.connect()
         return subscription
 
     async def tap(self, pattern: str, handler: Callable[[dict[str, Any]], Any]) -> Subscription:
-        """At a broker, for its admins: calls `handler(shown)`, plain or `async def`, in this loop with what passes
-        under the methods and topics that the pattern stands for. A client has one pattern."""
+        """At a broker, as an admin: calls `handler(shown)`, plain or `async def`, in this loop with each call, reply
+        and event of the methods and topics that match the pattern (docs/broker.md "Looking on"). A client has one
+        pattern."""
         self._join()
         subscription = self._native.tap(pattern, self._task_of(handler), self._calls)
         await self.connect()
@@ -246,7 +249,8 @@ class AsyncMethod(BaseMethod):
     async def stream(
         self, /, *args: Any, _timeout: float | None = None, _to: str = "", _within: Context | None = None, **kwargs: Any
     ) -> AsyncIterator[Any]:
-        """Calls it for its results as they come."""
+        """Calls it for its results as they come. `_timeout`: seconds for the whole stream; the client's `timeout`
+        bounds the wait for each result."""
         client: AsyncClient = self._target
         loop = client._join()
         check_call(args, kwargs, _timeout, _to, _within)

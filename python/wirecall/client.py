@@ -51,18 +51,21 @@ class Client(BaseClient):
         return Batch(self._native)
 
     def call_all(self, method: str, /, *args: Any, _timeout: float | None = None, **kwargs: Any) -> Any:
-        """At a broker: calls a method at all who provide it; a list of their outcomes."""
+        """At a broker: calls a method at every client that provides it. Returns a list of outcomes, one per provider:
+        `{"client": name, "result": …}` or `{"client": name, "error": …}`. `_timeout`: seconds."""
         return self._native.call("rpc.call_all", (), call_all_params(method, args, kwargs), _timeout, "", None)
 
     def publish(self, topic: str, value: Any = None, *, retain: bool = False) -> int:
-        """At a broker: publishes an event, and returns to how many connections it was queued."""
+        """At a broker: publishes an event; returns the number of connections to which the broker queued it. `retain`:
+        the broker keeps the value for clients that subscribe later with `last`."""
         count: Any = self._native.call("rpc.publish", (), publish_params(topic, value, retain), None, "", None)
         return int(count)
 
     def provide(self, name: str, function: Callable[..., Any], *, check_results: bool = True, **options: Any) -> None:
-        """At a broker: provides a method to its other clients. `options`: concurrency, queue, policy, idempotent, safe.
-        The function runs on the thread that drives the client. `async def` needs `aconnect`. `check_results` as for
-        `Server`."""
+        """At a broker: provides a method to its other clients. `options`: `concurrency` (the most calls here at once),
+        `queue` (the most that wait at the broker beyond that), `policy` ("least_inflight", "round_robin", …),
+        `idempotent`, `safe`. The function runs on the thread that drives the client. `async def` needs `aconnect`.
+        `check_results` as for `Server`. Raises the broker's refusal."""
         self._provide(name, function, check_results, options)
         self._native.connect()
 
@@ -82,14 +85,17 @@ class Client(BaseClient):
         echo: bool = False,
         last: bool = False,
     ) -> Subscription:
-        """At a broker: calls `handler(topic, value)` with each event, on the thread that drives the client."""
+        """At a broker: calls `handler(topic, value)` with each event, on the thread that drives the client. In the
+        topic `*` stands for one word, a last `>` for one or more. `group`: each event goes to one member of the group;
+        `echo`: events that this client publishes come too; `last`: the retained event comes first."""
         subscription = self._native.subscribe(topic, handler, group, echo, last, None)
         self._native.connect()
         return subscription
 
     def tap(self, pattern: str, handler: Callable[[dict[str, Any]], object]) -> Subscription:
-        """At a broker, for its admins: calls `handler(shown)` with what passes under the methods and topics that match
-        the pattern, on the thread that drives the client. A client has one pattern."""
+        """At a broker, as an admin: calls `handler(shown)` with each call, reply and event of the methods and topics
+        that match the pattern (docs/broker.md "Looking on"), on the thread that drives the client. A client has one
+        pattern."""
         subscription = self._native.tap(pattern, handler, None)
         self._native.connect()
         return subscription
@@ -115,8 +121,9 @@ class Method(BaseMethod):
     def __call__(
         self, /, *args: Any, _timeout: float | None = None, _to: str = "", _within: Context | None = None, **kwargs: Any
     ) -> Any:
-        """Calls it and returns its result. `_timeout`: seconds. `_to`: only the client of that name serves it (at a
-        broker). `_within`: the call that this one is part of; it ends with that call, and within that call's time."""
+        """Calls it and returns its result. `_timeout`: seconds (default: the client's). `_to`: at a broker, only the
+        client of that name serves it. `_within`: the `Context` of the call that this one is part of; it ends with that
+        call, and within its time."""
         try:
             return self._target.call(self._name, args, kwargs, _timeout, _to, _within)
         except TypeError:
@@ -126,7 +133,8 @@ class Method(BaseMethod):
     def stream(
         self, /, *args: Any, _timeout: float | None = None, _to: str = "", _within: Context | None = None, **kwargs: Any
     ) -> Iterator[Any]:
-        """Calls it for its results as they come."""
+        """Calls it for its results as they come. `_timeout`: seconds for the whole stream; the client's `timeout`
+        bounds the wait for each result."""
         check_call(args, kwargs, _timeout, _to, _within)
         stream = self._target.stream(self._name, args, kwargs, _timeout, _to, _within)
         while True:
@@ -177,9 +185,10 @@ def connect(
     uri: Endpoints = DEFAULT_URI, *, timeout: float | None = None, wait: float | None = None, **options: Any
 ) -> Client:
     """A client of a server at an endpoint such as "tcp://127.0.0.1:8545", "unix:///run/wc.sock" or "http://host/rpc",
-    connected; of several endpoints the next is tried where one does not answer. `timeout`: seconds for each call;
-    `wait`: seconds for which it goes on trying while there is no server, or, with each call, while nobody provides its
-    method; `options`: those of a client in docs/options.md. ConnectionLost when there is no server."""
+    connected; of several endpoints the next is tried where one does not answer. `timeout`: seconds for each call
+    (default: 30); `wait`: seconds for which connecting is retried while there is no server, and each call while nobody
+    provides its method (default: 0); `options`: those of a client in docs/options.md. ConnectionLost (-32001) when
+    there is no server."""
     client = Client(uri, timeout=timeout, wait=wait, **options)
     try:
         client._native.connect()

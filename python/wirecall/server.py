@@ -33,11 +33,11 @@ class Server:
     """The methods of one program, and the port that serves them.
 
     `options` are those of docs/options.md, by the same names: `Server("calc", limits={"batch": 10})`.
-    Methods are added before `run`. Plain functions run on the server's own thread, one after the other; one that takes
-    longer than 20 ms is left alone on its thread and the server goes on without it. `async def` runs on one asyncio
-    thread, `blocking=True` on a pool.
-    `check_results`: what a method returns is held against the result type that it declares, and a stream's items
-    likewise; what is something else is answered -32603, and the log says where it is and what was expected.
+    Methods are added before `run`. Plain functions run on the loop's thread. While one takes longer than
+    `takeover_ms` (20 ms), another thread serves further calls, so plain functions may then run concurrently.
+    `async def` runs on one asyncio thread, `blocking=True` on a thread pool.
+    `check_results`: results, and a stream's items, are checked against the declared type. One of another type fails
+    with internal error (-32603), and the log says where it differs and what was expected.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Server:
 
         `blocking`: it waits for files, locks, other programs, or computes for long, and is thread-safe.
         `safe`: calling it changes nothing; then it may be called by GET as well.
-        `check_results`: goes over the server's.
+        `check_results`: overrides the server's.
         """
         if function is None:
             return lambda decorated: self.add(
@@ -178,8 +178,8 @@ class Server:
     def listen(self, uri: str | None = None, *, insecure: bool = False) -> str:
         """Listens at once, so that peers may connect; they are served by `run`. Returns the endpoint with its port:
         `listen("tcp://127.0.0.1:0")`. Without an endpoint, at those that the server's options name; returns the first.
-        What `wirecall serve` is told goes over the program: it then listens there, once, and nowhere else.
-        OSError with the cause and the cure when it cannot be had.
+        `wirecall serve` overrides it: the program then listens where the command line says, once, and nowhere else.
+        OSError, whose text has the cause and a fix, when it cannot be had.
 
         `insecure`: other machines may connect although nobody has to authenticate. Without it, and without a
         `principals_file`, an endpoint that they can reach is a ValueError."""
@@ -212,7 +212,7 @@ class Server:
         return self._engine.endpoints() if given.options.keys() & _ENDPOINTS else None
 
     def _at(self, host: str | None, port: int | None) -> str:
-        """The TCP endpoint of these. The command line goes over both; the server's options fill what is missing."""
+        """The TCP endpoint of these. The command line overrides both; the server's options fill what is missing."""
         said = _command_line.current.options
         host, port = said.get("host", host), said.get("port", port)
         host = self._options.get("host", "127.0.0.1") if host is None else host
@@ -248,9 +248,10 @@ class Server:
         `workers`: so many processes, forked from this one, share the endpoints. One that crashes is replaced. Each has
         the program's state as it was when `run` was called; nothing that one of them changes is seen by the others.
         `insecure`: as for `listen`.
+        `quiet`: prints no line about where it listens.
         In another thread than the main one signals are left to the program, and `stop` ends it.
-        A program whose endpoint cannot be had ends with one line that says why; `listen` raises OSError instead.
-        """
+        If an endpoint cannot be had, the program exits with status 3 and one line that says why; `listen` raises
+        OSError instead."""
         if listen is not None and (host is not None or port is not None):
             raise TypeError("wirecall: run takes an endpoint, or a host and a port, not both")
         if host is not None or port is not None:
@@ -391,7 +392,7 @@ class Server:
                 logging.getLogger("wirecall").error("the server has ended, and cannot run again: %s", failure)
 
     def stop(self) -> None:
-        """Makes `run` return, from any thread."""
+        """Makes `run` return, from any thread. Called before `run`, it ends the next one at once."""
         self._is_to_stop = True
         if self._workers is not None:
             self._workers.stop()
@@ -420,8 +421,8 @@ class Server:
             thread.join()
 
     def handle(self, text: str) -> str:
-        """Serves one message or batch without a port: request text in, response text out (empty for none). Async
-        methods and streams need `run`."""
+        """Serves one message or batch without a port: takes the JSON text of a request, returns that of the response,
+        empty for a notification. Async methods and streams need `run`."""
         answer: str = self._engine.handle(text)
         return answer
 

@@ -64,7 +64,7 @@ int LongRunning::stay(const std::string& what, const std::function<void()>& leav
     return exit_of_answer(error);
   }
   // All of these are called on one thread.
-  client_.on_connection([this, &what](const ConnectionNews& news) {
+  client_.on_connection([this, &what](const ConnectionEvent& news) {
     refused_.clear();
     if (news.connected) return print_note("connected to " + news.endpoint + " again: " + what);
     print_error(news.cause + "; connecting again");

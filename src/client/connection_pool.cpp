@@ -342,11 +342,11 @@ void ConnectionPool::note(bool connected, const ClientConnection& connection, st
 
 void ConnectionPool::tell_news(Lock& lock) noexcept {
   while (!news_.empty()) {
-    const std::vector<ConnectionNews> news = std::exchange(news_, {});
+    const std::vector<ConnectionEvent> news = std::exchange(news_, {});
     const std::shared_ptr<const ConnectionFunction> function = on_connection_;
     if (function == nullptr) return;
     const Unlocked unlocked{lock};
-    for (const ConnectionNews& one : news)
+    for (const ConnectionEvent& one : news)
       call_user(shared_.options.log, "the function for connections has failed", one.endpoint,
                 [&] { (*function)(one); });
   }

@@ -124,7 +124,7 @@ class ConnectionPool {
   std::optional<Error> refusal_;
   bool given_up_ = false;
   std::shared_ptr<const ConnectionFunction> on_connection_;
-  std::vector<ConnectionNews> news_;  // that have not been told
+  std::vector<ConnectionEvent> news_;  // that have not been told
 };
 
 /// What is offered to a server that speaks HTTP alone would wait for ever. Throws std::logic_error.

@@ -19,7 +19,7 @@
 
 namespace wirecall::net {
 
-/// A connection to the endpoint. Throws std::runtime_error with the cause and the cure. Any thread.
+/// A connection to the endpoint. Throws std::runtime_error with the cause and a fix. Any thread.
 using DialFunction = std::function<transport::PendingConnection(const Endpoint&, std::chrono::milliseconds timeout)>;
 
 class Dialer {

@@ -211,7 +211,7 @@ void SchemaWriter::write_type(const TypeInfo& type, const About* about) {
   } else {
     write_keywords(type, about);
   }
-  if (about != nullptr && !about->docs.empty()) write_word(*writer_, "description", about->docs);
+  if (about != nullptr && !about->description.empty()) write_word(*writer_, "description", about->description);
   writer_->end_object();
 }
 
@@ -219,7 +219,7 @@ void SchemaWriter::write_keywords(const TypeInfo& type, const About* about) {
   Writer& w = *writer_;
   const About nothing{.member = {}};
   const About& limits = about == nullptr ? nothing : *about;
-  if (!type.docs.empty() && limits.docs.empty()) write_word(w, "description", type.docs);
+  if (!type.description.empty() && limits.description.empty()) write_word(w, "description", type.description);
   if (type.schema != nullptr || type.definitions.size() == 1) {
     w.key("allOf");
     w.begin_array(1);
@@ -236,7 +236,7 @@ void SchemaWriter::write_keywords(const TypeInfo& type, const About* about) {
     case TypeKind::boolean:
       break;
     case TypeKind::any:
-      if (!type.name.empty() && type.docs.empty() && limits.docs.empty()) write_word(w, "description", type.name);
+      if (!type.name.empty() && type.description.empty() && limits.description.empty()) write_word(w, "description", type.name);
       break;
     case TypeKind::number:
       write_limits(w, limits);
@@ -287,7 +287,7 @@ void SchemaWriter::write_keywords(const TypeInfo& type, const About* about) {
       for (const TypeInfo* one : type.types) {
         // A limit speaks of the value, not of its absence.
         About inner = limits;
-        inner.docs = {};
+        inner.description = {};
         write_type(*one, type.kind == TypeKind::optional && about != nullptr ? &inner : nullptr);
       }
       if (type.kind == TypeKind::optional) w.json(R"({"type":"null"})");

@@ -129,7 +129,7 @@ void write_params(Writer& writer, const Method& method) {
     const Param& param = method.params()[position++];
     writer.begin_object(Writer::kUnknownSize);
     write_descriptor(writer, param.name(), with_default(json_schema(*argument.type), param.shown_default()));
-    if (!param.doc().empty()) write_text(writer, "description", param.doc());
+    if (!param.description().empty()) write_text(writer, "description", param.description());
     writer.key("required");
     writer.boolean(!argument.optional && param.default_json().empty());
     writer.end_object();

@@ -34,7 +34,7 @@ Context context_of(const Context& call, std::stop_token stop) {
           {.began = {}, .deadline = kNoDeadline, .hops = call.hops()},
           call.caller_link(),
           call.peer_credentials(),
-          call.caller()};
+          call.caller_name()};
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ Options disclosing(bool disclose) {
   return options;
 }
 
-std::string caller_of(Context context) { return context.caller(); }
+std::string caller_of(Context context) { return context.caller_name(); }
 
 TEST(ClientNames, to_is_said_with_requests_that_have_one_and_forgotten_with_them) {
   BrokerWorld world;

@@ -111,7 +111,7 @@ TEST(ClientProvide, what_is_withdrawn_before_its_answer_takes_nobody_along) {
 TEST(ClientProvide, connections_that_end_and_are_made_are_told) {
   BrokerWorld world;
   Names news;
-  world.client->on_connection([&](const ConnectionNews& one) {
+  world.client->on_connection([&](const ConnectionEvent& one) {
     news.push_back((one.connected ? "connected" : one.cause));
     EXPECT_EQ(one.endpoint, "tcp://place0:1");
   });
@@ -129,7 +129,7 @@ TEST(ClientProvide, a_connection_is_told_when_the_server_has_let_the_client_in) 
   options.client_id = "worker";
   BrokerWorld world{options};
   Names told;
-  world.client->on_connection([&](const ConnectionNews& one) { told.emplace_back(one.connected ? "in" : "out"); });
+  world.client->on_connection([&](const ConnectionEvent& one) { told.emplace_back(one.connected ? "in" : "out"); });
   world.client->on_refused([&](std::string_view name, const Error& error) {
     told.push_back(std::string{name} + " " + std::to_string(error.code()));
   });

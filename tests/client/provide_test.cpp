@@ -56,7 +56,7 @@ TEST(ClientProvide, tells_how_a_method_is_to_be_called_and_of_what_types) {
                          .idempotent = true,
                          .safe = true,
                          .summary = "adds \"two\"",
-                         .params = {"a", Param{"b"}.doc("second").otherwise(2)}});
+                         .params = {"a", Param{"b"}.description("second").default_value(2)}});
   world.client->provide("reset", [] {}, {.queue = 0});
   world.client->connect();
   ASSERT_EQ(world.lines.size(), 1U);

@@ -42,9 +42,9 @@ struct Order {
 
 template <>
 struct Describe<Order> {
-  static constexpr std::string_view docs = "What somebody wants.";
+  static constexpr std::string_view description = "What somebody wants.";
   static constexpr About members[] = {
-      {.member = "count", .docs = "How many.", .minimum = 1, .maximum = 9, .optional = true},
+      {.member = "count", .description = "How many.", .minimum = 1, .maximum = 9, .optional = true},
       {.member = "class_", .name = "class", .length_min = 1, .length_max = 3},
       {.member = "sizes", .length_max = 2, .optional = true},
       {.member = "price", .minimum = 0},

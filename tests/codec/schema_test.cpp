@@ -29,13 +29,13 @@ struct Job {
 };
 template <>
 struct Describe<Job> {
-  static constexpr std::string_view docs = "One unit of work.";
+  static constexpr std::string_view description = "One unit of work.";
   static constexpr About members[] = {
-      {.member = "priority", .docs = "Higher goes first.", .minimum = 0, .maximum = 9, .optional = true},
+      {.member = "priority", .description = "Higher goes first.", .minimum = 0, .maximum = 9, .optional = true},
       {.member = "class_", .name = "class", .format = "email", .length_min = 1},
-      {.member = "note", .docs = "For people.", .length_max = 80},
+      {.member = "note", .description = "For people.", .length_max = 80},
       {.member = "sizes", .length_min = 1, .length_max = 4},
-      {.member = "version", .docs = "Of the peer."},
+      {.member = "version", .description = "Of the peer."},
   };
 };
 
@@ -191,7 +191,7 @@ TEST(Schema, ASchemaThatIsTextStandsWhereItIsUsedOrIsDefinedWithWhatItRefersTo) 
   EXPECT_EQ(both["$defs"], defined);
   EXPECT_EQ(both["items"], json({{{"$ref", "#/$defs/m.Order"}}, {{"$ref", "#/$defs/m.Order"}}, {{"type", "object"}}}));
 
-  const About about{.member = "a", .docs = "What for."};
+  const About about{.member = "a", .description = "What for."};
   const MemberInfo member{.name = "a", .type = &alone, .about = &about, .required = false};
   const json holder = json::parse(json_schema({.kind = TypeKind::object, .name = "Holder", .members = {&member, 1}}));
   EXPECT_EQ(holder["properties"]["a"], json({{"allOf", {{{"type", "object"}}}}, {"description", "What for."}}));

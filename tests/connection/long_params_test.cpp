@@ -79,8 +79,8 @@ class LongParamsTest : public testing::Test {
     for (Gate* gate : {&encoding, &leaving}) gate->open();
     server.method("add", [](int a, int b) { return a + b; });
     server.method("other_default", [](int, int, std::string_view text) { return text.size(); },
-                  {"a", "b", Param{"text"}.otherwise(std::string{"XXX \"XXXX\""})});
-    const std::vector<Param> names{"text", "awaited", Param{"more"}.otherwise(std::string{"and \"more\""})};
+                  {"a", "b", Param{"text"}.default_value(std::string{"XXX \"XXXX\""})});
+    const std::vector<Param> names{"text", "awaited", Param{"more"}.default_value(std::string{"and \"more\""})};
     const auto late = [this](const Context& context, std::string_view text, const Awaited& awaited,
                              std::string_view more) {
       handling.wait();

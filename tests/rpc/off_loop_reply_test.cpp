@@ -31,7 +31,7 @@ class OffLoopReply : public testing::Test {
                     [](std::string_view) -> std::expected<int, Error> { return std::unexpected{Error{-7, "no"}}; });
     registry.method("wrong", [](std::string_view, int) { return 1; });
     registry.method("default", [](std::string_view, std::string_view more) { return more; },
-                    {"text", Param{"more"}.otherwise(std::string{"\"quoted\""})});
+                    {"text", Param{"more"}.default_value(std::string{"\"quoted\""})});
   }
 
   static std::string request(std::string_view method, std::size_t size, std::string_view id = R"(,"id":1)") {

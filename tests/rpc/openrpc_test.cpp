@@ -56,7 +56,7 @@ json document_of(const Registry& registry, std::vector<rpc::DescribedMethod> of_
 TEST_F(OpenRpc, describes_parameters_and_results_by_the_types_of_the_function) {
   registry
       .method("subtract", [](int a, std::optional<double> b) { return a - b.value_or(0); },
-              {"minuend", Param{"subtrahend"}.doc("what is taken off")})
+              {"minuend", Param{"subtrahend"}.description("what is taken off")})
       .summary("takes one number off another");
   registry.method("alone", [] {});
   const json document = discover();
@@ -96,7 +96,7 @@ TEST_F(OpenRpc, tells_of_the_positions_that_a_method_takes_besides) {
 
 TEST_F(OpenRpc, tells_the_default_of_a_parameter) {
   registry.method("f", [](int x, Value y, int z) { return y.is_string() ? x : z; },
-                  {"x", Param{"y"}.otherwise("a"), Param{"z"}.shown_default("7")});
+                  {"x", Param{"y"}.default_value("a"), Param{"z"}.shown_default("7")});
   const json document = discover();
   const json& params = document.at("methods").at(0).at("params");
   EXPECT_FALSE(params.at(0).at("schema").contains("default"));
@@ -168,7 +168,7 @@ void expect_members(const json& object, const std::vector<std::string>& required
 TEST_F(OpenRpc, has_the_members_that_the_meta_schema_asks_for_and_no_others) {
   registry
       .method("subtract", [](int a, std::optional<double> b) { return a - b.value_or(0); },
-              {"minuend", Param{"subtrahend"}.doc("what is taken off")})
+              {"minuend", Param{"subtrahend"}.description("what is taken off")})
       .summary("takes one number off another");
   registry.method("sum", [](int first, Rest<double> more) { return first + static_cast<int>(more.size()); }, {"first"});
   registry.method("alone", [] {});

@@ -193,7 +193,7 @@ TEST(Raw, LosesTheWhiteSpaceBetweenItsTokensAlone) {
 
 TEST(Registry, DefaultThatIsNotWhatTheParameterTakesIsRefused) {
   Registry registry;
-  EXPECT_THROW(registry.method("f", [](int) {}, {Param{"a"}.otherwise("nonsense")}), std::invalid_argument);
+  EXPECT_THROW(registry.method("f", [](int) {}, {Param{"a"}.default_value("nonsense")}), std::invalid_argument);
   EXPECT_EQ(registry.find("f"), nullptr);
 }
 

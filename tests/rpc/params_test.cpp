@@ -106,7 +106,7 @@ TEST_F(Params, ThatAreWrongByTheThousandAreToldInPart) {
 
 TEST_F(Params, ADefaultIsNotMissing) {
   registry.method("add", [](int a, int b, std::optional<int> c) { return a + b + c.value_or(0); },
-                  {"a", Param{"b"}.otherwise(2), "c"});
+                  {"a", Param{"b"}.default_value(2), "c"});
   EXPECT_EQ(call("add", R"({"a":"x"})"), failure(R"(["a"])", "integer", R"(\"x\")"));
 }
 
@@ -233,7 +233,7 @@ TEST_F(Params, OptionalOnesMayBeMissingOrNull) {
 
 TEST_F(Params, DefaultsStandInForMissingOnes) {
   registry.method("f", [](int a, int b, const std::string& c) { return std::to_string(a) + std::to_string(b) + c; },
-                  {"a", Param("b").otherwise(7), Param("c").otherwise("\"quoted\"\n"s)});
+                  {"a", Param("b").default_value(7), Param("c").default_value("\"quoted\"\n"s)});
   EXPECT_EQ(call("f", "[1]"), result_reply(R"("17\"quoted\"\n")"));
   EXPECT_EQ(call("f", "[1,2]"), result_reply(R"("12\"quoted\"\n")"));
   EXPECT_EQ(call("f", R"({"c":"x","a":1})"), result_reply(R"("17x")"));
@@ -242,14 +242,14 @@ TEST_F(Params, DefaultsStandInForMissingOnes) {
 }
 
 TEST_F(Params, DefaultMayStandBeforeOnesThatAreRequired) {
-  registry.method("f", [](int a, int b) { return 10 * a + b; }, {Param("a").otherwise(4), "b"});
+  registry.method("f", [](int a, int b) { return 10 * a + b; }, {Param("a").default_value(4), "b"});
   EXPECT_EQ(call("f", R"({"b":2})"), result_reply("42"));
   EXPECT_EQ(call("f", "[1]"), failure(R"(["b"])", "integer", "nothing"));
 }
 
 TEST_F(Params, DefaultOfAStringViewLastsThroughTheCall) {
   registry.method("f", [](std::string_view a, std::string_view b) { return std::string{a} + std::string{b}; },
-                  {Param("a").otherwise("tab\t"s), Param("b").otherwise("quote\""s)});
+                  {Param("a").default_value("tab\t"s), Param("b").default_value("quote\""s)});
   EXPECT_EQ(call("f"), result_reply(R"("tab\tquote\"")"));
   EXPECT_EQ(call("f", R"(["\u0061"])"), result_reply(R"("aquote\"")"));
 }

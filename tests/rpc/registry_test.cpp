@@ -109,13 +109,13 @@ TEST(Registry, EmptyOneFindsNothing) {
 
 TEST(Registry, KnowsWhatAMethodIsMadeOf) {
   Registry registry;
-  registry.method("f", [](const Context&, int, std::optional<double>) { return "x"s; }, {Param("a").doc("the a"), "b"})
+  registry.method("f", [](const Context&, int, std::optional<double>) { return "x"s; }, {Param("a").description("the a"), "b"})
       .summary("does f");
   const Method& method = *registry.find("f");
   EXPECT_EQ(method.summary(), "does f");
   ASSERT_EQ(method.params().size(), 2U);
   EXPECT_EQ(method.params()[0].name(), "a");
-  EXPECT_EQ(method.params()[0].doc(), "the a");
+  EXPECT_EQ(method.params()[0].description(), "the a");
   ASSERT_EQ(method.signature().arguments.size(), 2U);
   EXPECT_FALSE(method.signature().arguments[0].optional);
   EXPECT_TRUE(method.signature().arguments[1].optional);

@@ -122,9 +122,9 @@ TEST_F(Tasks, KeepADefaultWhileTheyWait) {
                     co_await completion;
                     co_return std::string{text};
                   },
-                  {Param("text").otherwise("one\n"s)});
+                  {Param("text").default_value("one\n"s)});
   registry.method("second", [](std::string_view text) { return std::string{text}; },
-                  {Param("text").otherwise("two\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t"s)});
+                  {Param("text").default_value("two\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t"s)});
   Peer peer{registry};
   peer.send(request("first"));
   for (int i = 0; i < 3; ++i) static_cast<void>(peer.ask(request("second")));

@@ -344,7 +344,7 @@ consteval TypeInfo make_type_info() {
   } else {
     refuse_unknown<T>();
   }
-  if constexpr (requires { Describe<T>::docs; }) info.docs = Describe<T>::docs;
+  if constexpr (requires { Describe<T>::description; }) info.description = Describe<T>::description;
   return info;
 }
 
