@@ -20,7 +20,7 @@ from .errors import Error
 
 DESCRIPTION = """\
 Serves the methods of a Python program: of its wirecall.Server, which is the one named app where there are several, or
-NAME. What is said here goes over what the program says."""
+NAME. What is said here overrides the program."""
 EPILOG = """\
 Every option of a server is a flag as well, such as --limits-batch 10; wirecall serve --help lists them."""
 
@@ -36,8 +36,10 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--listen", action="append", default=[], metavar="URI", help="where, once for each endpoint")
     parser.add_argument("--print-config", action="store_true", help="print the options in force as TOML, and exit")
     parser.add_argument("--workers", metavar="N", help="processes that share the endpoints")
-    parser.add_argument("--insecure", action="store_true", help="listen also where other machines can connect")
-    parser.add_argument("-c", "--config", metavar="FILE", help="options as TOML, which flags go over")
+    parser.add_argument(
+        "--insecure", action="store_true", help="listen where other machines can connect without authentication"
+    )
+    parser.add_argument("-c", "--config", metavar="FILE", help="options as TOML, which flags override")
     words = sys.argv[1:] if words is None else words
     if words[:1] != ["serve"]:
         _refuse("python -m wirecall is for serve FILE.py; the command `wirecall` has all the rest")

@@ -1,5 +1,5 @@
 // What the arguments of a command line mean: the params of a call, a duration. Pure: files are read by whom it is told.
-// Errors are texts for the user, with cause and cure.
+// Errors are texts for the user, with the cause and a fix.
 #pragma once
 
 #include <chrono>

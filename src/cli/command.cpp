@@ -181,12 +181,12 @@ ServerFlags::ServerFlags(CLI::App& command) {
   CLI::Option* const url =
       command
           .add_option("--url", urls_,
-                      "The server; when repeated, the first that can be connected to. Else that of --context, of "
-                      "$WIRECALL_URL (several with commas between them), of $WIRECALL_CONTEXT, of `wirecall context "
-                      "use`, or tcp://127.0.0.1:8545")
+                      "The server's URI; repeated, the first that can be connected to (default: that of --context, "
+                      "$WIRECALL_URL, several with commas between them, $WIRECALL_CONTEXT, or `wirecall context use`; "
+                      "else tcp://127.0.0.1:8545)")
           ->type_name("URI")
           ->allow_extra_args(false);
-  command.add_option("--context", context_, "A server by the name that `wirecall context add` has given it")
+  command.add_option("--context", context_, "A server by its name (wirecall context add)")
       ->type_name("NAME")
       ->excludes(url);
 }

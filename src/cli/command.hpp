@@ -124,9 +124,8 @@ class Command {
     add_value(name, value, "", does)->required();
   }
   /// --url, --timeout, and the options of a client: the last flags of its help.
-  void add_target_flags(const std::string& timeout_help =
-                            "How long to wait in all, to connect and for the answer, as "
-                            "200ms or 1.5s");
+  void add_target_flags(
+      const std::string& timeout_help = "Timeout for connecting and the answer together, as 200ms or 1.5s");
   /// What these say. Throws UsageError.
   [[nodiscard]] Target target();
   /// Throws UsageError.

@@ -8,7 +8,7 @@
 namespace wirecall::cli {
 namespace {
 
-// Those that the help names: of "a text: one of one, two, hash:PARAM; one unless given" one and two, or of true|false.
+// Those that the help names: of "a text: one of one, two, hash:PARAM (default: one)" one and two, or of true|false.
 std::vector<std::string> values_of(std::string_view value_name, std::string_view does) {
   if (value_name == "true|false") return {"true", "false"};
   std::vector<std::string> values;
@@ -16,7 +16,7 @@ std::vector<std::string> values_of(std::string_view value_name, std::string_view
   const std::size_t begin = does.find(kBegin);
   if (begin == std::string_view::npos) return values;
   does.remove_prefix(begin + kBegin.size());
-  for (std::string_view rest = does.substr(0, does.find(';')); !rest.empty();) {
+  for (std::string_view rest = does.substr(0, does.find(" (")); !rest.empty();) {
     const std::string_view value = rest.substr(0, rest.find(", "));
     if (value.find(':') == std::string_view::npos) values.emplace_back(value);
     rest.remove_prefix(std::min(value.size() + 2, rest.size()));

@@ -79,7 +79,8 @@ int run(int argc, char** argv) {
   std::string workers;
   serve_command->add_option("--workers", workers, "With FILE.py: processes that share the endpoints")->type_name("N");
   serve_command->add_flag("--demo", serving.demo, "Serve the demo methods: subtract, sum, echo, sleep, fail, count");
-  serve_command->add_flag("--insecure", serving.insecure, "Listen also where other machines can connect");
+  serve_command->add_flag("--insecure", serving.insecure,
+                          "Listen where other machines can connect without authentication");
   serve_command->allow_extras();
   bool print_config = false;
   serve_command->add_flag("--print-config", print_config,

@@ -86,33 +86,34 @@ OptionRow row(std::string_view name, std::string_view doc, const Traits& traits 
 
 std::vector<OptionRow> make_rows() {
   std::vector<OptionRow> rows{
-      row<&Options::name>("name", "What the server is called, as the title of its OpenRPC document"),
-      row<&Options::listen>("listen", "Where to listen, as URIs; when empty, TCP at host and port"),
+      row<&Options::name>("name", "The server's name: the title of its OpenRPC document"),
+      row<&Options::listen>("listen", "Endpoints to listen on, as URIs; when empty, TCP at host and port"),
       row<&Options::host>("host", "The address to listen on; 0.0.0.0 for all"),
-      row<&Options::port>("port", "The port to listen on; 0 lets the system choose", {.max = 65535}),
-      row<&Options::thread_count>("thread_count", "Threads, each with connections of its own; 0 for one a processor",
+      row<&Options::port>("port", "The TCP port to listen on; 0 lets the system choose", {.max = 65535}),
+      row<&Options::thread_count>("thread_count",
+                                  "Threads, each with its own loop and connections; 0 for one per processor",
                                   {.unit = "threads", .max = 1024, .alias = "threads"}),
       row<&Options::cpu_affinity>("cpu_affinity", "Processors that the threads are pinned to, in turn; none when empty",
                                   {.max = 4095}),
       row<&Options::engine>("engine",
-                            "How to wait for input and output; auto takes io_uring where the kernel allows it"),
-      row<&Options::blocking_threads>(
-          "blocking_threads",
-          "Threads for handlers that say they block, made when they are needed; 0 for none: they are called as others",
-          {.unit = "threads", .max = 1024}),
+                            "How a loop waits for input and output; auto takes io_uring where the kernel allows it"),
+      row<&Options::blocking_threads>("blocking_threads",
+                                      "The most threads of the pool for handlers marked as blocking, started on "
+                                      "demand; 0 for no pool: they run as any other",
+                                      {.unit = "threads", .max = 1024}),
       row<&Options::principals_file>(
-          "principals_file",
-          "A JSON file of those who may do something, and what; without one everybody may do everything"),
+          "principals_file", "A JSON file of principals and their grants; without one everybody may do everything"),
       row<&Options::disclose_callers>("disclose_callers",
-                                      "Whether a broker tells providers who calls them, by the member from"),
-      row<&Options::explain_errors>("explain_errors", "Whether -32700 and -32600 say why, by data.reason"),
-      row<&ClientOptions::client_id>("client_id",
-                                     "The name by which a client introduces itself with rpc.hello; none when empty"),
+                                      "Whether a broker tells providers the caller's name, by the member from"),
+      row<&Options::explain_errors>(
+          "explain_errors",
+          "Whether parse error (-32700) and invalid request (-32600) have their reason in data.reason"),
+      row<&ClientOptions::client_id>("client_id", "The client's name, which it sends by rpc.hello; none when empty"),
       row<&ClientOptions::token>(
-          "token", "What a client shows to a server that asks who it is, of visible ASCII characters; none when empty"),
+          "token", "The secret by which the client authenticates, of visible ASCII characters; none when empty"),
       row<&ClientOptions::wait_ms>(
-          "wait_ms", "Time for which a call is made again while nobody provides its method; 0 for never", kMs),
-      row<&ClientOptions::connect_timeout_ms>("connect_timeout_ms", "Time that an attempt to connect may take",
+          "wait_ms", "Time for which a call is retried while no client provides its method; 0 for never", kMs),
+      row<&ClientOptions::connect_timeout_ms>("connect_timeout_ms", "Time that one attempt to connect may take",
                                               kMsFrom1),
       row<&ClientOptions::connect_attempts>(
           "connect_attempts",
@@ -122,39 +123,39 @@ std::vector<OptionRow> make_rows() {
           "reconnect_min_ms", "Pause after every endpoint has been tried in vain, doubled each time", kMsFrom1),
       row<&ClientOptions::reconnect_max_ms>("reconnect_max_ms", "The longest of these pauses", kMsFrom1),
       row<&ClientOptions::connections>("connections",
-                                       "Connections that a client makes at most, a further one when all are busy",
+                                       "The most connections of the client; it makes a further one when all are busy",
                                        {.min = 1, .max = 1024}),
       row<&ClientOptions::encoding>(
           "encoding",
-          "What a client's messages are written in; msgpack behind their length, or as application/msgpack by HTTP",
+          "The encoding of the client's messages; msgpack has a length prefix, by HTTP it is application/msgpack",
           {.words = message::encoding_names()}),
-      row<&Options::drain_ms>("drain_ms", "Time that calls in progress are given to finish when the server stops", kMs),
+      row<&Options::drain_ms>("drain_ms", "Time that calls in progress have to end when the server stops", kMs),
       row<&Options::takeover_ms>(
           "takeover_ms",
           "Time after which another thread takes over the loop of a handler that has not returned; 0 for never", kMs),
-      row<&Options::takeover_threads>("takeover_threads",
-                                      "Handlers that may be off one loop at once, each on a thread of its own",
-                                      {.min = 1, .max = 65'536}),
+      row<&Options::takeover_threads>(
+          "takeover_threads",
+          "Handlers that may be off one loop at once, each on its own thread; the next slow one holds up the loop",
+          {.min = 1, .max = 65'536}),
       row<&Options::slow_handler_ms>(
-          "slow_handler_ms", "Time after which a handler that has not come back is named in the log; 0 for never", kMs),
-      row<&Options::delimiter, &ClientOptions::delimiter>("delimiter",
-                                                          "Ends every reply, and may stand between messages"),
-      row<&Options::http_notification_status>("http_notification_status",
-                                              "The status by which HTTP answers a notification",
+          "slow_handler_ms", "Time after which a handler that has not returned is named in the log; 0 for never", kMs),
+      row<&Options::delimiter, &ClientOptions::delimiter>(
+          "delimiter", "The text that ends every reply, and is accepted between received messages"),
+      row<&Options::http_notification_status>("http_notification_status", "The HTTP status that answers a notification",
                                               {.words = kNotificationStatuses}),
-      row<&Options::allow_hosts>("allow_hosts",
-                                 "What Host may name in an HTTP request besides loopback and the bound address"),
-      row<&Options::allow_origins>("allow_origins", "Origins whose pages may call, as https://example.com"),
-      row<&Options::log_level, &ClientOptions::log_level>("log_level", "The least of what is written to the log",
+      row<&Options::allow_hosts>(
+          "allow_hosts",
+          "Values of the Host header that an HTTP request may have besides loopback and the bound address"),
+      row<&Options::allow_origins>("allow_origins", "Web origins whose pages may call, as https://example.com"),
+      row<&Options::log_level, &ClientOptions::log_level>("log_level", "The lowest level that is logged",
                                                           {.live = true}),
-      row<&Options::log_format>("log_format", "How the command writes its log: lines for people, or JSON"),
-      row<&Options::log_calls_every>(
-          "log_calls_every", "Of so many answered calls a broker writes one to its log, at level debug; 0 for none",
-          {.unit = "calls", .max = kUint32Max}),
-      row<&Options::log_calls>("log_calls",
-                               "Whether each call is written to the log when it is answered, at level info"),
+      row<&Options::log_format>("log_format", "The format of the command's log: lines for people, or JSON"),
+      row<&Options::log_calls_every>("log_calls_every",
+                                     "A broker logs one of so many relayed calls, at level debug; 0 for none",
+                                     {.unit = "calls", .max = kUint32Max}),
+      row<&Options::log_calls>("log_calls", "Whether each call is logged when it is answered, at level info"),
       row<&Options::kick_ms>(
-          "kick_ms", "Time for which a broker does not let in again whom rpc.kick has ended; 0 for not at all", kMs),
+          "kick_ms", "Time for which a client that rpc.kick has disconnected cannot connect again; 0 for none", kMs),
   };
   for (const LimitRow& limit : limit_rows()) {
     rows.push_back({.name = limit.name,
@@ -171,7 +172,8 @@ std::vector<OptionRow> make_rows() {
       rows.back().in_client = &member_slot<&ClientOptions::call_timeout_ms>;
       OptionRow own = rows.back();
       own.name = "limits.call_timeout_ms";
-      own.doc = "Time that a call to a method of the client's may take, and the most that its timeout_ms may ask for";
+      own.doc =
+          "Time that a call of one of the client's own methods may take, and the largest timeout_ms that takes effect";
       own.in_server = nullptr;
       own.in_client = client_limit;
       rows.push_back(own);
@@ -291,7 +293,7 @@ std::string range_of(const OptionRow& row) {
   }
   const Kind kind = kind_of(row);
   if (kind.truth) return "true or false";
-  if (!kind.number) return kind.list ? "a list of texts" : "a text";
+  if (!kind.number) return kind.list ? "a list of strings" : "a string";
   return kind.list ? "a list of numbers from " + std::to_string(row.min) + " to " + std::to_string(row.max)
                    : number_range(row.min, row.max, row.unit);
 }

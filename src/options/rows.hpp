@@ -2,7 +2,7 @@
 // of the command, its help, its configuration file, the check of what a program has put into the struct, and
 // docs/options.md all come of it: what is read from anywhere is brought to a Value and given to `assign`.
 //
-// An option is a number, true or false, a text, one of some words, or a list of texts or numbers. Its default is what a
+// An option is a number, true or false, a string, one of some words, or a list of strings or numbers. Its default is what a
 // new struct holds. Names with a dot are members of an object: "limits.batch".
 #pragma once
 
@@ -54,7 +54,7 @@ template <class T>
 [[nodiscard]] std::span<const OptionRow> option_rows();
 [[nodiscard]] const OptionRow* find_option(std::string_view name);
 
-/// What the option can be, for people: "a number from 0 to 65535", "one of auto, epoll, uring", "a list of texts".
+/// What the option can be, for people: "a number from 0 to 65535", "one of auto, epoll, uring", "a list of strings".
 [[nodiscard]] std::string range_of(const OptionRow& row);
 /// The value in the slot, as JSON text.
 [[nodiscard]] std::string json_of(const OptionRow& row, const OptionSlot& slot);
@@ -63,7 +63,7 @@ template <class T>
 
 /// Puts the value there, or says what is wrong with it: "port is 70000: give a number from 0 to 65535".
 [[nodiscard]] std::expected<void, std::string> assign(const OptionRow& row, const OptionSlot& slot, const Value& value);
-/// The value that words on a command line mean: several are only for lists. What is no number stays a text, for
+/// The value that words on a command line mean: several are only for lists. What is no number stays a string, for
 /// `assign` to refuse.
 [[nodiscard]] Value value_of_words(const OptionRow& row, std::span<const std::string> words);
 

@@ -152,7 +152,7 @@ TEST_F(Completion, no_word_is_offered_that_is_only_the_name_of_a_value) {
   CLI::App& one = *app.add_subcommand("one", "Does it");
   one.add_option("--place,-p", "Where")->type_name("URI");
   one.add_flag("--quietly");
-  one.add_option("--way", "Which way: one of up, to:PLACE, down; up unless given")->type_name("WORD");
+  one.add_option("--way", "Which way: one of up, to:PLACE, down (default: up)")->type_name("WORD");
   const std::vector<CommandText> texts = command_texts(app);
   ASSERT_EQ(texts.size(), 2U);
   EXPECT_EQ(texts[0].choices, std::vector<std::string>{"one"});

@@ -102,7 +102,7 @@ TEST(ConfigFile, a_name_that_no_option_has_is_refused_with_the_nearest_one_and_t
 TEST(ConfigFile, all_that_is_wrong_is_told_at_once_in_the_order_of_the_lines) {
   EXPECT_EQ(
       refusal("prot = 1\nhost = 5\n\n[limits]\nbatch = 0\n"),
-      "line 1: there is no option prot; did you mean port?; line 2: host is 5: give a text; line 5: limits.batch is "
+      "line 1: there is no option prot; did you mean port?; line 2: host is 5: give a string; line 5: limits.batch is "
       "0: give a number from 1 to 1000000000 (elements)");
 }
 
@@ -141,12 +141,12 @@ TEST(ConfigFile, what_is_printed_tells_what_each_option_is_and_can_be) {
   options.port = 9000;
   const std::string text = toml_of_options(options);
   EXPECT_NE(text.find("\n# The port to listen on; 0 lets the system choose.\n"
-                      "# A number from 0 to 65535. Unless given: 8545\n"
+                      "# A number from 0 to 65535. Default: 8545\n"
                       "port = 9000\n"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("\n[limits]\n\n# Elements of one batch.\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("(elements). Unless given: 1000\nbatch = 1000\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("(elements). Default: 1000\nbatch = 1000\n"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ TEST(OptionFlags, refuse_by_name_value_and_range) {
   EXPECT_EQ(apply({"--port", "x"}, options), "--port: port is \"x\": give a number from 0 to 65535");
   EXPECT_EQ(apply({"--port", "-1"}, options), "--port: port is \"-1\": give a number from 0 to 65535");
   EXPECT_EQ(apply({"--engine", "kqueue"}, options), "--engine: engine is \"kqueue\": give one of auto, epoll, uring");
-  EXPECT_EQ(apply({"--host", "\xFF"}, options), "--host: host is \"\\xff\": give a text");
+  EXPECT_EQ(apply({"--host", "\xFF"}, options), "--host: host is \"\\xff\": give a string");
   EXPECT_EQ(apply({"--log-level", "\xFF"}, options),
             "--log-level: log_level is \"\\xff\": give one of debug, info, warning, error");
   EXPECT_NE(apply({"--limits-soft-output", "99999999"}, options).find("limits.hard_output"), std::string::npos);

@@ -179,15 +179,16 @@ BenchCommand::BenchCommand(CLI::App& parent)
                "Examples:\n"
                "  wirecall bench subtract 42 23 -c 32 -p 16\n"
                "  wirecall bench echo '\"hello\"' -c 10 --rate 5000 -z 1m --hdr latency.hgrm\n\n"}) {
-  add_count("-c,--connections", options_.load.connections, "Connections; 1 unless given", 1, 100'000);
-  add_count("-p,--pipeline", options_.load.pipeline, "Calls in flight on each; 1 unless given", 1, 100'000);
-  add_duration("-z,--duration", duration_, "How long, as 10s or 1m; 10s unless given");
-  add_duration("--warm-up", warm_up_, "How long, at first, nothing is measured; 300ms unless given");
-  add_value("--rate", options_.load.rate, "R", "Calls a second in all; as many as are answered unless given")
+  add_count("-c,--connections", options_.load.connections, "Connections (default: 1)", 1, 100'000);
+  add_count("-p,--pipeline", options_.load.pipeline, "Calls in flight on each connection (default: 1)", 1, 100'000);
+  add_duration("-z,--duration", duration_, "How long to measure, as 10s or 1m (default: 10s)");
+  add_duration("--warm-up", warm_up_, "How long to call before it measures (default: 300ms)");
+  add_value("--rate", options_.load.rate, "R", "Calls per second in all (default: as many as are answered)")
       ->check(number("rate", 0.001, 1e9));
   app().add_flag("--json", options_.json, "Print one JSON object");
-  add_value("--hdr", options_.hdr_path, "FILE", "Write the distribution there, as HdrHistogram's plotters read it");
-  add_value("--token", options_.load.token, "TOKEN", "What is shown to a server that asks who it is");
+  add_value("--hdr", options_.hdr_path, "FILE",
+            "Write the latency distribution to this file, in HdrHistogram's text format");
+  add_value("--token", options_.load.token, "TOKEN", "The secret by which the client authenticates");
   server_.emplace(app());
 }
 

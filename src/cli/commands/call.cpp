@@ -100,23 +100,22 @@ class CallCommand final : public MethodCommand {
                                  "  wirecall call resize image=@cat.png width=64 > small.png\n\n"}) {
     CLI::Option* const raw = app().add_flag("--raw", raw_, "Print the whole response");
     CLI::Option* const stream =
-        app().add_flag("--stream", stream_, "Print each of many results as it comes")->excludes(raw);
+        app().add_flag("--stream", stream_, "Print each result of a stream as it comes")->excludes(raw);
     app()
         .add_flag("--json", json_,
                   "Print {\"result\":...} or {\"error\":...} on stdout; the exit status stays the same")
         ->excludes(raw)
         ->excludes(stream);
     add_value("--to", to_, "NAME", kToHelp);
-    add_duration("--wait", wait_,
-                 "How long to go on trying while no server is there or nobody provides the method; 250ms unless "
-                 "given, 0 for not at all");
+    add_duration(
+        "--wait", wait_,
+        "How long to retry while no server is there or nobody provides the method; 0 for never (default: 250ms)");
     app()
         .add_flag("--all", all_,
                   "At a broker: call every provider (rpc.call_all), and print an array of their outcomes")
         ->excludes(stream)
         ->excludes("--to");
-    add_target_flags(
-        "How long to wait in all, to connect and for the answer, as 200ms or 1.5s; of a stream, for each item");
+    add_target_flags("Timeout for connecting and the answer together, as 200ms or 1.5s; of a stream, for each item");
   }
 
  private:
@@ -157,11 +156,11 @@ class NotifyCommand final : public MethodCommand {
  public:
   explicit NotifyCommand(CLI::App& parent)
       : MethodCommand(parent, {.name = "notify",
-                               .does = "Send a notification: nobody answers it",
+                               .does = "Send a notification, which has no response",
                                .footer = "Example:\n"
                                          "  wirecall notify log 'the door is open'\n\n"}) {
     add_value("--to", to_, "NAME", kToHelp);
-    add_target_flags("How long to wait in all, to connect and to send, as 200ms or 1.5s");
+    add_target_flags("Timeout for connecting and sending together, as 200ms or 1.5s");
   }
 
  private:

@@ -173,7 +173,7 @@ class CompletionCommand final : public Command {
  public:
   explicit CompletionCommand(CLI::App& parent)
       : Command(parent, {.name = "completion",
-                         .does = "Print what makes a shell complete this command's words",
+                         .does = "Print a completion script for a shell",
                          .usage = "bash | zsh | fish",
                          .footer = "Examples:\n"
                                    "  source <(wirecall completion bash)\n"

@@ -33,7 +33,7 @@ class ContextCommand final : public Command {
   explicit ContextCommand(CLI::App& parent)
       : Command(parent,
                 {.name = "context",
-                 .does = "Give servers names, and say which one is meant",
+                 .does = "Name servers, and choose the current one",
                  .usage = "[ls | add NAME | use NAME | rm NAME]",
                  .footer = "A context is a name for the URIs of a server, and the token by which it knows you: the\n"
                            "one in $WIRECALL_TOKEN when the context is added. Commands use the one that --context\n"

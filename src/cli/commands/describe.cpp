@@ -73,14 +73,14 @@ class DescribeCommand final : public Command {
  public:
   explicit DescribeCommand(CLI::App& parent)
       : Command(parent, {.name = "describe",
-                         .does = "Tell what a method is called with and returns",
+                         .does = "Print the parameters and the result of a method",
                          .usage = "METHOD",
                          .footer = "Examples:\n"
                                    "  wirecall describe subtract\n"
                                    "  wirecall describe gpu.add --json\n\n"}) {
     add_argument("METHOD", method_, "The method's name");
     app().add_flag("--json", json_, "Print the method as OpenRPC describes it");
-    add_target_flags("How long to wait in all, to connect and for the answers, as 200ms or 1.5s");
+    add_target_flags("Timeout for connecting and the answers together, as 200ms or 1.5s");
   }
 
  private:

@@ -24,7 +24,7 @@ class EventsCommand : public Command {
 
   /// `things`: what it prints.
   void add_event_flags(const std::string& things, const std::string& json_help, const std::string& timeout_help) {
-    add_count("--count", count_, "End after so many " + things);
+    add_count("--count", count_, "Exit after N " + things);
     app().add_flag("--json", json_, json_help);
     add_target_flags(timeout_help);
   }
@@ -71,10 +71,11 @@ class SubCommand final : public EventsCommand {
                        "  wirecall sub news --last --count 1\n"
                        "  wirecall sub '>' --json\n\n"}) {
     add_argument("TOPIC", pattern_, "Words between dots; * stands for any word, > at the end for all further ones");
-    add_value("--group", options_.group, "NAME", "Of all who subscribe in one group, one is told of each event");
-    app().add_flag("--last", options_.last, "First what was published with --retain, the last value of each topic");
+    add_value("--group", options_.group, "NAME",
+              "A group, which several clients may share: each event goes to one of its members");
+    app().add_flag("--last", options_.last, "First the retained value of each topic (wirecall pub --retain)");
     add_event_flags("events", R"(Print each event as {"topic":…,"value":…})",
-                    "How long to wait in all, to connect and until it is subscribed, as 200ms or 1.5s");
+                    "Timeout for connecting and subscribing together, as 200ms or 1.5s");
   }
 
  private:
@@ -153,7 +154,7 @@ class TapCommand final : public EventsCommand {
               "Methods and topics: words between dots; * stands for any word, > at the end for all further ones. "
               "All when left out, but for the broker's own events: rpc.>");
     add_event_flags("lines", "Print each as JSON, as the broker sends it",
-                    "How long to wait in all, to connect and until it is shown, as 200ms or 1.5s");
+                    "Timeout for connecting and subscribing together, as 200ms or 1.5s");
   }
 
  private:

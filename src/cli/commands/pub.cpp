@@ -55,10 +55,9 @@ PubCommand::PubCommand(CLI::App& parent)
                                  "  wirecall pub news --retain               forgets what is retained\n\n",
                        .args = Positionals::arguments}) {
   add_argument("TOPIC", topic_, "Words between dots");
-  app().add_flag("--retain", retain_, "Keep the value for those who subscribe later with --last");
+  app().add_flag("--retain", retain_, "The broker keeps the value for clients that subscribe later with --last");
   add_duration("--wait", wait_,
-               "How long to go on trying while nobody subscribes to it; 250ms unless given, 0 for not at all; with "
-               "--retain there is no need to");
+               "How long to retry while nobody subscribes to the topic; 0 for never (default: 250ms, with --retain 0)");
   add_target_flags();
 }
 

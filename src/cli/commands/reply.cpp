@@ -146,14 +146,15 @@ ReplyCommand::ReplyCommand(CLI::App& parent)
            .args = Positionals::arguments}) {
   add_argument("METHOD", method_, "The method's name");
   add_value("--policy", options_.policy, "POLICY",
-            "Which of several providers is asked: one of least_inflight, round_robin, hash:PARAM, exclusive, random, "
-            "first, last; least_inflight unless given");
-  add_count("--concurrency", options_.concurrency, "Calls that are here at once; no limit unless given");
-  add_count("--queue", options_.queue, "Calls that wait at the broker beyond that; 1000 unless given", 0);
-  add_duration("--delay", delay_, "How long to wait before each answer, as 200ms or 1.5s");
-  add_count("--count", count_, "End after so many calls");
+            "How the broker chooses among several providers: one of least_inflight, round_robin, hash:PARAM, "
+            "exclusive, random, "
+            "first, last (default: least_inflight)");
+  add_count("--concurrency", options_.concurrency, "The most calls that are here at once (default: no limit)");
+  add_count("--queue", options_.queue, "The most calls that wait at the broker beyond that (default: 1000)", 0);
+  add_duration("--delay", delay_, "Delay before each answer, as 200ms or 1.5s");
+  add_count("--count", count_, "Exit after N calls");
   add_value("--summary", options_.summary, "TEXT", "A sentence about the method, for wirecall ls");
-  add_target_flags("How long to wait in all, to connect and until it is provided, as 200ms or 1.5s");
+  add_target_flags("Timeout for connecting and registering together, as 200ms or 1.5s");
 }
 
 ReplyTemplate ReplyCommand::reply_template() const {

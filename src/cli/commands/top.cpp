@@ -19,14 +19,14 @@ class TopCommand final : public Command {
  public:
   explicit TopCommand(CLI::App& parent)
       : Command(parent, {.name = "top",
-                         .does = "Show what a broker does, as it changes",
+                         .does = "Show the calls and methods of a broker live",
                          .footer = "Rates are of the time between two answers, latencies since a method is provided. q "
                                    "or Ctrl-C ends it.\n\n"
                                    "Examples:\n"
                                    "  wirecall top\n"
                                    "  wirecall top --interval 250ms --url tcp://127.0.0.1:9000\n\n"}) {
-    add_duration("--interval", interval_, "How long from one look to the next; 1s unless given");
-    add_target_flags("How long to wait for the connection and for each answer, as 200ms or 1.5s; 1s unless given");
+    add_duration("--interval", interval_, "Time between two updates (default: 1s)");
+    add_target_flags("Timeout for connecting, and for each answer, as 200ms or 1.5s (default: 1s)");
   }
 
  private:

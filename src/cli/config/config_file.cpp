@@ -166,10 +166,10 @@ std::string sentence(std::string text) {
 }
 
 std::string entry(const OptionRow& row, Options& options, Options& defaults) {
-  const std::string unless_given = toml_of_json(net::json_of(row, row.in_server(defaults, row)));
+  const std::string default_json = toml_of_json(net::json_of(row, row.in_server(defaults, row)));
   std::string text = "\n" + comment(sentence(std::string{row.doc}));
   if (row.limit != nullptr) text += comment("Beyond it: " + std::string{row.limit->beyond} + '.');
-  text += comment(sentence(net::range_of(row)) + " Unless given: " + unless_given);
+  text += comment(sentence(net::range_of(row)) + " Default: " + default_json);
   const std::string_view name = row.name.substr(row.name.rfind('.') + 1);
   return text.append(name) + " = " + toml_of_json(net::json_of(row, row.in_server(options, row))) + '\n';
 }

@@ -18,7 +18,7 @@ inline constexpr std::size_t kConfigBytesMax = 1024 * 1024;
 /// it: "line 3: port is 70000: give a number from 0 to 65535; line 5: there is no option prot; did you mean port?".
 [[nodiscard]] std::expected<Options, std::string> options_of_toml(std::string_view toml);
 
-/// All options of a server with these values, each below what it is, what it can be, and what it is unless given.
+/// All options of a server with these values, each below its description, range and default.
 /// Reading the text gives the same options.
 [[nodiscard]] std::string toml_of_options(Options options);
 

@@ -12,7 +12,7 @@ std::string help_of(const OptionRow& row, const std::string& value) {
   std::string range = net::range_of(row);
   if (range.starts_with("a list")) range += ", the flag once for each";
   std::string help = std::string{row.doc} + ": " + range;
-  if (value != "[]" && value != "\"\"") help += "; " + value + " unless given";
+  if (value != "[]" && value != "\"\"") help += " (default: " + value + ")";
   return help;
 }
 

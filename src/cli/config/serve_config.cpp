@@ -17,7 +17,7 @@ std::expected<Options, std::string> options_of_file(const std::string& path) {
 }  // namespace
 
 ServeConfig::ServeConfig(CLI::App& command) : flags_(command) {
-  command.add_option("-c,--config", path_, "Options as TOML, which flags go over; --print-config writes one")
+  command.add_option("-c,--config", path_, "Options as TOML, which flags override; --print-config writes such a file")
       ->type_name("FILE");
 }
 

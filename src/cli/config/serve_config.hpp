@@ -1,4 +1,4 @@
-// Where `wirecall serve` has its options from: a file (-c) and the flags, which go over it.
+// Where `wirecall serve` has its options from: a file (-c) and the flags, which override it.
 #pragma once
 
 #include <CLI/CLI.hpp>
