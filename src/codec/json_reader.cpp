@@ -107,19 +107,11 @@ unsigned hex_value(const char* p) noexcept {
 char* write_utf8(char* to, unsigned code) noexcept {
   if (code < 0x80) {
     *to++ = static_cast<char>(code);
-  } else if (code < 0x800) {
-    *to++ = static_cast<char>(0xC0 | code >> 6);
-    *to++ = static_cast<char>(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    *to++ = static_cast<char>(0xE0 | code >> 12);
-    *to++ = static_cast<char>(0x80 | (code >> 6 & 0x3F));
-    *to++ = static_cast<char>(0x80 | (code & 0x3F));
-  } else {
-    *to++ = static_cast<char>(0xF0 | code >> 18);
-    *to++ = static_cast<char>(0x80 | (code >> 12 & 0x3F));
-    *to++ = static_cast<char>(0x80 | (code >> 6 & 0x3F));
-    *to++ = static_cast<char>(0x80 | (code & 0x3F));
+    return to;
   }
+  int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  *to++ = static_cast<char>(0xFF00U >> (more + 1) | code >> 6 * more);  // as many ones as there are bytes
+  while (more-- != 0) *to++ = static_cast<char>(0x80 | (code >> 6 * more & 0x3F));
   return to;
 }
 

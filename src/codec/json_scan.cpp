@@ -2,10 +2,9 @@
 #include "codec/json_scan.hpp"
 
 namespace wirecall::json {
-namespace {
 
 template <class Ops>
-Scan scan_with(std::string_view text, std::uint32_t depth_max) noexcept {
+static Scan scan_with(std::string_view text, std::uint32_t depth_max) noexcept {
   Scanner<Ops> scanner{depth_max};
   const char* end = scanner.value(scanner.skip_space(text.data()), 0);
   if (end != nullptr) return {ScanStatus::complete, static_cast<std::size_t>(end - text.data())};
@@ -13,8 +12,6 @@ Scan scan_with(std::string_view text, std::uint32_t depth_max) noexcept {
   if (scanner.too_deep) return {ScanStatus::too_deep, offset};
   return {offset >= text.size() ? ScanStatus::incomplete : ScanStatus::malformed, offset};
 }
-
-}  // namespace
 
 Scan scan(std::string_view text, std::uint32_t depth_max) noexcept { return scan_with<NativeOps>(text, depth_max); }
 

@@ -35,24 +35,10 @@ void MsgpackReader::reset(std::string_view value) {
 }
 
 ValueKind MsgpackReader::kind() const {
-  switch (read_head(at_).type) {
-    case Type::nil:
-      return ValueKind::null;
-    case Type::boolean:
-      return ValueKind::boolean;
-    case Type::string:
-      return ValueKind::string;
-    case Type::binary:
-      return ValueKind::bytes;
-    case Type::extension:
-      return ValueKind::extension;
-    case Type::array:
-      return ValueKind::array;
-    case Type::map:
-      return ValueKind::object;
-    default:
-      return ValueKind::number;
-  }
+  constexpr ValueKind kKinds[] = {ValueKind::null,      ValueKind::boolean, ValueKind::number, ValueKind::number,
+                                  ValueKind::number,    ValueKind::number,  ValueKind::string, ValueKind::bytes,
+                                  ValueKind::extension, ValueKind::array,   ValueKind::object};  // as in Type
+  return kKinds[static_cast<std::size_t>(read_head(at_).type)];
 }
 
 bool MsgpackReader::read_null() {

@@ -47,23 +47,12 @@ std::string describe_inside(const TypeInfo& type) {
   return compound ? '(' + describe(type) + ')' : describe(type);
 }
 
-std::string join(std::span<const TypeInfo* const> types, std::string_view separator) {
+/// Structs by their names where they are `named`.
+std::string join(std::span<const TypeInfo* const> types, std::string_view separator, bool named = false) {
   std::string words;
   for (const TypeInfo* type : types) {
     if (!words.empty()) words += separator;
-    words += describe_inside(*type);
-  }
-  return words;
-}
-
-/// "integer or string"; several structs are told apart by their names: "Circle object or Square object".
-std::string join_alternatives(std::span<const TypeInfo* const> types) {
-  const auto is_struct = [](const TypeInfo* type) { return type->kind == TypeKind::object; };
-  const bool named = std::count_if(types.begin(), types.end(), is_struct) > 1;
-  std::string words;
-  for (const TypeInfo* type : types) {
-    if (!words.empty()) words += " or ";
-    if (named && is_struct(type)) (words += type->name) += ' ';
+    if (named && type->kind == TypeKind::object) (words += type->name) += ' ';
     words += describe_inside(*type);
   }
   return words;
@@ -156,8 +145,8 @@ std::string describe(const TypeInfo& type) {
       return "array of [" + join(type.types, ", ") + ']';
     case TypeKind::map:
       return "object of " + describe_inside(*type.types[0]);
-    case TypeKind::one_of:
-      return join_alternatives(type.types);
+    case TypeKind::one_of:  // "integer or string", "Circle object or Square object"
+      return join(type.types, " or ", std::ranges::count(type.types, TypeKind::object, &TypeInfo::kind) > 1);
     default:
       return std::string{row_of(type).words};
   }

@@ -214,11 +214,9 @@ void append_string(Buffer& out, std::string_view utf8) {
   out.set_end(to + utf8.size());
 }
 
-namespace {
-
 // The usual number: an integer of digits alone that surely fits. -0 is an integer's text, but no integer keeps its
 // sign.
-std::optional<std::int64_t> plain_integer(std::string_view text) noexcept {
+static std::optional<std::int64_t> plain_integer(std::string_view text) noexcept {
   constexpr std::size_t kDigitsMax = 18;
   const bool negative = text.front() == '-';
   const std::string_view digits = text.substr(negative ? 1 : 0);
@@ -231,8 +229,6 @@ std::optional<std::int64_t> plain_integer(std::string_view text) noexcept {
   if (negative && value == 0) return std::nullopt;
   return negative ? -value : value;
 }
-
-}  // namespace
 
 std::string_view append_number(Buffer& out, std::string_view text) {
   char* const to = out.reserve(msgpack::kHeadBytesMax);
@@ -384,11 +380,7 @@ bool JsonToMsgpack::base64(std::string_view name, Buffer& out) {
   std::string_view text;
   reader_.read_string(text);
   std::size_t size = text.size() / 4 * 3;
-  if (text.ends_with("==")) {
-    size -= size == 0 ? 0 : 2;
-  } else if (text.ends_with('=')) {
-    size -= size == 0 ? 0 : 1;
-  }
+  if (size != 0) size -= text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
   const std::size_t before = out.size();
   char* to = out.reserve(msgpack::kHeadBytesMax + text.size());
   const auto announced = static_cast<std::uint32_t>(size);
