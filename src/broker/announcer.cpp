@@ -39,9 +39,8 @@ void Announcer::tell(Peer* peer, std::string_view topic, std::string_view client
 void Announcer::tell_of_lost() {
   for (const Announcements::Lost& lost : waiting_.take_lost()) {
     context_->topics.each(lost.topic, nullptr, [&](Subscriber& subscriber) {
-      Peer& peer = static_cast<Peer&>(subscriber);
-      count_lag(peer, lost.topic, lost.count);
-      if (peer.takes_events()) tell_lag(peer);
+      count_lag(*subscriber.peer, lost.topic, lost.count);
+      if (subscriber.peer->takes_events()) tell_lag(*subscriber.peer);
     });
   }
 }
@@ -54,7 +53,7 @@ void Announcer::tell_more() noexcept {
       tell(context_->peers.find(next.peer), next.topic, next.client, next.method);
     });
   }
-  if_memory_allows([&] { budget_.resume_later(!waiting_.empty()); });
+  budget_.resume_later(!waiting_.empty());
 }
 
 }  // namespace wirecall::broker

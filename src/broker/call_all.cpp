@@ -17,10 +17,6 @@
 
 namespace wirecall::broker {
 
-using std::chrono::milliseconds;
-using std::chrono::nanoseconds;
-using State = RelayedCall::State;
-
 namespace {
 
 constexpr std::array<std::string_view, 3> kNames{"method", "params", "timeout_ms"};
@@ -31,17 +27,15 @@ constexpr std::size_t kStepsOfProvider = 4;
 constexpr std::size_t kExpectedInStep = 4;
 
 // What is left of the call's time when the last provider has had its own: for putting together what has come.
-constexpr nanoseconds kToAnswer = milliseconds{50};
+constexpr std::chrono::nanoseconds kToAnswer = std::chrono::milliseconds{50};
 
 Error has_one_provider(std::string_view why) {
-  return Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
-               R"({"reason":)" + to_json(why) + "}"};
+  return with_data(ErrorCode::invalid_params, R"({"reason":)" + to_json(why) + "}");
 }
 
 Error unknown_method(std::string_view near) {
-  std::string data;
-  if (!near.empty()) data = R"({"did_you_mean":)" + to_json(near) + "}";
-  return Error{ErrorCode::method_not_found, std::string{message_of(ErrorCode::method_not_found)}, std::move(data)};
+  return with_data(ErrorCode::method_not_found,
+                   near.empty() ? std::string{} : R"({"did_you_mean":)" + to_json(near) + "}");
 }
 
 }  // namespace
@@ -90,7 +84,7 @@ void CallAll::call(Call& call) {
 
   CallBounds bounds = call.bounds();
   if (bounds.deadline != kNoDeadline) bounds.deadline -= std::min(kToAnswer, (bounds.deadline - context_->now()) / 2);
-  if (timeout) bounds.deadline = std::min(bounds.deadline, context_->now() + milliseconds{*timeout});
+  if (timeout) bounds.deadline = std::min(bounds.deadline, context_->now() + std::chrono::milliseconds{*timeout});
   // Each that is asked counts, but one call may ask as many as there are.
   if (caller.load().calls != 0 && caller.load().calls + route.providers().size() > context_->limits.in_flight) {
     throw limit_exceeded("too many calls of this connection are in flight", "in_flight");
@@ -173,12 +167,9 @@ void CallAll::ask_more() noexcept {
 }
 
 void CallAll::ask_later() noexcept {
-  try {
-    budget_.resume_later(!scatters_.empty());
-  } catch (const std::bad_alloc&) {
-    for (; !scatters_.empty(); scatters_.pop_front()) static_cast<void>(ask_some(scatters_.front(), TurnBudget::kAll));
-    budget_.refill();
-  }
+  if (budget_.resume_later(!scatters_.empty())) return;
+  for (; !scatters_.empty(); scatters_.pop_front()) static_cast<void>(ask_some(scatters_.front(), TurnBudget::kAll));
+  budget_.refill();
 }
 
 // The provider at that index, unless it has gone since the call came, or provides the method no more.
@@ -207,20 +198,19 @@ void CallAll::ask(const Scatter& scatter, std::uint32_t index, const Peer& calle
   extras->asked_by = &caller;
   extras->asker = caller.number;
   extras->call_all = {scatter.results, index};
-  const std::optional<SlotNumber> slot = calls_.slots().take("0");
+  const std::optional<SlotNumber> slot = calls_.take("0");
   if (!slot) throw too_many_calls();
   RelayedCall& call = calls_[*slot];
   call.began = scatter.bounds.began;
   call.extras = std::move(extras);
-  call.state = State::waiting;
+  call.state = RelayedCall::State::waiting;
   call.addressed = true;
   call.deadline = scatter.bounds.deadline;
   if (call.deadline != kNoDeadline) {
     try {
       calls_.start_timer(*slot);
     } catch (...) {
-      calls_.stop_timer(*slot);
-      calls_.slots().give_back(*slot);
+      calls_.drop(*slot);
       throw;
     }
   }

@@ -77,20 +77,12 @@ void CallAllResults::set(std::uint32_t index, std::string_view member, std::stri
     outcome.json.clear();
   }
   if (--left_ != 0) return;
-  try {
-    finish();
-  } catch (const std::bad_alloc&) {
-    // The sink has gone, and answers -32603.
-  }
+  if_memory_allows([this] { finish(); });  // else the sink has gone, and answers -32603
 }
 
 void CallAllResults::set(std::uint32_t index, const Error& error) noexcept {
   std::string text;
-  try {
-    text = message::error_text(error);
-  } catch (const std::bad_alloc&) {
-    text = {};
-  }
+  if_memory_allows([&] { text = message::error_text(error); });
   set(index, "error", text.empty() ? std::string_view{kInternalError} : text);
 }
 

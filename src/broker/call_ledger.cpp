@@ -7,22 +7,17 @@ namespace wirecall::broker {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-using State = RelayedCall::State;
-
-namespace {
 
 // So many calls run out of time in a turn; the others in the next ones.
 constexpr std::size_t kExpiredATurn = 256;
 // A caller with no more of them has its calls looked through for one of a certain id.
 constexpr std::size_t kCallsLookedThrough = 16;
 
-}  // namespace
-
 CallLedger::~CallLedger() {
   if (context_->loop.scheduler != nullptr) context_->loop.scheduler->stop(*this);
 }
 
-SlotNumber CallLedger::find(Peer& caller, std::string_view id_json) {
+SlotNumber CallLedger::find_of(Peer& caller, std::string_view id_json) {
   if (caller.calls_made > kCallsLookedThrough) return caller.calls_by_id.find(id_json, calls_, caller.calls);
   SlotNumber found = kNoSlot;
   for (SlotNumber slot = caller.calls.first; slot != kNoSlot; slot = calls_[slot].of_caller.after) {
@@ -61,7 +56,7 @@ void CallLedger::expired() {
 
 void CallLedger::wait_for_provider(SlotNumber slot) {
   RelayedCall& call = calls_[slot];
-  WIRECALL_ASSERT(call.state == State::waiting && call.provider != nullptr && call.extras != nullptr);
+  WIRECALL_ASSERT(call.state == RelayedCall::State::waiting && call.provider != nullptr && call.extras != nullptr);
   call.provider->queue_of(call).add(calls_, slot);
   ++call.provider->waiting;
 }

@@ -10,17 +10,13 @@
 
 namespace wirecall::broker {
 
-namespace {
-
 // Of a request that is asked of another provider so many bytes take a step of the turn's.
 constexpr std::size_t kBytesInStep = 4096;
 
-}  // namespace
-
 void Departures::end_peer(Peer& peer) noexcept {
   peer.keep_last();
-  peer.ended = true;
-  parts_.context.topics.remove_all(peer);
+  if (!peer.has_left()) peer.state = Peer::State::ended;
+  parts_.context.topics.remove_all(peer.topics);
   parts_.subscriptions.end_all_of(peer);
   parts_.tap_feed.remove(peer);
   parts_.streams.resume(peer);
@@ -29,7 +25,7 @@ void Departures::end_peer(Peer& peer) noexcept {
       parts_.announcer.announce(peer, "rpc.method.unregistered", provider->route->name());
     parts_.subscriptions.end_method(*provider);
   }
-  if (!peer.left) end_calls_of(peer);
+  if (!peer.has_left()) end_calls_of(peer);
 }
 
 // So many in this turn as it has time for.
@@ -43,8 +39,8 @@ void Departures::end_calls_of(Peer& peer) noexcept {
       static_cast<void>(end_some(peer, all));
     }
   }
-  end_later();
-  if (peer.left && !peer.leaves) delete &peer;
+  budget_.resume_later(!queue_.empty());
+  if (peer.has_left() && !peer.leaves) delete &peer;
 }
 
 void Departures::end_waiting(Provider& provider) noexcept {
@@ -59,18 +55,18 @@ void Departures::end_waiting(Provider& provider) noexcept {
       static_cast<void>(lose_some(provider, false, all));
     }
   }
-  end_later();
+  budget_.resume_later(!queue_.empty());
   if (!provider.ending && provider.at_work == 0) parts_.context.methods.remove(provider);
 }
 
 // Takes what it needs off `steps`: one for each call or more, and one for each method. Whether nothing is left.
 bool Departures::end_some(Peer& peer, std::size_t& steps) noexcept {
   const auto may = [&steps] { return steps != 0 && steps-- != 0; };
-  while (peer.left && !peer.calls.empty()) {
+  while (peer.has_left() && !peer.calls.empty()) {
     if (!may()) return false;
     parts_.relay.give_up(peer.calls.first);
   }
-  while (peer.ended && !peer.provides.empty()) {
+  while (peer.has_ended() && !peer.provides.empty()) {
     Provider& provider = *peer.provides.back();
     if (!lose_some(provider, true, steps) || !may()) return false;
     parts_.context.methods.remove(provider);
@@ -102,7 +98,7 @@ std::size_t Departures::steps_to_lose(SlotNumber slot) noexcept {
 
 void Departures::end_more() noexcept {
   while (!queue_.empty() && end_first()) queue_.pop_front();
-  end_later();
+  budget_.resume_later(!queue_.empty());
 }
 
 // False where the turn has no time for all of it.
@@ -111,7 +107,7 @@ bool Departures::end_first() noexcept {
   if (Peer* const peer = ended.peer) {
     if (!end_some(*peer, budget_.steps())) return false;
     peer->leaves = false;
-    if (peer->left) delete peer;
+    if (peer->has_left()) delete peer;
   } else if (Provider* const provider = *ended.provider) {
     if (provider->ended && !lose_some(*provider, false, budget_.steps())) return false;
     provider->ending = nullptr;
@@ -125,15 +121,10 @@ void Departures::end_all() noexcept {
   for (std::size_t all = TurnBudget::kAll; !queue_.empty(); queue_.pop_front()) {
     Peer* const peer = queue_.front().peer;
     if (peer == nullptr) continue;
-    WIRECALL_ASSERT(peer->left);
+    WIRECALL_ASSERT(peer->has_left());
     static_cast<void>(end_some(*peer, all));
     delete peer;
   }
-}
-
-// Without memory for that, with whatever ends next.
-void Departures::end_later() noexcept {
-  if_memory_allows([this] { budget_.resume_later(!queue_.empty()); });
 }
 
 }  // namespace wirecall::broker

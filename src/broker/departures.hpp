@@ -1,5 +1,6 @@
 // Departures: what a peer leaves behind that says nothing any more, or has gone: its registrations, its subscriptions,
-// the calls that it has made, and those that it was asked, end, so many in a turn. One thread.
+// the calls that it has made, and those that it was asked, end, so many in a turn. Its subscriptions to methods end in
+// turns of SubscriptionRelay's; neither waits for the other, and none promises which goes on first. One thread.
 #pragma once
 
 #include <cstddef>
@@ -57,7 +58,6 @@ class Departures {
   [[nodiscard]] std::size_t steps_to_lose(SlotNumber slot) noexcept;
   [[nodiscard]] bool end_first() noexcept;
   void end_more() noexcept;
-  void end_later() noexcept;
 
   const Parts parts_;
   std::deque<EndedCalls> queue_;  // in later turns; it owns the peers among them that have left

@@ -13,9 +13,7 @@ Error own_error(ErrorCode code, std::string_view reason, std::string_view delive
   return message::make({.code = code, .reason = reason, .delivered = delivered});
 }
 
-Error internal_error(std::string_view data) {
-  return {ErrorCode::internal_error, std::string{message_of(ErrorCode::internal_error)}, std::string{data}};
-}
+Error internal_error(std::string data) { return with_data(ErrorCode::internal_error, std::move(data)); }
 
 }  // namespace
 
@@ -30,6 +28,8 @@ RelayErrors::RelayErrors()
       overrun(internal_error(R"({"reason":"the provider sends more items than it has credit for"})")),
       no_memory(ErrorCode::internal_error),
       cancelled_before(own_error(ErrorCode::cancelled, "the call was cancelled", "no")) {}
+
+Error with_data(ErrorCode code, std::string data) { return {code, std::string{message_of(code)}, std::move(data)}; }
 
 Error forbidden() { return own_error(ErrorCode::forbidden, "the principal has no grant for that", "no"); }
 

@@ -9,29 +9,26 @@
 #include "rpc/event_text.hpp"
 
 namespace wirecall::broker {
-namespace {
 
 // Of a connection's share (rpc::Share).
 constexpr std::size_t kMatchesInStep = 8;
 constexpr std::size_t kMembersInStep = 32;
 
-}  // namespace
-
 void EventBus::subscribe(Peer& peer, std::string_view pattern, const SubscriptionOptions& options) {
-  if (peer.ended) throw has_ended();
+  if (peer.has_ended()) throw has_ended();
   if (!rpc::may_subscribe(peer.principal, pattern)) throw forbidden();
-  if (!context_->topics.has(peer, pattern)) require_subscribable(peer, pattern, options);
-  context_->topics.subscribe(peer, pattern, options);
+  if (!context_->topics.has(peer.topics, pattern)) require_subscribable(peer, pattern, options);
+  context_->topics.subscribe(peer.topics, pattern, options);
   peer.took_part = true;
 }
 
 // Throws where the subscription, which is a new one, would go beyond a limit.
 void EventBus::require_subscribable(const Peer& peer, std::string_view pattern,
                                     const SubscriptionOptions& options) const {
-  if (peer.subscription_count() >= context_->limits.subscriptions) throw too_many_subscriptions();
-  if (peer.subscription_bytes() + Subscriptions::cost(pattern, options) > context_->limits.subscription_bytes)
+  if (peer.topics.count() >= context_->limits.subscriptions) throw too_many_subscriptions();
+  if (peer.topics.bytes() + Subscriptions::cost(pattern, options) > context_->limits.subscription_bytes)
     throw limit_exceeded("the subscriptions of this connection hold too many bytes", "subscription_bytes");
-  if (!context_->topics.admits(peer, pattern)) {
+  if (!context_->topics.admits(peer.topics, pattern)) {
     throw limit_exceeded("too many patterns of more than 6 words have their wildcards in places of their own",
                          "subscription_steps");
   }
@@ -42,7 +39,7 @@ bool EventBus::unsubscribe(Peer& peer, std::string_view pattern) noexcept {
     if (const auto found = peer.retained->due.find(pattern); found != peer.retained->due.end())
       peer.retained->due.erase(found);
   }
-  return context_->topics.unsubscribe(peer, pattern);
+  return context_->topics.unsubscribe(peer.topics, pattern);
 }
 
 std::size_t EventBus::publish(Peer& publisher, std::string_view topic, const EncodedText& given, bool retain) {
@@ -96,8 +93,9 @@ void EventBus::notified(Peer& publisher, std::string_view name, const Received& 
 
 Delivered EventBus::deliver(Peer* publisher, const NewEvent& event) {
   ++context_->loop.stats.events;
-  const std::span<Subscriber* const> chosen = context_->topics.choose_for(
-      event.topic, publisher, [](Subscriber& one) { return static_cast<Peer&>(one).takes_events(); });
+  const std::span<Subscriber* const> chosen =
+      context_->topics.choose_for(event.topic, publisher != nullptr ? &publisher->topics : nullptr,
+                                  [](Subscriber& one) { return one.peer->takes_events(); });
   const std::size_t bytes = event.text.size();
   Delivered delivered;
   if (!FanOut::fits_turn(chosen.size(), bytes) || (!chosen.empty() && fan_outs_->is_being_told(event.topic)))
@@ -124,7 +122,7 @@ std::size_t EventBus::tell_at_once(const NewEvent& event, std::span<Subscriber* 
   std::size_t count = 0;
   rpc::EventText text{event.text, context_->loop, context_->limits};
   for (Subscriber* const one : chosen) {
-    Peer& peer = static_cast<Peer&>(*one);
+    Peer& peer = *one->peer;
     if (!event.method.empty() && !rpc::may_call(peer.principal, event.method)) continue;
     context_->notification.mark_told(peer);
     if (send_event(*context_, peer, event.topic, text, event.retained)) ++count;

@@ -13,14 +13,11 @@
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
-namespace {
 
 // Topics of which a peer learns each by itself what it has lost.
 constexpr std::size_t kLagTopics = 64;
 // For events that are lost whose topic is not known.
 constexpr std::string_view kAllTopics = ">";
-
-}  // namespace
 
 bool send_event(const BrokerContext& context, Peer& peer, std::string_view topic, rpc::EventText& event,
                 bool retained) {

@@ -12,12 +12,9 @@
 #include "rpc/access.hpp"
 
 namespace wirecall::broker {
-namespace {
 
 // To look at one subscription of who has ended another costs as much as to send so many bytes.
 constexpr std::size_t kBytesOfSubscription = 32;
-
-}  // namespace
 
 const FanOut* FanOuts::begin(Peer* publisher, const NewEvent& event, std::span<Subscriber* const> chosen) noexcept {
   if (!budget_.has_turns()) return nullptr;
@@ -30,7 +27,7 @@ const FanOut* FanOuts::begin(Peer* publisher, const NewEvent& event, std::span<S
     std::vector<FanOut::Recipient> recipients;
     recipients.reserve(chosen.size());
     Buffer copy = event.owned == nullptr ? Buffer{event.text} : Buffer{};
-    budget_.resume_later(true);
+    if (!budget_.resume_later(true)) return nullptr;
     const auto account = publisher != nullptr && !own ? publisher->load().calls.account() : nullptr;
     FanOut& begun = list_.emplace_back(event.topic, event.owned == nullptr ? std::move(copy) : std::move(*event.owned),
                                        account, context_->loop, context_->limits);
@@ -41,10 +38,10 @@ const FanOut* FanOuts::begin(Peer* publisher, const NewEvent& event, std::span<S
     begun.recipients = std::move(recipients);
     if (!own) follow_same_topic(begun);
     for (Subscriber* const one : chosen) {
-      Peer& peer = static_cast<Peer&>(*one);
+      Peer& peer = *one->peer;
       if (!event.method.empty() && !rpc::may_call(peer.principal, event.method)) continue;
       context_->notification.mark_told(peer);
-      begun.recipients.push_back({.peer = peer.number, .ended = peer.subscriptions_ended()});  // there is room
+      begun.recipients.push_back({.peer = peer.number, .ended = one->ended()});  // there is room
     }
     if (own) announced_ = &begun;
     if (!FanOut::fits_turn(1, begun.text.size()))
@@ -96,21 +93,18 @@ void FanOuts::tell_rest(FanOut& fan_out) {
 // Null for one who has gone, or has unsubscribed.
 Peer* FanOuts::find_recipient(const FanOut& fan_out, const FanOut::Recipient& recipient) noexcept {
   Peer* const peer = context_->peers.find(recipient.peer);
-  if (peer == nullptr || peer->subscriptions_ended() == recipient.ended) [[likely]]
+  if (peer == nullptr || peer->topics.ended() == recipient.ended) [[likely]]
     return peer;
-  budget_.spend_ahead(kBytesOfSubscription * peer->subscription_count());
-  return Subscriptions::still_has(*peer, fan_out.topic, fan_out.number) ? peer : nullptr;
+  budget_.spend_ahead(kBytesOfSubscription * peer->topics.count());
+  return Subscriptions::still_has(peer->topics, fan_out.topic, fan_out.number) ? peer : nullptr;
 }
 
 void FanOuts::resume() noexcept {
   work_off();
-  try {
-    budget_.resume_later(!list_.empty());
-  } catch (const std::bad_alloc&) {
-    // There is no later turn, and their publishers wait.
-    budget_.lift();
-    work_off();
-  }
+  if (budget_.resume_later(!list_.empty())) return;
+  // There is no later turn, and their publishers wait.
+  budget_.lift();
+  work_off();
 }
 
 // As many as the turn has bytes for. Those that wait are behind one that does not.

@@ -56,7 +56,7 @@ class FanOut final : private rpc::MemoryConsumer {
   /// One who is to be told.
   struct Recipient {
     std::uint64_t peer;   ///< Peer::number
-    std::uint64_t ended;  ///< Subscriber::subscriptions_ended when the event was published
+    std::uint64_t ended;  ///< Subscriber::ended when the event was published
   };
 
   /// All referred to outlive it. `of_account` holds the bytes; null for nobody.

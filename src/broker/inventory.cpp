@@ -16,8 +16,6 @@
 namespace wirecall::broker {
 
 using std::chrono::duration;
-using std::chrono::floor;
-using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 namespace {
@@ -63,7 +61,7 @@ struct ClientRow {
   std::uint64_t bytes_out;
 };
 
-std::int64_t milliseconds_of(nanoseconds time) { return floor<milliseconds>(time).count(); }
+std::int64_t milliseconds_of(nanoseconds time) { return std::chrono::floor<std::chrono::milliseconds>(time).count(); }
 
 std::string policy_text(const Route& route) {
   if (route.policy() == Policy::hash) return "hash:" + route.hash_param();
@@ -187,7 +185,7 @@ class Inventory::ClientList final : public Listing {
     }
     after_number_ = peer->number;
     more_steps_ = peer->provides.size() / kMethodsInStep;
-    if (peer->name.empty() && peer->provides.empty() && peer->subscription_count() == 0) return true;
+    if (peer->name.empty() && peer->provides.empty() && peer->topics.count() == 0) return true;
     // Who asks may know of its own, and of who provides what it may call.
     const Principal* const principal = asker_.principal;
     const auto methods = static_cast<std::size_t>(std::ranges::count_if(
@@ -199,7 +197,7 @@ class Inventory::ClientList final : public Listing {
     text_.append(to_json(
         ClientRow{.name = peer->name,
                   .methods = methods,
-                  .subscriptions = peer->subscription_count(),
+                  .subscriptions = peer->topics.count(),
                   .in_flight = peer->calls_made,
                   .connected_ms = milliseconds_of(connected),
                   .silent_ms = milliseconds_of(std::clamp(now - peer->counts.heard_at, nanoseconds{0}, connected)),

@@ -170,7 +170,7 @@ std::string register_methods(const ReservedCall& call) {
   call.sink.charge(kRegistrationSteps * count);
   const std::string first = count != 0 ? registrations.front().name : std::string{};
   peer_of(call).router().registrar().register_methods(peer_of(call), std::move(registrations));
-  if (count != 0) peer_of(call).router().log().registered(peer_of(call), first, count);
+  if (count != 0) peer_of(call).router().log().provides(peer_of(call), first, count, false);
   return std::to_string(count);
 }
 
@@ -204,7 +204,7 @@ std::string unregister(const ReservedCall& call) {
   call.sink.charge(kRegistrationSteps * names.size());
   for (const std::string& name : names)
     count += peer_of(call).router().registrar().unregister(peer_of(call), name) ? 1 : 0;
-  if (count != 0) peer_of(call).router().log().unregistered(peer_of(call), names.front(), count);
+  if (count != 0) peer_of(call).router().log().provides(peer_of(call), names.front(), count, true);
   return std::to_string(count);
 }
 
@@ -278,13 +278,9 @@ std::string tap(const ReservedCall& call) {
 
 // ---- streams ----
 
-std::string item(const ReservedCall& call) {
-  peer_of(call).router().streams().item(peer_of(call), call.message);
-  return "null";
-}
-
-std::string progress(const ReservedCall& call) {
-  peer_of(call).router().streams().progress(peer_of(call), call.message);
+template <auto pass>
+std::string pass_item(const ReservedCall& call) {
+  (peer_of(call).router().streams().*pass)(peer_of(call), call.message);
   return "null";
 }
 
@@ -329,8 +325,8 @@ constexpr std::array kMethods{
     ReservedMethod{"rpc.health", &tell_health},
     ReservedMethod{"rpc.kick", &kick},
     ReservedMethod{"rpc.tap", &tap, ReservedMethod::Needs::connection},
-    ReservedMethod{"rpc.item", &item, ReservedMethod::Needs::connection},
-    ReservedMethod{"$/progress", &progress, ReservedMethod::Needs::connection},
+    ReservedMethod{"rpc.item", &pass_item<&Streams::item>, ReservedMethod::Needs::connection},
+    ReservedMethod{"$/progress", &pass_item<&Streams::progress>, ReservedMethod::Needs::connection},
 };
 
 }  // namespace

@@ -11,19 +11,9 @@
 namespace wirecall::broker {
 
 using std::chrono::floor;
-using std::chrono::microseconds;
-using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-namespace {
-
-std::string_view principal_of(const Peer& peer) noexcept {
-  return peer.principal != nullptr ? std::string_view{peer.principal->name} : std::string_view{};
-}
-
-std::int64_t count_of(std::uint64_t number) noexcept { return static_cast<std::int64_t>(number); }
-
-}  // namespace
+static std::int64_t count_of(std::uint64_t number) noexcept { return static_cast<std::int64_t>(number); }
 
 nanoseconds OperationsLog::now() const noexcept {
   return loop_context_->scheduler != nullptr ? loop_context_->scheduler->now() : nanoseconds{0};
@@ -51,46 +41,41 @@ void OperationsLog::write(LogLevel level, std::string_view message,
   if (loop_context_->log != nullptr) (*loop_context_->log)(level, message, fields);
 }
 
+void OperationsLog::tell_of_client(std::string_view message, std::initializer_list<LogField> fields) noexcept {
+  if (admits(clients_, LogLevel::info)) write(LogLevel::info, message, fields);
+}
+
 void OperationsLog::greeted(const Peer& peer) noexcept {
-  if (!admits(clients_, LogLevel::info)) return;
-  write(LogLevel::info, "a client has said hello", {{"client", peer.name}, {"principal", principal_of(peer)}});
+  tell_of_client("a client has said hello", {{"client", peer.name}, {"principal", peer.principal_name()}});
 }
 
 void OperationsLog::resumed(const Peer& peer) noexcept {
-  if (!admits(clients_, LogLevel::info)) return;
-  write(LogLevel::info, "a client has come back on another connection",
-        {{"client", peer.name}, {"principal", principal_of(peer)}});
+  tell_of_client("a client has come back on another connection",
+                 {{"client", peer.name}, {"principal", peer.principal_name()}});
 }
 
 void OperationsLog::left(const Peer& peer) noexcept {
-  if (!admits(clients_, LogLevel::info)) return;
-  const std::string_view reason = peer.counts.end != nullptr ? peer.counts.end : "finished";
-  write(LogLevel::info, "a client has left",
-        {{"client", peer.name},
-         {"principal", principal_of(peer)},
-         {"reason", reason},
-         {"connected_ms", floor<milliseconds>(now() - peer.connected_at).count()},
-         {"bytes_in", count_of(peer.counts.bytes_in)},
-         {"bytes_out", count_of(peer.counts.bytes_out)},
-         {"methods", count_of(peer.methods_last)},
-         {"subscriptions", count_of(peer.subscriptions_last)}});
+  tell_of_client("a client has left",
+                 {{"client", peer.name},
+                  {"principal", peer.principal_name()},
+                  {"reason", peer.counts.end != nullptr ? std::string_view{peer.counts.end} : "finished"},
+                  {"connected_ms", floor<std::chrono::milliseconds>(now() - peer.connected_at).count()},
+                  {"bytes_in", count_of(peer.counts.bytes_in)},
+                  {"bytes_out", count_of(peer.counts.bytes_out)},
+                  {"methods", count_of(peer.methods_last)},
+                  {"subscriptions", count_of(peer.subscriptions_last)}});
 }
 
-void OperationsLog::registered(const Peer& peer, std::string_view method, std::size_t methods) noexcept {
-  if (!admits(clients_, LogLevel::info)) return;
-  write(LogLevel::info, "a client provides methods",
-        {{"client", peer.name}, {"principal", principal_of(peer)}, {"method", method}, {"methods", count_of(methods)}});
-}
-
-void OperationsLog::unregistered(const Peer& peer, std::string_view method, std::size_t methods) noexcept {
-  if (!admits(clients_, LogLevel::info)) return;
-  write(LogLevel::info, "a client provides methods no more",
-        {{"client", peer.name}, {"principal", principal_of(peer)}, {"method", method}, {"methods", count_of(methods)}});
+void OperationsLog::provides(const Peer& peer, std::string_view method, std::size_t methods, bool no_more) noexcept {
+  tell_of_client(no_more ? "a client provides methods no more" : "a client provides methods",
+                 {{"client", peer.name},
+                  {"principal", peer.principal_name()},
+                  {"method", method},
+                  {"methods", count_of(methods)}});
 }
 
 void OperationsLog::kicked(const Peer& by, std::string_view client) noexcept {
-  if (!admits(clients_, LogLevel::info)) return;
-  write(LogLevel::info, "a client is kicked", {{"client", client}, {"by", by.name}, {"principal", principal_of(by)}});
+  tell_of_client("a client is kicked", {{"client", client}, {"by", by.name}, {"principal", by.principal_name()}});
 }
 
 void OperationsLog::answered(const Answered& call) noexcept {
@@ -99,7 +84,7 @@ void OperationsLog::answered(const Answered& call) noexcept {
         {{"method", call.method},
          {"client", call.client},
          {"provider", call.provider.peer->name},
-         {"us", floor<microseconds>(call.time).count()},
+         {"us", floor<std::chrono::microseconds>(call.time).count()},
          {"answer", call.failed ? std::string_view{"error"} : std::string_view{"result"}},
          {"one_of", count_of(calls_every_)}});
 }
@@ -107,7 +92,7 @@ void OperationsLog::answered(const Answered& call) noexcept {
 void OperationsLog::not_granted(const Peer& client, std::string_view method) noexcept {
   if (!admits(failures_, LogLevel::warning)) return;
   write(LogLevel::warning, "a call without a grant is refused",
-        {{"method", method}, {"client", client.name}, {"principal", principal_of(client)}});
+        {{"method", method}, {"client", client.name}, {"principal", client.principal_name()}});
 }
 
 void OperationsLog::failed(std::string_view method, const Peer* client, const Error& error,
@@ -127,7 +112,7 @@ void OperationsLog::write_failure(LogLevel level, std::string_view method, const
   write(level, "a call has failed",
         {{"method", method},
          {"client", client != nullptr ? std::string_view{client->name} : std::string_view{}},
-         {"principal", client != nullptr ? principal_of(*client) : std::string_view{}},
+         {"principal", client != nullptr ? client->principal_name() : std::string_view{}},
          {"about", about},
          {"code", error.code()},
          {"error", error.message()},

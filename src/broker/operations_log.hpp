@@ -32,9 +32,8 @@ class OperationsLog {
   void resumed(const Peer& peer) noexcept;
   /// One that has said hello, provided or subscribed.
   void left(const Peer& peer) noexcept;
-  /// `method` is the first of so many.
-  void registered(const Peer& peer, std::string_view method, std::size_t methods) noexcept;
-  void unregistered(const Peer& peer, std::string_view method, std::size_t methods) noexcept;
+  /// So many methods, of which `method` is the first, or them `no_more`.
+  void provides(const Peer& peer, std::string_view method, std::size_t methods, bool no_more) noexcept;
   void kicked(const Peer& by, std::string_view client) noexcept;
 
   struct Answered {
@@ -68,6 +67,7 @@ class OperationsLog {
 
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept;
   [[nodiscard]] bool admits(Budget& budget, LogLevel level) noexcept;
+  void tell_of_client(std::string_view message, std::initializer_list<LogField> fields) noexcept;
   void write_failure(LogLevel level, std::string_view method, const Peer* client, const Error& error,
                      std::string_view about) const noexcept;
   void write(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) const noexcept;

@@ -28,9 +28,9 @@ void Peer::leave() noexcept {
 }
 
 void Peer::keep_last() noexcept {
-  if (ended) return;
+  if (has_ended()) return;
   methods_last = static_cast<std::uint32_t>(provides.size());
-  subscriptions_last = static_cast<std::uint32_t>(subscription_count());
+  subscriptions_last = static_cast<std::uint32_t>(topics.count());
 }
 
 const Method* Peer::find(std::string_view name) {

@@ -28,8 +28,14 @@ struct Lag {
   std::uint64_t dropped = 0;
 };
 
-class Peer final : public rpc::BrokerPeer, public Subscriber {
+class Peer final : public rpc::BrokerPeer {
  public:
+  enum class State : std::uint8_t {
+    open,
+    ended,  ///< says nothing any more
+    left,   ///< its connection has gone, too: the router owns it
+  };
+
   Peer(Router& router, rpc::MessageSink& sink, std::shared_ptr<rpc::PeerLoad> load);
   Peer(Peer&&) = delete;
   void leave() noexcept override;
@@ -45,7 +51,7 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   [[nodiscard]] bool awaits_responses() const noexcept override { return !provides.empty(); }
   [[nodiscard]] bool provides_any() const noexcept override { return !provides.empty(); }
   [[nodiscard]] bool subscribes_any() const noexcept override {
-    return subscription_count() != 0 || method_subscriptions != 0 || taps;
+    return topics.count() != 0 || method_subscriptions != 0 || taps;
   }
   void notified(const Received& message, std::string_view name) override;
   void tapped(Call& call, std::string_view name) override;
@@ -66,6 +72,12 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   [[nodiscard]] rpc::MessageSink& sink() const noexcept { return *sink_; }
   [[nodiscard]] rpc::PeerLoad& load() const noexcept { return *load_; }
   [[nodiscard]] const std::shared_ptr<rpc::PeerLoad>& shared_load() const noexcept { return load_; }
+  [[nodiscard]] bool has_ended() const noexcept { return state != State::open; }
+  [[nodiscard]] bool has_left() const noexcept { return state == State::left; }
+  /// Empty where nobody has to say who he is.
+  [[nodiscard]] std::string_view principal_name() const noexcept {
+    return principal != nullptr ? std::string_view{principal->name} : std::string_view{};
+  }
   void has_run_out() noexcept { overdue += overdue != std::numeric_limits<std::uint16_t>::max() ? 1 : 0; }
   /// Whether events are sent to it, not dropped. One that has lost some while it was congested loses all until there is
   /// room again.
@@ -85,6 +97,8 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   void keep_last() noexcept;
 
   // The router's.
+
+  Subscriber topics{this};                  ///< what it subscribes to
   std::uint64_t number = 0;                 ///< larger than those of all connections before it
   std::uint64_t session = 0;                ///< the same once rpc.hello has begun one; else 0
   const Principal* principal = nullptr;     ///< null where nobody has to say who he is
@@ -103,16 +117,15 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   std::unique_ptr<std::vector<Lag>> lag;       ///< null where nothing was lost
   std::uint64_t last_event = 0;                ///< the last event that was for this peer
   std::unique_ptr<RetainedRequests> retained;  ///< null for nothing
-  bool taps : 1 = false;                       ///< looks on (Taps)
-  bool took_part : 1 = false;                  ///< has provided, or subscribed to, anything
-  bool ended : 1 = false;                      ///< says nothing any more
-  bool left : 1 = false;                       ///< its connection has gone: the router owns it
-  bool leaves : 1 = false;                     ///< what it leaves undone is being done (Departures)
-  bool congested : 1 = false;                  ///< until there is room: nothing overtakes what waits
-  std::uint16_t overdue = 0;                   ///< calls that have run out of time there since it has answered any
-  std::size_t described_bytes = 0;             ///< of the routes whose first provider it is
-  std::uint32_t methods_last = 0;              ///< that it provided until it ended
-  std::uint32_t subscriptions_last = 0;        ///< likewise
+  State state = State::open;
+  bool taps : 1 = false;                 ///< looks on (TapFeed)
+  bool took_part : 1 = false;            ///< has provided, or subscribed to, anything
+  bool leaves : 1 = false;               ///< what it leaves undone is being done (Departures)
+  bool congested : 1 = false;            ///< until there is room: nothing overtakes what waits
+  std::uint16_t overdue = 0;             ///< calls that have run out of time there since it has answered any
+  std::size_t described_bytes = 0;       ///< of the routes whose first provider it is
+  std::uint32_t methods_last = 0;        ///< that it provided until it ended
+  std::uint32_t subscriptions_last = 0;  ///< likewise
 
  private:
   Router* router_;

@@ -55,7 +55,7 @@ void require_notifications(const Peer& peer, const std::vector<Registration>& re
 
 // Throws where not all of them may be.
 void Registrar::require_admissible(const Peer& peer, const std::vector<Registration>& registrations) const {
-  if (peer.ended) throw has_ended();
+  if (peer.has_ended()) throw has_ended();
   if (peer.provides.size() + registrations.size() > context_->limits.methods) throw too_many_methods();
   // All are told of all of them together (rpc.methods, rpc.discover): nobody's may fill that alone.
   std::size_t described = peer.described_bytes;

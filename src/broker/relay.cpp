@@ -14,19 +14,13 @@
 
 namespace wirecall::broker {
 
-using State = RelayedCall::State;
-
-namespace {
-
 // A string's value; empty for anything else, which no peer is called.
-std::string string_of(Reader& reader, std::string_view json) {
+static std::string string_of(Reader& reader, std::string_view json) {
   reader.reset(json);
   std::string_view text;
   if (reader.kind() != ValueKind::string || !reader.read_string(text)) return {};
   return std::string{text};
 }
-
-}  // namespace
 
 // The one that a call is for: the one it names, or the one that the policy chooses.
 Provider* Relay::provider_for(Route& route, const Received& message, Reader& reader) {
@@ -89,13 +83,13 @@ void Relay::relay_to(Provider& chosen, Route& route, Call& call, const Received&
   rpc::MethodCounts& counts = route.counts();
   const bool direct = call.can_be_left();
   const CallBounds bounds = call.bounds();
-  const std::optional<SlotNumber> slot = calls_.slots().take(message.id());
+  const std::optional<SlotNumber> slot = calls_.take(message.id());
   if (!slot) return context_->refuse(call, route.name(), too_many_calls());
   RelayedCall& relayed = calls_[*slot];
   relayed.began = bounds.began;
   relayed.deadline = bounds.deadline;
   relayed.provider = provider;
-  relayed.state = State::waiting;
+  relayed.state = RelayedCall::State::waiting;
   relayed.form = call.form();
   relayed.addressed = message.has(Member::to);
   relayed.ends = message.has(Member::timeout_ms) ? bounds.deadline : kNoDeadline;
@@ -128,9 +122,8 @@ void Relay::relay_to(Provider& chosen, Route& route, Call& call, const Received&
     }
   } catch (...) {
     // Whatever it has been put into knows it no more; a sink that goes answers -32603.
-    calls_.stop_timer(*slot);
     const ReplySink sink = relayed.extras ? std::move(relayed.extras->sink) : ReplySink{};
-    calls_.slots().give_back(*slot);
+    calls_.drop(*slot);
     throw;
   }
   if (direct) {

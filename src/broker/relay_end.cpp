@@ -16,16 +16,11 @@
 
 namespace wirecall::broker {
 
-using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using State = RelayedCall::State;
 
-namespace {
-
 // So long after the connection with the most calls of an account has been looked for it is looked for again.
-constexpr milliseconds kHeaviestPause{10};
-
-}  // namespace
+constexpr std::chrono::milliseconds kHeaviestPause{10};
 
 // ---- its provider answers ----
 
@@ -70,7 +65,7 @@ bool Relay::response(Peer& peer, const Received& message) {
     answers_->deliver(slot, message, provider);
   } else {
     if (provider.route->description.subscription) subscriptions_->end_unwanted(provider, message);
-    calls_.slots().give_back(slot);
+    calls_.drop(slot);
   }
   if (peer.source != nullptr) [[unlikely]]
     context_->loop.stats.events_dropped += peer.source->drop_unwanted();
@@ -95,7 +90,7 @@ bool Relay::takes_encoded(const Peer& peer, const Received& message) noexcept {
 
 std::size_t Relay::cancel(Peer& caller, std::string_view id_json) {
   std::size_t count = 0;
-  for (SlotNumber slot = calls_.find(caller, id_json); slot != kNoSlot; slot = calls_.find(caller, id_json), ++count) {
+  for (SlotNumber slot; (slot = calls_.find_of(caller, id_json)) != kNoSlot; ++count) {
     give_up(slot,
             calls_[slot].state == State::waiting ? context_->errors.cancelled_before : context_->errors.cancelled);
   }

@@ -47,7 +47,7 @@ void RetainedSender::send_queued() noexcept {
       send_more(peer);
     }
   });
-  if_memory_allows([&] { budget_.resume_later(!queue_.empty()); });
+  budget_.resume_later(!queue_.empty());
 }
 
 // Takes what it needs off `steps`. True when it could go on with more of them.

@@ -24,7 +24,7 @@ rpc::JoinedPeer Router::attach_peer(rpc::MessageSink& sink, std::shared_ptr<rpc:
 void Router::forget(Peer& peer) noexcept {
   peer.keep_last();
   if (peer.session != 0 || peer.took_part) context_.log.left(peer);
-  peer.left = true;
+  peer.state = Peer::State::left;
   departures_.end_peer(peer);
   if (const auto& account = peer.load().calls.account(); account && account->heaviest == &peer)
     account->heaviest = nullptr;

@@ -1,7 +1,7 @@
 // Router: the broker of one loop. It knows the peers of the loop's connections, and joins the parts by which they
-// provide methods for each other, call these, and publish. Nothing is asked of it but by a dispatcher (rpc/broker.hpp),
-// and it sends by the peers' sinks. Each part knows those above it only. One thread (the loop's). Implements
-// docs/broker.md.
+// provide methods for each other, call these, and publish. Dispatchers ask it by its peers (rpc/broker.hpp), the
+// broker's own methods ask its parts (methods.cpp), and it sends by the peers' sinks. Each part knows those above it
+// only. One thread (the loop's). Implements docs/broker.md.
 #pragma once
 
 #include <cstdint>
@@ -79,7 +79,7 @@ class Router final : public rpc::Broker {
   [[nodiscard]] TapFeed& tap_feed() noexcept { return tap_feed_; }
   [[nodiscard]] EventBus& events() noexcept { return events_; }
   [[nodiscard]] RetainedSender& retained() noexcept { return retained_; }
-  [[nodiscard]] const RelayedCalls& relayed_calls() const noexcept { return calls_.slots(); }
+  [[nodiscard]] const CallLedger& relayed_calls() const noexcept { return calls_; }
   [[nodiscard]] SubscriptionRelay& subscriptions() noexcept { return subscriptions_; }
   [[nodiscard]] Relay& relay() noexcept { return relay_; }
   [[nodiscard]] Streams& streams() noexcept { return streams_; }

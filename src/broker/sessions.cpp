@@ -49,10 +49,6 @@ namespace {
 constexpr std::chrono::hours kSessionLifetime{24};
 constexpr std::size_t kDigits = 16;  // of each of the three numbers that a secret consists of
 
-std::string_view name_of(const Principal* principal) noexcept {
-  return principal == nullptr ? std::string_view{} : std::string_view{principal->name};
-}
-
 std::string hexadecimal(std::uint64_t number) {
   std::array<char, kDigits> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + kDigits, number, 16).ptr;
@@ -136,8 +132,7 @@ std::optional<std::uint64_t> SessionKeys::find(std::string_view secret, std::str
 
 rpc::HelloResult Sessions::hello(Peer& peer, std::string_view name, std::string_view resume) {
   if (name.size() > kNameBytesMax) {
-    throw Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
-                R"({"loc":["name"],"expected":"string of 1 to 255 bytes"})"};
+    throw with_data(ErrorCode::invalid_params, R"({"loc":["name"],"expected":"string of 1 to 255 bytes"})");
   }
   refuse_kicked(peer, name, resume);
   if (!resume.empty()) take_over(peer, name, resume);
@@ -146,12 +141,12 @@ rpc::HelloResult Sessions::hello(Peer& peer, std::string_view name, std::string_
     peer.session = peer.number;
     context_->log.greeted(peer);
   }
-  return {.name = peer.name, .session = keys_.secret_of(peer.session, name_of(peer.principal))};
+  return {.name = peer.name, .session = keys_.secret_of(peer.session, peer.principal_name())};
 }
 
 // Whoever was kicked is answered when it may come again, and its connection closed.
 void Sessions::refuse_kicked(Peer& peer, std::string_view name, std::string_view resume) {
-  const std::string_view principal = name_of(peer.principal);
+  const std::string_view principal = peer.principal_name();
   const std::uint64_t session = resume.empty() ? 0 : keys_.find(resume, principal).value_or(0);
   const nanoseconds left = kicked_.left({.name = name, .principal = principal, .session = session}, context_->now());
   if (left == nanoseconds{0}) return;
@@ -166,7 +161,7 @@ void Sessions::refuse_kicked(Peer& peer, std::string_view name, std::string_view
 // The connection of that session, if it is still there, is replaced by this peer's: its calls end, and its name goes on
 // without anybody being told that it went.
 void Sessions::take_over(Peer& peer, std::string_view name, std::string_view resume) {
-  const auto session = keys_.find(resume, name_of(peer.principal));
+  const auto session = keys_.find(resume, peer.principal_name());
   Peer* const known = session ? context_->peers.find(*session) : nullptr;
   Peer* const found = known != nullptr && known->session == *session ? known : nullptr;
   const bool expired = session && found == nullptr && context_->now() - SessionKeys::began(*session) > kSessionLifetime;
@@ -209,7 +204,7 @@ bool Sessions::kick(const Peer& by, std::string_view name) {
   context_->log.kicked(by, name);
   Peer& peer = *found;
   if (context_->settings.kick_time > nanoseconds{0}) {
-    kicked_.add({.name = name, .principal = name_of(peer.principal), .session = peer.session},
+    kicked_.add({.name = name, .principal = peer.principal_name(), .session = peer.session},
                 context_->now() + context_->settings.kick_time);
   }
   peer.sink().close();

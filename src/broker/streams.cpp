@@ -16,8 +16,6 @@
 
 namespace wirecall::broker {
 
-using std::chrono::milliseconds;
-using std::chrono::nanoseconds;
 using State = RelayedCall::State;
 
 namespace {
@@ -167,7 +165,7 @@ void Streams::append_item(Buffer& out, const RelayedCall& call, const Received& 
 // ---- credit ----
 
 bool Streams::grant(Peer& caller, std::string_view id_json, std::uint64_t more) {
-  const SlotNumber slot = calls_.find(caller, id_json);
+  const SlotNumber slot = calls_.find_of(caller, id_json);
   if (slot == kNoSlot || !calls_[slot].stream) return false;
   RelayedStream& stream = *calls_[slot].stream;
   stream.withheld += std::min(more, kEndless - stream.withheld);
@@ -227,11 +225,12 @@ void Streams::resume(Peer& caller) noexcept {
 void Streams::renew_deadline(SlotNumber slot) noexcept {
   RelayedCall& call = calls_[slot];
   if (call.state != State::sent || context_->loop.scheduler == nullptr) return;
-  const bool waits_for_caller = call.stream->credit == 0 && !call.stream->without_credit && !call.caller->ended;
+  const bool waits_for_caller = call.stream->credit == 0 && !call.stream->without_credit && !call.caller->has_ended();
   calls_.stop_timer(slot);
-  call.deadline = waits_for_caller
-                      ? call.ends
-                      : std::min(call.ends, context_->now() + milliseconds{context_->limits.call_timeout_ms});
+  call.deadline =
+      waits_for_caller
+          ? call.ends
+          : std::min(call.ends, context_->now() + std::chrono::milliseconds{context_->limits.call_timeout_ms});
   if (call.deadline != kNoDeadline) calls_.start_timer(slot);
 }
 

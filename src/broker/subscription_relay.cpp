@@ -79,8 +79,7 @@ bool SubscriptionRelay::has_room(const Route& route, Call& call) {
     return false;
   }
   if (call.context().caller_link() == nullptr) {
-    return refuse(Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
-                        R"({"reason":"needs_connection"})"});
+    return refuse(with_data(ErrorCode::invalid_request, R"({"reason":"needs_connection"})"));
   }
   if (caller_of(call).method_subscriptions >= context_->limits.subscriptions) return refuse(too_many_subscriptions());
   call.on_reply([](const Outcome&) {});  // so it is answered by a sink, behind which events may wait
@@ -99,7 +98,7 @@ void SubscriptionRelay::begin(SlotNumber slot, const Received& message, Provider
   if (provider_id.empty()) return sink.error(context_->errors.malformed);
   const SubscriptionNames& names = *provider.route->description.subscription;
   Peer& caller = *subscribing.caller;
-  if (caller.ended || provider.ended || caller.method_subscriptions >= context_->limits.subscriptions) {
+  if (caller.has_ended() || provider.ended || caller.method_subscriptions >= context_->limits.subscriptions) {
     send_unsubscribe(*provider.peer, names.unsubscribe, provider_id);
     return sink.error(caller.method_subscriptions >= context_->limits.subscriptions ? too_many_subscriptions()
                                                                                     : context_->errors.maybe_delivered);
@@ -327,13 +326,13 @@ void SubscriptionRelay::end_all_of(Peer& peer) noexcept {
 // So many in this turn as it has time for, and the others in later ones.
 void SubscriptionRelay::end(EndedSubscriptions ended) noexcept {
   const bool done = end_some(ended, budget_.steps());
-  try {
+  bool goes_on = false;
+  if_memory_allows([&] {
     if (!done) ended_.push_back(ended);
-    budget_.resume_later(!ended_.empty());
-  } catch (const std::bad_alloc&) {
-    std::size_t all = TurnBudget::kAll;
-    static_cast<void>(end_some(ended, all));
-  }
+    goes_on = budget_.resume_later(!ended_.empty());
+  });
+  std::size_t all = TurnBudget::kAll;
+  if (!goes_on) static_cast<void>(end_some(ended, all));
 }
 
 // Takes what it needs off `steps`. Whether there is none left.
@@ -348,7 +347,7 @@ bool SubscriptionRelay::end_some(const EndedSubscriptions& ended, std::size_t& s
 
 void SubscriptionRelay::end_more() noexcept {
   while (!ended_.empty() && end_some(ended_.front(), budget_.steps())) ended_.pop_front();
-  if_memory_allows([this] { budget_.resume_later(!ended_.empty()); });
+  budget_.resume_later(!ended_.empty());
 }
 
 }  // namespace wirecall::broker

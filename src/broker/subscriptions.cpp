@@ -38,14 +38,10 @@ struct Pattern {
   std::size_t subscriptions = 0;                              // of members, and of the groups'
 };
 
-namespace {
-
 constexpr std::size_t kWordsMax = kNameBytesMax / 2 + 1;
 constexpr std::size_t kWordBits = 64;
 // Long steps that are left for one that a subscriber has.
 constexpr std::size_t kLeftPerOwn = 16;
-
-}  // namespace
 
 struct Shape {
   std::array<std::uint64_t, kWordsMax / kWordBits> stars{};  // bit i: word i is `*`
@@ -228,7 +224,7 @@ void Subscriptions::add(Subscriber& subscriber, Pattern& pattern, const Subscrip
                    .echo = options.echo,
                    .since = event_}));
   subscriber.subscriptions_.push_back(members.back().get());
-  subscriber.subscription_bytes_ += cost(pattern.text, options);
+  subscriber.bytes_ += cost(pattern.text, options);
   ++pattern.subscriptions;
   if (pattern.shape == nullptr || !pattern.shape->is_long()) return;
   const auto use = std::ranges::find(subscriber.long_shapes_, pattern.shape, &Subscriber::ShapeUse::shape);
@@ -261,7 +257,7 @@ void Subscriptions::remove(Subscription& subscription) noexcept {
 
   Pattern& pattern = *subscription.pattern;
   Group* const group = subscription.group;
-  subscriber.subscription_bytes_ -=
+  subscriber.bytes_ -=
       cost(pattern.text, {.group = group != nullptr ? std::string_view{group->name} : std::string_view{}});
   --pattern.subscriptions;
   if (pattern.shape != nullptr && pattern.shape->is_long()) {

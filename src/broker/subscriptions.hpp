@@ -24,24 +24,24 @@
 namespace wirecall::broker {
 
 struct Group;
+class Peer;
 struct Pattern;
 struct Shape;
 struct Subscription;
 
-/// Who subscribes; a base of those who do. Goes only after Subscriptions::remove_all.
+/// The subscriptions of one peer, which has it as a member. Goes only after Subscriptions::remove_all.
 class Subscriber {
  public:
-  Subscriber() = default;
+  explicit Subscriber(Peer* whose) noexcept : peer(whose) {}
   Subscriber(Subscriber&&) = delete;
 
-  [[nodiscard]] std::size_t subscription_count() const noexcept { return subscriptions_.size(); }
-  /// What these subscriptions hold, by Subscriptions::cost.
-  [[nodiscard]] std::size_t subscription_bytes() const noexcept { return subscription_bytes_; }
-  /// Of its subscriptions, how many have ended.
-  [[nodiscard]] std::uint64_t subscriptions_ended() const noexcept { return ended_; }
+  [[nodiscard]] std::size_t count() const noexcept { return subscriptions_.size(); }
+  /// What they hold, by Subscriptions::cost.
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  /// How many have ended.
+  [[nodiscard]] std::uint64_t ended() const noexcept { return ended_; }
 
- protected:
-  ~Subscriber() = default;
+  Peer* const peer;
 
  private:
   friend class Subscriptions;
@@ -53,7 +53,7 @@ class Subscriber {
 
   std::vector<Subscription*> subscriptions_;
   std::vector<ShapeUse> long_shapes_;
-  std::size_t subscription_bytes_ = 0;
+  std::size_t bytes_ = 0;
   std::uint64_t event_ = 0;  // the last one that it was chosen for
   std::uint64_t ended_ = 0;
 };

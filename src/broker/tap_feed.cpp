@@ -121,7 +121,7 @@ std::string TapFeed::method_of(const Received& message) const {
 }
 
 void TapFeed::add(Peer& peer, std::string_view pattern) {
-  if (peer.ended) throw has_ended();
+  if (peer.has_ended()) throw has_ended();
   const auto known = std::ranges::find(taps_, &peer, &Tap::peer);
   if (known != taps_.end()) {
     known->pattern = pattern;

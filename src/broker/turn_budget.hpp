@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -54,11 +55,14 @@ class TurnBudget final : private Timer {
     owed_ -= paid;
     left_ = steps_a_turn_ - paid;
   }
-  /// There is a next turn where there is `work` left, or where this one has spent anything. Throws std::bad_alloc.
-  void resume_later(bool work) {
-    if (pending_ || !has_turns() || (!work && left_ == steps_a_turn_)) return;
+  /// There is a next turn where there is `work` left, or where this one has spent anything. False without memory for
+  /// that: then the work goes on with whatever is begun next.
+  bool resume_later(bool work) noexcept try {
+    if (pending_ || !has_turns() || (!work && left_ == steps_a_turn_)) return true;
     scheduler_->start(*this, std::chrono::nanoseconds{0});
-    pending_ = true;
+    return pending_ = true;
+  } catch (const std::bad_alloc&) {
+    return false;
   }
 
  private:
