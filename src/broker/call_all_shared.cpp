@@ -18,7 +18,7 @@ constexpr std::string_view kInternalError = R"({"code":-32603,"message":"Interna
 
 RequestToAll::RequestToAll(const Parts& parts, const Received& caller) {
   text_.append("{");
-  text_.append(parts.from);
+  if (!parts.from.empty()) text_.append(R"("from":)" + std::string{parts.from} + ",");
   text_.append(R"("jsonrpc":"2.0","method":)");
   text_.append(to_json(parts.method));
   if (!parts.params.empty()) {

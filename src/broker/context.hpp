@@ -48,11 +48,11 @@ struct BrokerContext {
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept {
     return loop.scheduler != nullptr ? loop.scheduler->now() : std::chrono::nanoseconds{0};
   }
-  /// What tells a provider whose message it is given: the member, with a comma behind it; empty where that is not told.
+  /// What tells a provider whose message it is given: a name as JSON text; empty where that is not told.
   [[nodiscard]] std::string from_of(const Peer& peer) const {
     if (!settings.disclose_callers || peer.name.empty()) [[likely]]
       return {};
-    return R"("from":)" + peer.name_json() + ",";
+    return peer.name_json();
   }
   /// Answers a call that nobody is asked for.
   inline void refuse(Call& call, std::string_view method, const Error& error);

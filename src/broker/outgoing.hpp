@@ -42,21 +42,15 @@ struct StreamEdits {
   std::string id_and_stream = {};
 };
 
-/// The value of such a member as BrokerContext::from_of makes.
-inline std::string_view value_of_from(std::string_view from) noexcept {
-  constexpr std::string_view kName = R"("from":)";
-  return from.substr(kName.size(), from.size() - kName.size() - 1);
-}
-
-/// Takes `to` off a message, and sets whose it is to `from`, which is a member with a comma behind it, or empty.
+/// Takes `to` off a message, and sets whose it is to `from`, JSON text or empty.
 inline void address(Splice& splice, const Received& message, std::string_view from) {
   if (message.has(Member::to)) splice.remove(message[Member::to]);
   if (!message.has(Member::from)) {
-    if (!from.empty()) splice.prepend(from);
+    if (!from.empty()) splice.prepend(R"("from":)", from);
   } else if (from.empty()) {
     splice.remove(message[Member::from]);
   } else {
-    splice.replace(message[Member::from], value_of_from(from));
+    splice.replace(message[Member::from], from);
   }
 }
 
@@ -71,8 +65,7 @@ inline void append_addressed(Buffer& out, const Received& message, std::string_v
 /// The same in its encoding.
 inline void append_addressed(rpc::LoopCodecs& codecs, Buffer& out, const Received& message, std::string_view from) {
   if (message.is_json()) return append_addressed(out, message, from);
-  const std::string_view name_json = from.empty() ? std::string_view{} : value_of_from(from);
-  codecs.native(message.encoding).append_request(out, message.text, {.id = 0, .from_json = name_json});
+  codecs.native(message.encoding).append_request(out, message.text, {.id = 0, .from_json = from});
 }
 
 /// Appends one message to what a peer is sent, whole or not at all.

@@ -65,7 +65,7 @@ void RequestWriter::send_encoded(SlotNumber slot, const Received& message, std::
   message::RequestEdits edits{.id = calls_.number_of(slot)};
   if (message.has(Member::timeout_ms) && call.deadline != kNoDeadline)
     edits.timeout_ms = number_of(calls_.time_left(call));
-  if (!from.empty()) edits.from_json = value_of_from(from);
+  edits.from_json = from;
   if (message.has(Member::stream)) edits.stream = call.stream ? first_credit(call) : 0;
   rpc::MessageSink& sink = call.provider->peer->sink();
   append_message_as(sink, MessageForm::native(message.encoding), [&](Buffer& out) {

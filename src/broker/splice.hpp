@@ -20,8 +20,10 @@ class Splice {
 
   /// The member's value, a view into the text, becomes `by`.
   void replace(std::string_view value, std::string_view by) noexcept { add({value, by, false}); }
-  /// These members, each with a comma behind it, come before all others.
-  void prepend(std::string_view members) noexcept { add({text_.substr(1, 0), members, false}); }
+  /// A member comes before all others: its name with quotes and colon, and its value.
+  void prepend(std::string_view name, std::string_view value) noexcept {
+    for (const std::string_view part : {name, value, std::string_view{","}}) add({text_.substr(1, 0), part, false});
+  }
   /// The member whose value that is goes. Its name holds no quote.
   void remove(std::string_view value) noexcept { add({value, {}, true}); }
   /// Whether there is no room for another change.

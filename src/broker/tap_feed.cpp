@@ -75,7 +75,7 @@ struct TapFeed::Record {
   std::optional<std::size_t> delivered = {};       // to how many
   std::optional<std::chrono::nanoseconds> time{};  // from the request to the response
   std::string_view member = {};                    // the name of `value`
-  EncodedText value = {};                         // shown as JSON
+  EncodedText value = {};                          // shown as JSON
 
   // The notification that shows it.
   [[nodiscard]] std::string text() const;
