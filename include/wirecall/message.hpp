@@ -44,16 +44,27 @@ enum class MessageKind : std::uint8_t {
   invalid,   ///< -32600; `fault` says why, `has(Member::id)` whether the id can be echoed
 };
 
-/// The encoding of a written message, and that in which it is sent: the same, or JSON text that is transcoded.
+/// The encoding of a written message, and that in which it is sent: the same, or JSON text that is transcoded. One
+/// byte, of which each question reads one bit: they are asked with each message.
 struct MessageForm {
-  Encoding written = Encoding::json;
-  Encoding sent = Encoding::json;
+  Encoding sent : 6 = Encoding::json;
+  bool natively : 1 = false;  ///< it is written in that, which is not JSON
+  bool as_text : 1 = false;   ///< it is JSON text, and that is not
 
-  [[nodiscard]] static constexpr MessageForm native(Encoding encoding) noexcept { return {encoding, encoding}; }
-  [[nodiscard]] constexpr bool is_native() const noexcept { return written != Encoding::json; }
-  [[nodiscard]] constexpr bool is_transcoded() const noexcept { return written != sent; }
-  /// As which JSON text is sent in the same encoding.
-  [[nodiscard]] constexpr MessageForm as_text() const noexcept { return {.sent = sent}; }
+  constexpr MessageForm() noexcept = default;  ///< JSON
+  [[nodiscard]] static constexpr MessageForm native(Encoding encoding) noexcept {
+    MessageForm form;
+    form.sent = encoding;
+    form.natively = encoding != Encoding::json;
+    return form;
+  }
+  [[nodiscard]] static constexpr MessageForm text(Encoding encoding) noexcept {
+    MessageForm form;
+    form.sent = encoding;
+    form.as_text = encoding != Encoding::json;
+    return form;
+  }
+  [[nodiscard]] constexpr Encoding written() const noexcept { return natively ? sent : Encoding::json; }
   friend constexpr bool operator==(MessageForm, MessageForm) noexcept = default;
 };
 

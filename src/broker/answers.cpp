@@ -36,7 +36,7 @@ void Answers::deliver(SlotNumber slot, const Received& message, Provider& provid
     }
     Buffer stripped;
     const CleanResponse relayed = without_origin(message, *context_->loop.codecs.readers.reader, stripped);
-    append_message_as(message_sink, call.form.as_text(),
+    append_message_as(message_sink, MessageForm::text(call.form.sent),
                       [&](Buffer& out) { message::append_replaced(out, relayed.text, relayed.id, call.id()); });
   } catch (const std::bad_alloc&) {
     message_sink.lose_answer();

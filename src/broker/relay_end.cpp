@@ -82,8 +82,8 @@ bool Relay::takes_encoded(const Peer& peer, const Received& message) noexcept {
   // A subscription's id is read here: of values that have no kind of their own in JSON none is an id.
   if (call.caller == nullptr && call.extras->subscribing.caller != nullptr) return true;
   if (call.form.sent != message.encoding) return false;
-  if (call.caller != nullptr) return !call.stream || call.form.is_native();
-  return call.form.is_native() && !call.extras->call_all.results;
+  if (call.caller != nullptr) return !call.stream || call.form.natively;
+  return call.form.natively && !call.extras->call_all.results;
 }
 
 // ---- nobody waits for it ----

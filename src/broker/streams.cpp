@@ -110,7 +110,7 @@ void Streams::pass_item(SlotNumber slot, const Received& message, const ItemPart
     if (const std::optional<Error> why = item_as_json(message, json, plain)) return relay_->give_up(slot, *why);
     return pass_item(slot, plain, parts_of(plain, parts.by_token));
   }
-  if (message.is_json()) call.form = call.form.as_text();
+  if (message.is_json()) call.form = MessageForm::text(call.form.sent);
   rpc::MessageSink& sink = call.caller->sink();
   try {
     append_message_as(sink, call.form, [&](Buffer& out) { append_item(out, call, message, parts); });

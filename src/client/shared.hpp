@@ -28,9 +28,9 @@ struct ClientShared {
 
   [[nodiscard]] const message::MessageCodec& encoding() const noexcept { return message::codec_of(options.encoding); }
   /// In which calls are written.
-  [[nodiscard]] const message::MessageCodec& written() const noexcept { return message::codec_of(form.written); }
+  [[nodiscard]] const message::MessageCodec& written() const noexcept { return message::codec_of(form.written()); }
   [[nodiscard]] const Codec& codec() const noexcept { return written().values(); }
-  [[nodiscard]] bool writes_natively() const noexcept { return form.is_native(); }
+  [[nodiscard]] bool writes_natively() const noexcept { return form.natively; }
   /// The server may call methods of this client.
   [[nodiscard]] bool provides() const noexcept { return !registry.methods().empty(); }
 

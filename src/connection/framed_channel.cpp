@@ -44,7 +44,7 @@ void FramedChannel::close_compact_as(MessageForm form) {
   ++host_->loop_context.stats.messages_out;
   try {
     if (head_bytes_ != 0) {
-      if (form.is_transcoded() && !transcode_output(form.sent, begin_ + head_bytes_)) [[unlikely]]
+      if (form.as_text && !transcode_output(form.sent, begin_ + head_bytes_)) [[unlikely]]
         return discard_message();
       framing_->seal(out_, begin_);
     }

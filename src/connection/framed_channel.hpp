@@ -28,7 +28,7 @@ class FramedChannel : public Channel, public rpc::MessageSink {
   ~FramedChannel() override;
 
   /// What is sent is in that encoding, as long as the peer sends no other; the framing carries it.
-  void speak(Encoding encoding) noexcept { reply_form_ = MessageForm{.sent = encoding}; }
+  void speak(Encoding encoding) noexcept { reply_form_ = MessageForm::text(encoding); }
 
   Buffer& open_message() override;
   void close_message() override { close_message_as(reply_form_); }

@@ -67,7 +67,7 @@ Buffer& ClientHttp::open_message() {
 }
 
 void ClientHttp::close_message_as(MessageForm form) {
-  if (encoding_ != Encoding::json && !form.is_native() && !transcode_request()) {
+  if (encoding_ != Encoding::json && !form.natively && !transcode_request()) {
     discard_message();
     unsent_ = true;
     return request_turn_end();

@@ -133,7 +133,7 @@ void HttpTransaction::close_message_as(MessageForm form) {
   ++channel_->host().loop_context.stats.messages_out;
   try {
     // Answers can always be said: as an error, if need be.
-    if (answer_encoding_ != Encoding::json && !form.is_native()) [[unlikely]] {
+    if (answer_encoding_ != Encoding::json && !form.natively) [[unlikely]] {
       Host& host = channel_->host();
       message::Transcoder& transcoder = host.loop_context.codecs.transcoder(answer_encoding_);
       static_cast<void>(transcoder.from_json_behind(response_.body_at, host.limits, *out_));

@@ -32,7 +32,7 @@ struct MessageCodec {
   [[nodiscard]] bool is_native() const noexcept { return &values() != &json_codec() || make_transcoder == nullptr; }
 };
 
-/// All fit MessageForm.
+/// All fit MessageForm, which has six bits for one.
 inline constexpr std::size_t kEncodingsMax = 8;
 
 /// Adds one that lives as long as the program. One of a name that is there already is that.

@@ -62,7 +62,7 @@ void identify(ServedPeer& peer, const Principal* principal, Credential credentia
   if (peer.broker) peer.broker->identify(principal);
 }
 
-bool authenticate_again(ServedPeer& peer, const Received& message, EncodedText encoded) {
+bool authenticate_again(ServedPeer& peer, const Received& message, const EncodedText* encoded) {
   const bool known = peer.principal() != nullptr;
   if (known && is_still_known(peer)) {
     Identity& shown = peer.calls->identity->shown;
@@ -81,7 +81,7 @@ bool authenticate_again(ServedPeer& peer, const Received& message, EncodedText e
   }
   const Error error = unauthenticated();
   const auto log = [&](Received refused) {
-    if (!encoded.empty()) message::NativeTranscoder::restore(encoded.encoding, encoded.text, refused);
+    if (encoded != nullptr) message::NativeTranscoder::restore(encoded->encoding, encoded->text, refused);
     log_unauthenticated(peer, refused);
   };
   if (message.kind == MessageKind::batch || is_batch_over_limit(message)) {

@@ -30,10 +30,11 @@ void hold_unidentified(ServedPeer& peer, std::size_t bytes);
 /// The peer is `principal`, null for nobody who is known. Without a credential an authority finds it again by its name.
 void identify(ServedPeer& peer, const Principal* principal, Credential credential);
 
-[[nodiscard]] bool authenticate_again(ServedPeer& peer, const Received& message, EncodedText encoded);
+[[nodiscard]] bool authenticate_again(ServedPeer& peer, const Received& message, const EncodedText* encoded);
 /// Whether the peer may say this. Else it is refused, and its connection closed. `encoded` is the message as it came,
 /// where it did in another encoding than JSON.
-[[nodiscard]] inline bool authenticate(ServedPeer& peer, const Received& message, EncodedText encoded = {}) {
+[[nodiscard]] inline bool authenticate(ServedPeer& peer, const Received& message,
+                                       const EncodedText* encoded = nullptr) {
   const Authority* const authority = peer.loop.services.authority.get();
   if (authority == nullptr) [[likely]]
     return true;

@@ -48,7 +48,7 @@ void Dispatcher::handle_transcoded(const Received& message, std::span<const Rece
 
 void Dispatcher::handle_encoded(const Received& message, std::span<const Received> elements, EncodedText encoded,
                                 bool too_large) {
-  if (!authenticate(peer_, message, encoded)) return;
+  if (!authenticate(peer_, message, &encoded)) return;
   if (message.kind == MessageKind::batch) {
     BatchRun run{message.text};
     run.encoded = encoded;

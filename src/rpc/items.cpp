@@ -99,10 +99,10 @@ SentItems::SentItems(MessageSink& sink, LoopContext& loop_context, MessageForm f
   const bool credited = way == Way::credit;
   if (way == Way::event) {
     head_.append(name);
-    if (form.is_native()) head_ = native_head();
+    if (form.natively) head_ = native_head();
     return;
   }
-  if (form.is_native()) {
+  if (form.natively) {
     loop_context.codecs.native(form.sent).begin_item(head_, credited, name);
     return;
   }
@@ -148,7 +148,7 @@ void SentItems::append_head() {
   try {
     out_->append(head_.view());
     if (way_ != Way::credit) return;
-    if (form_.is_native()) return loop_context_->codecs.native(form_.sent).append_item_number(*out_, sequence_);
+    if (form_.natively) return loop_context_->codecs.native(form_.sent).append_item_number(*out_, sequence_);
     append_number(*out_, sequence_);
     out_->append(R"(,"value":)");
   } catch (...) {
@@ -159,7 +159,7 @@ void SentItems::append_head() {
 
 void SentItems::end() {
   try {
-    if (!form_.is_native()) out_->append("}}");
+    if (!form_.natively) out_->append("}}");
   } catch (...) {
     discard();
     throw;

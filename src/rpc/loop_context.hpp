@@ -81,9 +81,7 @@ class LoopCodecs {
   [[nodiscard]] detail::ParamReaders& readers_of(Encoding encoding) {
     return encoding == Encoding::json ? readers : cursors(encoding).readers;
   }
-  [[nodiscard]] Writer& writer_of(MessageForm form) {
-    return form.is_native() ? *cursors(form.sent).writer : *writer;
-  }
+  [[nodiscard]] Writer& writer_of(MessageForm form) { return form.natively ? *cursors(form.sent).writer : *writer; }
 
   const Codec& codec;
   detail::ParamReaders readers;

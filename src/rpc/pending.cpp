@@ -311,7 +311,7 @@ void send_batch(const ServedPeer& peer, BatchReply& batch) {
   if (batch.count == 0) return;
   OutgoingMessage message{peer.sink};
   Buffer& out = message.text();
-  if (batch.form.is_native()) peer.loop.codecs.native(batch.form.sent).begin_batch(out, batch.count);
+  if (batch.form.natively) peer.loop.codecs.native(batch.form.sent).begin_batch(out, batch.count);
   std::string_view text = batch.text.view();
   std::size_t from = 0;
   for (const BatchReply::Gap& gap : batch.gaps) {
@@ -320,7 +320,7 @@ void send_batch(const ServedPeer& peer, BatchReply& batch) {
     from = gap.at;
   }
   out.append(text.substr(from));
-  if (!batch.form.is_native()) out.data()[out.size() - 1] = ']';  // in place of the last comma
+  if (!batch.form.natively) out.data()[out.size() - 1] = ']';  // in place of the last comma
   if (batch.raw) {
     message.close_as(batch.form);
   } else {

@@ -34,7 +34,7 @@ struct BatchReply {
     text.clear();
     form = of_replies;
     raw = false;
-    if (form.is_native()) return;
+    if (form.natively) return;
     text.push_back('[');
     bytes = 1;
   }
@@ -70,7 +70,7 @@ class Reply {
         form_(batch.form) {}
 
   [[nodiscard]] MessageForm form() const noexcept { return form_; }
-  [[nodiscard]] bool is_native() const noexcept { return form_.is_native(); }
+  [[nodiscard]] bool is_native() const noexcept { return form_.natively; }
 
   /// No value that is larger as JSON fits a result that is begun now.
   [[nodiscard]] std::size_t json_bytes_max() const noexcept {

@@ -48,15 +48,15 @@ TEST(MessageCodec, IsFoundByNameByMediaTypeAndByFirstByte) {
 
 TEST(MessageCodec, AFormSaysHowAMessageIsWrittenAndSent) {
   const MessageForm json;
-  EXPECT_FALSE(json.is_native() || json.is_transcoded());
-  EXPECT_EQ(MessageForm{.sent = Encoding::json}, json);
+  EXPECT_FALSE(json.natively || json.as_text);
+  EXPECT_EQ(MessageForm::text(Encoding::json), json);
   EXPECT_EQ(MessageForm::native(Encoding::json), json);
   const MessageForm native = MessageForm::native(Encoding::msgpack);
-  EXPECT_TRUE(native.is_native() && !native.is_transcoded());
-  EXPECT_EQ(native.written, Encoding::msgpack);
-  const MessageForm text = native.as_text();
-  EXPECT_TRUE(text.is_transcoded() && !text.is_native());
-  EXPECT_EQ(text.written, Encoding::json);
+  EXPECT_TRUE(native.natively && !native.as_text);
+  EXPECT_EQ(native.written(), Encoding::msgpack);
+  const MessageForm text = MessageForm::text(native.sent);
+  EXPECT_TRUE(text.as_text && !text.natively);
+  EXPECT_EQ(text.written(), Encoding::json);
   EXPECT_EQ(text.sent, Encoding::msgpack);
 }
 
