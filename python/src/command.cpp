@@ -12,7 +12,6 @@
 #include <string>
 #include <sys/prctl.h>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/edit_distance.hpp"
@@ -34,10 +33,7 @@ const OptionRow* row_of_flag(const std::string& flag) {
   return nullptr;
 }
 
-bool is_boolean(const OptionRow& row) {
-  Options options;
-  return std::holds_alternative<bool*>(row.in_server(options, row));
-}
+bool is_boolean(const OptionRow& row) { return net::is_truth_flag(net::flag_of(row)); }
 
 /// Whether that is the flag of a boolean option, which needs no value.
 bool is_boolean_flag(const std::string& flag) {

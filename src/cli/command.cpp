@@ -181,7 +181,7 @@ ServerFlags::ServerFlags(CLI::App& command) {
   CLI::Option* const url =
       command
           .add_option("--url", urls_,
-                      "The server's URI; repeated, the first that can be connected to (default: that of --context, "
+                      "The server's URI; of several, the first that can be connected to (default: that of --context, "
                       "$WIRECALL_URL, several with commas between them, $WIRECALL_CONTEXT, or `wirecall context use`; "
                       "else tcp://127.0.0.1:8545)")
           ->type_name("URI")

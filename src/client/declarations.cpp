@@ -55,27 +55,17 @@ bool server_may_have(const Declaration& declaration) noexcept {
 }
 
 void write_options(Writer& writer, const ProvideOptions& options) {
-  const auto text = [&writer](std::string_view name, std::string_view value) {
-    if (value.empty()) return;
+  const auto member = [&writer](std::string_view name, const auto& value, bool given) {
+    if (!given) return;
     writer.key(name);
-    writer.string(value);
+    encode(writer, value);
   };
-  const auto number = [&writer](std::string_view name, const std::optional<std::uint32_t>& value) {
-    if (!value) return;
-    writer.key(name);
-    writer.unsigned_integer(*value);
-  };
-  const auto flag = [&writer](std::string_view name, bool value) {
-    if (!value) return;
-    writer.key(name);
-    writer.boolean(true);
-  };
-  text("summary", options.summary);
-  text("policy", options.policy);
-  number("concurrency", options.concurrency);
-  number("queue", options.queue);
-  flag("idempotent", options.idempotent);
-  flag("safe", options.safe);
+  member("summary", options.summary, !options.summary.empty());
+  member("policy", options.policy, !options.policy.empty());
+  member("concurrency", options.concurrency, options.concurrency.has_value());
+  member("queue", options.queue, options.queue.has_value());
+  member("idempotent", true, options.idempotent);
+  member("safe", true, options.safe);
 }
 
 // Of a method that subscribes: what else belongs to it.

@@ -1,4 +1,4 @@
-// `wirecall ls` and `wirecall clients`: what a broker has, as tables.
+// `wirecall ls`, `wirecall clients` and `wirecall stats`: what a broker has and has counted, as tables.
 #include <algorithm>
 #include <fmt/core.h>
 
@@ -6,6 +6,7 @@
 #include "cli/commands/commands.hpp"
 #include "cli/files.hpp"
 #include "cli/terminal.hpp"
+#include "cli/view/broker_stats.hpp"
 #include "cli/view/members.hpp"
 #include "cli/view/table.hpp"
 #include "wirecall/value.hpp"
@@ -13,9 +14,7 @@
 namespace wirecall::cli {
 namespace {
 
-std::string count_text(const Value& object, std::string_view name) {
-  return fmt::format("{:.0f}", number_of(object, name));
-}
+std::string count_of(const Value& object, std::string_view name) { return count_text(number_of(object, name)); }
 
 std::chrono::milliseconds ms_of(const Value& object, std::string_view name) {
   return std::chrono::milliseconds{static_cast<std::int64_t>(number_of(object, name))};
@@ -60,8 +59,8 @@ class LsCommand final : public Command {
     if (json_) return print(Value{std::move(methods)}.dump() + '\n');
     Table table{{"METHOD", "POLICY", ">PROVIDERS", ">IN FLIGHT", ">WAITING", "SUMMARY"}};
     for (const Value& method : methods) {
-      table.add({text_of(method, "name"), text_of(method, "policy"), count_text(method, "providers"),
-                 count_text(method, "in_flight"), count_text(method, "waiting"), text_of(method, "summary")});
+      table.add({text_of(method, "name"), text_of(method, "policy"), count_of(method, "providers"),
+                 count_of(method, "in_flight"), count_of(method, "waiting"), text_of(method, "summary")});
     }
     return print_table(table, pattern_.empty() ? "there are no methods" : "there is no method " + pattern_);
   }
@@ -96,12 +95,56 @@ class ClientsCommand final : public Command {
     Table table{{"CLIENT", ">METHODS", ">SUBSCRIPTIONS", ">IN FLIGHT", ">CONNECTED", ">SILENT", ">RECEIVED", ">SENT"}};
     for (const Value& client : elements_of(&listed)) {
       std::string name = text_of(client, "name");
-      table.add({name.empty() ? "-" : std::move(name), count_text(client, "methods"),
-                 count_text(client, "subscriptions"), count_text(client, "in_flight"),
-                 duration_text(ms_of(client, "connected_ms")), duration_text(ms_of(client, "silent_ms")),
-                 bytes_text(number_of(client, "bytes_in")), bytes_text(number_of(client, "bytes_out"))});
+      table.add({name.empty() ? "-" : std::move(name), count_of(client, "methods"), count_of(client, "subscriptions"),
+                 count_of(client, "in_flight"), duration_text(ms_of(client, "connected_ms")),
+                 duration_text(ms_of(client, "silent_ms")), bytes_text(number_of(client, "bytes_in")),
+                 bytes_text(number_of(client, "bytes_out"))});
     }
     return print_table(table, "no client has a name, provides or subscribes");
+  }
+
+  bool json_ = false;
+};
+
+// Kinds of errors that there were none of are left out.
+std::string tables(const BrokerStats& stats) {
+  std::string text = fmt::format("up {}\n\n", duration_text(stats.uptime));
+  Table counters{{"COUNTER", ">VALUE"}};
+  for (const auto& [name, value] : stats.counters) {
+    if (value != 0 || !is_error_counter(name)) counters.add({name, count_text(value)});
+  }
+  text += counters.text();
+  Table methods{
+      {"METHOD", ">CALLS", ">ERRORS", ">PROVIDERS", ">IN FLIGHT", ">WAITING", ">P50", ">P90", ">P99", ">MAX"}};
+  for (const MethodStats& method : stats.methods) {
+    methods.add({method.name, count_text(method.calls), count_text(method.errors), count_text(method.providers),
+                 count_text(method.in_flight), count_text(method.waiting), latency_text(method.p50_us, method),
+                 latency_text(method.p90_us, method), latency_text(method.p99_us, method),
+                 latency_text(method.max_us, method)});
+  }
+  return methods.empty() ? text : text + '\n' + methods.text();
+}
+
+class StatsCommand final : public Command {
+ public:
+  explicit StatsCommand(CLI::App& parent)
+      : Command(parent, {.name = "stats",
+                         .does = "Print the numbers that a broker has counted",
+                         .footer = "Of each method that a client provides: its calls since it has been provided, and "
+                                   "how long its\nproviders took, the time in the queue included. wirecall top shows "
+                                   "them as they change.\n\n"
+                                   "Examples:\n"
+                                   "  wirecall stats\n"
+                                   "  wirecall stats --json\n\n"}) {
+    app().add_flag("--json", json_, "Print the object that rpc.stats answers");
+    add_target_flags();
+  }
+
+ private:
+  int run() override {
+    return with_result(target(), "rpc.stats", [this](const std::string& result) {
+      return print(json_ ? result + '\n' : tables(BrokerStats::parse(result)));
+    });
   }
 
   bool json_ = false;
@@ -111,5 +154,6 @@ class ClientsCommand final : public Command {
 
 std::unique_ptr<Command> ls_command(CLI::App& parent) { return std::make_unique<LsCommand>(parent); }
 std::unique_ptr<Command> clients_command(CLI::App& parent) { return std::make_unique<ClientsCommand>(parent); }
+std::unique_ptr<Command> stats_command(CLI::App& parent) { return std::make_unique<StatsCommand>(parent); }
 
 }  // namespace wirecall::cli
