@@ -140,7 +140,7 @@ TEST(ConfigFile, what_is_printed_tells_what_each_option_is_and_can_be) {
   Options options;
   options.port = 9000;
   const std::string text = toml_of_options(options);
-  EXPECT_NE(text.find("\n# The port to listen on; 0 lets the system choose.\n"
+  EXPECT_NE(text.find("\n# The TCP port to listen on; 0 lets the system choose.\n"
                       "# A number from 0 to 65535. Default: 8545\n"
                       "port = 9000\n"),
             std::string::npos)
