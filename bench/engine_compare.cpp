@@ -157,20 +157,16 @@ class Dom {
   static std::string_view write_id(simdjson::dom::element id, char (&to)[64]) {
     const auto text = [&](char* end) { return std::string_view{to, static_cast<std::size_t>(end - to)}; };
     switch (id.type()) {
-      case simdjson::dom::element_type::INT64:
-        return text(std::to_chars(to, to + sizeof to, std::int64_t{id}).ptr);
-      case simdjson::dom::element_type::DOUBLE:
-        return text(std::to_chars(to, to + sizeof to, double{id}).ptr);
-      case simdjson::dom::element_type::NULL_VALUE:
-        return "null";
+      case simdjson::dom::element_type::INT64: return text(std::to_chars(to, to + sizeof to, std::int64_t{id}).ptr);
+      case simdjson::dom::element_type::DOUBLE: return text(std::to_chars(to, to + sizeof to, double{id}).ptr);
+      case simdjson::dom::element_type::NULL_VALUE: return "null";
       case simdjson::dom::element_type::STRING: {
         const std::string_view string = id;
         if (string.size() > sizeof to - 2) return {};
         to[0] = to[string.copy(to + 1, string.size()) + 1] = '"';  // the ids here need no escapes
         return {to, string.size() + 2};
       }
-      default:
-        return {};
+      default: return {};
     }
   }
 

@@ -25,14 +25,9 @@ inline std::vector<std::pair<std::string, std::string>> varied_requests() {
         id = std::to_string(1 + below(bound - 1));
         break;
       }
-      case 1:
-        id = "\"" + std::to_string(below(1 << 24)) + "\"";
-        break;
-      case 2:
-        id = "null";
-        break;
-      default:
-        id = std::to_string(below(100)) + ".5";
+      case 1: id = "\"" + std::to_string(below(1 << 24)) + "\""; break;
+      case 2: id = "null"; break;
+      default: id = std::to_string(below(100)) + ".5";
     }
     std::string params = "[" + std::to_string(a) + "," + std::to_string(b) + "]";
     if (below(3) == 0) {

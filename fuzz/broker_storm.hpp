@@ -174,56 +174,33 @@ class BrokerStorm {
   void act() {
     switch (choices_.below(28)) {
       case 0:
-      case 1:
-        return open();
-      case 2:
-        return actions_.hello();
+      case 1: return open();
+      case 2: return actions_.hello();
       case 3:
-      case 4:
-        return actions_.register_methods();
-      case 5:
-        return actions_.unregister();
+      case 4: return actions_.register_methods();
+      case 5: return actions_.unregister();
       case 6:
-      case 7:
-        return actions_.subscribe();
-      case 8:
-        return actions_.unsubscribe();
+      case 7: return actions_.subscribe();
+      case 8: return actions_.unsubscribe();
       case 9:
       case 10:
-      case 11:
-        return actions_.call();
-      case 12:
-        return actions_.batch();
+      case 11: return actions_.call();
+      case 12: return actions_.batch();
       case 13:
       case 14:
-      case 15:
-        return actions_.answer();
-      case 16:
-        return actions_.item();
-      case 17:
-        return actions_.credit();
-      case 18:
-        return actions_.cancel();
-      case 19:
-        return actions_.publish();
-      case 20:
-        return actions_.notify();
-      case 21:
-        return actions_.leave();
-      case 22:
-        return actions_.built_in();
-      case 23:
-        pass_time_ = true;
-        return;
-      case 24:
-        pause_ = static_cast<int>(choices_.below(16));
-        return;
-      case 25:
-        return actions_.window();
-      case 26:
-        return rare();
-      default:
-        return actions_.junk();
+      case 15: return actions_.answer();
+      case 16: return actions_.item();
+      case 17: return actions_.credit();
+      case 18: return actions_.cancel();
+      case 19: return actions_.publish();
+      case 20: return actions_.notify();
+      case 21: return actions_.leave();
+      case 22: return actions_.built_in();
+      case 23: pass_time_ = true; return;
+      case 24: pause_ = static_cast<int>(choices_.below(16)); return;
+      case 25: return actions_.window();
+      case 26: return rare();
+      default: return actions_.junk();
     }
   }
 
@@ -253,15 +230,13 @@ class BrokerStorm {
       case 1:
         if (choices_.one_in(40)) draining_ = true;
         return;
-      case 2:
-        return actions_.listen_to_events();
+      case 2: return actions_.listen_to_events();
       case 3:
         if (!choices_.one_in(40)) return;
         // The broker closes connections that have not said enough in that time.
         for (auto& peer : peers_) peer->may_be_cut = true;
         return backend_->take_time(std::chrono::seconds{31});
-      default:
-        backend_->take_time(std::chrono::milliseconds{choices_.byte()});
+      default: backend_->take_time(std::chrono::milliseconds{choices_.byte()});
     }
   }
 

@@ -259,13 +259,9 @@ class JsonMaker {
     constexpr std::array<std::string_view, 3> kWords{"true", "false", "null"};
     const std::size_t kind = random_.below(depth >= kDeepest ? 3 : 5);
     switch (kind) {
-      case 0:
-        return append_number();
-      case 1:
-        return append_string();
-      case 2:
-        text_ += random_.of(kWords);
-        return;
+      case 0: return append_number();
+      case 1: return append_string();
+      case 2: text_ += random_.of(kWords); return;
       case 3:
         if (random_.one_in(60)) return append_nest(depth);
         return append_list('[', ']', random_.below(4), [&] { append_value(depth + 1); });
@@ -341,23 +337,15 @@ class JsonMaker {
       case 1:
         if (at < text.size()) text[at] = static_cast<char>(text[at] ^ (1 << random_.below(8)));
         return;
-      case 2:
-        text.erase(at, span);
-        return;
-      case 3:
-        text.insert(at, std::string{text, at, span});
-        return;
-      case 4:
-        text.resize(at);
-        return;
+      case 2: text.erase(at, span); return;
+      case 3: text.insert(at, std::string{text, at, span}); return;
+      case 4: text.resize(at); return;
       case 5: {
         const std::string moved{text, at, span};
         text.insert(random_.below(text.size() + 1), moved);
         return;
       }
-      default:
-        text.insert(at, random_.of(kDamage));
-        return;
+      default: text.insert(at, random_.of(kDamage)); return;
     }
   }
 

@@ -78,14 +78,9 @@ class ScanCheck {
         }
         break;
       }
-      case wirecall::ScanStatus::incomplete:
-        break;
-      case wirecall::ScanStatus::malformed:
-        expected = Automaton::Status::malformed;
-        break;
-      case wirecall::ScanStatus::too_deep:
-        expected = Automaton::Status::too_deep;
-        break;
+      case wirecall::ScanStatus::incomplete: break;
+      case wirecall::ScanStatus::malformed: expected = Automaton::Status::malformed; break;
+      case wirecall::ScanStatus::too_deep: expected = Automaton::Status::too_deep; break;
     }
     require(result.status == expected && at == scan.offset, "scanner and automaton differ", text);
     if (expected == Automaton::Status::more)

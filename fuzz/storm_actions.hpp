@@ -291,14 +291,10 @@ class StormActions {
       if (!choices_.one_in(4)) return;
       peer.junk = peer.may_be_cut = true;
       switch (choices_.below(5)) {
-        case 0:
-          return send(peer, {{"jsonrpc", "2.0"}, {"id", json::array()}, {"method", "work"}});
-        case 1:
-          return send(peer, json::array());
-        case 2:
-          return send(peer, json(5));
-        case 3:
-          return send(peer, {{"jsonrpc", "2.0"}, {"result", 5}, {"id", 1 + choices_.byte()}});
+        case 0: return send(peer, {{"jsonrpc", "2.0"}, {"id", json::array()}, {"method", "work"}});
+        case 1: return send(peer, json::array());
+        case 2: return send(peer, json(5));
+        case 3: return send(peer, {{"jsonrpc", "2.0"}, {"result", 5}, {"id", 1 + choices_.byte()}});
         default:
           peer.garbled = true;
           trace(peer, "<-", "bytes that may belong to what follows");

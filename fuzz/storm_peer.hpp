@@ -97,12 +97,9 @@ inline void send(StormPeer& peer, const json& message, bool pretty = false) {
   trace(peer, "<-", text);
   const std::string length = "Content-Length: " + std::to_string(text.size()) + "\r\n";
   switch (peer.framing) {
-    case StormFraming::lines:
-      return peer.wire->send(text + "\n");
-    case StormFraming::headers:
-      return peer.wire->send(length + "\r\n" + text);
-    case StormFraming::lengths:
-      return peer.wire->send(behind_length(text));
+    case StormFraming::lines: return peer.wire->send(text + "\n");
+    case StormFraming::headers: return peer.wire->send(length + "\r\n" + text);
+    case StormFraming::lengths: return peer.wire->send(behind_length(text));
     case StormFraming::msgpack: {
       const std::vector<std::uint8_t> msgpack = json::to_msgpack(message);
       return peer.wire->send(behind_length({msgpack.begin(), msgpack.end()}));

@@ -10,7 +10,6 @@
 
 #include <chrono>
 #include <concepts>
-#include <coroutine>
 #include <cstddef>
 #include <expected>
 #include <future>

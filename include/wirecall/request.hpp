@@ -19,7 +19,6 @@
 #include <new>
 #include <optional>
 #include <stop_token>
-#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>

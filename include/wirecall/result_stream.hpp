@@ -7,7 +7,6 @@
 #pragma once
 
 #include <chrono>
-#include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

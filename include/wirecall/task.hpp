@@ -15,7 +15,6 @@
 #pragma once
 
 #include <chrono>
-#include <coroutine>
 #include <cstddef>
 #include <exception>
 #include <expected>

@@ -16,7 +16,6 @@
 #include <initializer_list>
 #include <iterator>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -1,11 +1,7 @@
 // See async_calls.hpp.
 #include "async_calls.hpp"
 
-#include <exception>
 #include <nanobind/nanobind.h>
-#include <new>
-#include <optional>
-#include <stop_token>
 
 #include "caller_channel.hpp"
 #include "errors.hpp"

@@ -1,8 +1,6 @@
 // See callback.hpp.
 #include "callback.hpp"
 
-#include <exception>
-
 #include "errors.hpp"
 
 namespace wirecall::python {

@@ -2,13 +2,7 @@
 #include "caller_channel.hpp"
 
 #include <condition_variable>
-#include <exception>
-#include <functional>
 #include <mutex>
-#include <optional>
-#include <stop_token>
-#include <utility>
-#include <variant>
 
 #include "async_calls.hpp"
 #include "encode.hpp"

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <exception>
 #include <future>
 #include <memory>
 #include <nanobind/stl/optional.h>

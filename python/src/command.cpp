@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <csignal>
 #include <map>
-#include <memory>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -21,11 +20,10 @@
 
 namespace wirecall::python {
 namespace nb = nanobind;
-namespace {
 
 using net::OptionRow;
 
-const OptionRow* row_of_flag(const std::string& flag) {
+static const OptionRow* row_of_flag(const std::string& flag) {
   for (const OptionRow& row : net::option_rows()) {
     const bool alias = !row.alias.empty() && flag == "--" + std::string{row.alias};
     if (row.in_server != nullptr && (alias || flag == net::flag_of(row))) return &row;
@@ -33,15 +31,15 @@ const OptionRow* row_of_flag(const std::string& flag) {
   return nullptr;
 }
 
-bool is_boolean(const OptionRow& row) { return net::is_truth_flag(net::flag_of(row)); }
+static bool is_boolean(const OptionRow& row) { return net::is_truth_flag(net::flag_of(row)); }
 
 /// Whether that is the flag of a boolean option, which needs no value.
-bool is_boolean_flag(const std::string& flag) {
+static bool is_boolean_flag(const std::string& flag) {
   const OptionRow* const row = row_of_flag(flag);
   return row != nullptr && is_boolean(*row);
 }
 
-std::string unknown_flag(const std::string& flag) {
+static std::string unknown_flag(const std::string& flag) {
   if (flag == "--demo")
     return "--demo is for the broker: wirecall serve --demo serves methods of its own, and no program";
   std::vector<std::string> names{"--config", "--insecure", "--listen", "--print-config", "--workers"};
@@ -56,7 +54,7 @@ std::string unknown_flag(const std::string& flag) {
 }
 
 // The options that such words name, each with its value as JSON text. Throws std::invalid_argument.
-std::vector<std::pair<std::string, std::string>> options_of_flags(const std::vector<std::string>& words) {
+static std::vector<std::pair<std::string, std::string>> options_of_flags(const std::vector<std::string>& words) {
   std::map<const OptionRow*, std::vector<std::string>> given;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::size_t equals = std::min(words[i].find('='), words[i].size());
@@ -85,14 +83,12 @@ std::vector<std::pair<std::string, std::string>> options_of_flags(const std::vec
 }
 
 // What is wrong with such a file; empty for nothing.
-std::string wrong_with_toml(nb::bytes text) {
+static std::string wrong_with_toml(nb::bytes text) {
   const auto options = cli::options_of_toml({text.c_str(), text.size()});
   return options ? std::string{} : options.error();
 }
 
-std::string toml_of_options(const std::string& json) { return cli::toml_of_options(Options::from_json(json)); }
-
-}  // namespace
+static std::string toml_of_options(const std::string& json) { return cli::toml_of_options(Options::from_json(json)); }
 
 void add_command(nb::module_& module) {
   module.def("options_of_flags", &options_of_flags);

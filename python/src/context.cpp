@@ -1,25 +1,22 @@
 // See context.hpp.
 #include "context.hpp"
 
-#include <chrono>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <time.h>
-#include <utility>
 
 #include "caller_channel.hpp"
 
 namespace wirecall::python {
 namespace nb = nanobind;
-namespace {
 
 // Seconds of time.monotonic(), which goes by the same clock as the loops.
-std::optional<double> deadchannel_of(const Context& context) {
+static std::optional<double> deadchannel_of(const Context& context) {
   if (context.deadline() == kNoDeadline) return std::nullopt;
   return std::chrono::duration<double>{context.deadline()}.count();
 }
 
-Context detached(const Context& context) {
+static Context detached(const Context& context) {
   return {context.method(),
           context.id(),
           context.stop_token(),
@@ -30,7 +27,7 @@ Context detached(const Context& context) {
           context.caller_name()};
 }
 
-const CallerChannel& channel_of(const CallContext& context) {
+static const CallerChannel& channel_of(const CallContext& context) {
   if (context.channel == nullptr) {
     PyErr_SetString(PyExc_RuntimeError,
                     "wirecall: a plain handler cannot wait for its caller: make it async def, or @app(blocking=True)");
@@ -38,8 +35,6 @@ const CallerChannel& channel_of(const CallContext& context) {
   }
   return *context.channel;
 }
-
-}  // namespace
 
 std::optional<double> remaining(const Context& context) {
   const std::optional<double> deadline = deadchannel_of(context);

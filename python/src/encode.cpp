@@ -5,12 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
 #include <unordered_map>
-#include <utility>
 
 #include "encoder.hpp"
 #include "exception.hpp"
@@ -216,12 +211,9 @@ bool Encoder::planned(PyObject* value, PyObject* plan) {
   const auto member = [this](PyObject*, PyObject* member) { return this->value(member); };
   PyObject* const what = PyTuple_GetItem(plan, 1);
   switch (kind_of(plan)) {
-    case Plan::members:
-      return members(value, what, member);
-    case Plan::elements:
-      return elements(value, [this](PyObject* element, Py_ssize_t) { return this->value(element); });
-    case Plan::mapping:
-      return mapping(value, member);
+    case Plan::members: return members(value, what, member);
+    case Plan::elements: return elements(value, [this](PyObject* element, Py_ssize_t) { return this->value(element); });
+    case Plan::mapping: return mapping(value, member);
     case Plan::replace: {
       const Reference other = by_function(plan, value);
       return other ? this->value(other.get()) : fail_with_exception();
@@ -234,8 +226,7 @@ bool Encoder::planned(PyObject* value, PyObject* plan) {
       if (PyBytes_AsStringAndSize(text.get(), &data, &size) != 0) return fail_with_exception();
       return json({data, static_cast<std::size_t>(size)});
     }
-    case Plan::extension:
-      return extension(value, what);
+    case Plan::extension: return extension(value, what);
     case Plan::binary: {
       const View view{value};
       if (view.good()) return writer_->bytes(view.bytes()), true;
@@ -243,8 +234,7 @@ bool Encoder::planned(PyObject* value, PyObject* plan) {
       const Reference copy = Reference::steal(PyBytes_FromObject(value));
       return copy ? bytes(PyBytes_AsString(copy.get()), PyBytes_Size(copy.get())) : fail_with_exception();
     }
-    case Plan::refuse:
-      break;
+    case Plan::refuse: break;
   }
   const auto why = PyUnicode_Check(what) ? utf8_of(what) : std::nullopt;
   return why ? fail(std::string{*why}) : fail_with_exception();
@@ -337,14 +327,10 @@ void set_planner(PyObject* function) {
   planner = function;
 }
 
-namespace {
-
-[[noreturn]] void raise_type_error(const std::string& text) {
+[[noreturn]] static void raise_type_error(const std::string& text) {
   PyErr_SetString(PyExc_TypeError, text.c_str());
   throw nanobind::python_error();
 }
-
-}  // namespace
 
 bool has_params(nanobind::handle args, nanobind::handle kwargs) {
   const bool named = PyDict_Size(kwargs.ptr()) != 0;

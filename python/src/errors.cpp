@@ -1,11 +1,6 @@
 // See errors.hpp.
 #include "errors.hpp"
 
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-
 #include "encode.hpp"
 #include "exception.hpp"
 #include "reference.hpp"

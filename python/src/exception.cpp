@@ -1,8 +1,6 @@
 // See exception.hpp.
 #include "exception.hpp"
 
-#include <utility>
-
 namespace wirecall::python {
 
 Reference take_exception() {

@@ -2,9 +2,7 @@
 #include "method.hpp"
 
 #include <algorithm>
-#include <array>
 #include <nanobind/stl/string.h>
-#include <utility>
 
 #include "async_calls.hpp"
 #include "context.hpp"
@@ -14,19 +12,15 @@
 #include "off_loop_call.hpp"
 #include "streams.hpp"
 #include "validating_encoder.hpp"
-#include "wirecall/detail/blocking_pool.hpp"
-#include "wirecall/detail/watchdog_slot.hpp"
 
 namespace wirecall::python {
 namespace nb = nanobind;
 using detail::WatchdogScope;
 using detail::WatchdogSlot;
 
-namespace {
-
 // Params that do not fit are read a second time, to tell all mistakes in them. A value that has been decoded is skipped
 // then, since decoding may run user code; after an exception every value is.
-bool decode_argument(Reader& reader, void* argument) {
+static bool decode_argument(Reader& reader, void* argument) {
   Argument& into = *static_cast<Argument*>(argument);
   if (into.value) {
     static_cast<void>(reader.skip());
@@ -39,7 +33,7 @@ bool decode_argument(Reader& reader, void* argument) {
 }
 
 // Of *args: one more element.
-bool decode_element(Reader& reader, void* argument) {
+static bool decode_element(Reader& reader, void* argument) {
   if (PyErr_Occurred() != nullptr) return false;
   Argument& into = *static_cast<Argument*>(argument);
   if (!into.value) into.value = Reference::steal(PyList_New(0));
@@ -48,7 +42,7 @@ bool decode_element(Reader& reader, void* argument) {
 }
 
 // Of **kwargs: one more member.
-bool decode_other(Reader& reader, void* argument, std::string_view name) {
+static bool decode_other(Reader& reader, void* argument, std::string_view name) {
   Argument& into = *static_cast<Argument*>(argument);
   if (into.method->is_context(name)) return reader.fail("nothing");
   if (!into.value) into.value = Reference::steal(PyDict_New());
@@ -59,14 +53,12 @@ bool decode_other(Reader& reader, void* argument, std::string_view name) {
   return key && value && PyDict_SetItem(into.value.get(), key.get(), value.get()) == 0;
 }
 
-bool accepts_nothing(Reader&) { return false; }
+static bool accepts_nothing(Reader&) { return false; }
 
 // Whether params of any type may hold arrays, images and the like, which libraries decode.
-bool may_hold_extensions(const Call& call) {
+static bool may_hold_extensions(const Call& call) {
   return !call.message().is_json() || call.params().find("\"$") != std::string_view::npos;
 }
-
-}  // namespace
 
 template <class Sink>
 void answer(Sink& sink, PyObject* result, std::string_view method, std::string_view id, const Shape* checked) {
@@ -85,12 +77,8 @@ SubscriptionNames subscription_names(nb::tuple names) {
   return {.subscribe = name(0), .unsubscribe = name(1), .notification = name(2)};
 }
 
-namespace {
-
 // Where in what describes a function the native side finds what; wirecall/_methods.py has the same order (Described).
 constexpr std::size_t kRunsOn = 0, kParameters = 1, kResult = 2, kChecked = 3, kSummary = 4;
-
-}  // namespace
 
 PythonMethod::PythonMethod(nb::object function, nb::tuple described, std::shared_ptr<AsyncCalls> async_calls)
     : function_(std::move(function)),
@@ -182,15 +170,11 @@ detail::Binding PythonMethod::bind_subscription(std::unique_ptr<PythonMethod> me
 detail::Binding PythonMethod::bind(std::unique_ptr<PythonMethod> method) {
   const auto invoke = [&]() -> detail::Invoke {
     switch (method->runs_on_) {
-      case RunsOn::loop:
-        return &invoke_on_loop;
-      case RunsOn::pool:
-        return &invoke_on_pool;
-      case RunsOn::asyncio:
-        return [](void* stored, Call& call) { of(stored).async_calls_->start(of(stored), call); };
+      case RunsOn::loop: return &invoke_on_loop;
+      case RunsOn::pool: return &invoke_on_pool;
+      case RunsOn::asyncio: return [](void* stored, Call& call) { of(stored).async_calls_->start(of(stored), call); };
       case RunsOn::pool_stream:
-      case RunsOn::asyncio_stream:
-        break;
+      case RunsOn::asyncio_stream: break;
     }
     return [](void* stored, Call& call) { start_stream(of(stored), call, *of(stored).async_calls_); };
   }();

@@ -23,16 +23,15 @@
 
 namespace wirecall::python {
 namespace nb = nanobind;
-namespace {
 
-nb::bytes dumps(nb::handle value, bool msgpack) {
+static nb::bytes dumps(nb::handle value, bool msgpack) {
   std::string where;
   const std::optional<Buffer> text = encoded(msgpack ? msgpack_codec() : json_codec(), value.ptr(), where);
   if (!text) throw nb::type_error(where.c_str());
   return nb::bytes{text->data(), text->size()};
 }
 
-std::string text_of(const DecodeFailure& failure) {
+static std::string text_of(const DecodeFailure& failure) {
   std::string at;
   for (auto step = failure.path.rbegin(); step != failure.path.rend(); ++step) {
     if (!at.empty()) at += '.';
@@ -42,7 +41,7 @@ std::string text_of(const DecodeFailure& failure) {
   return (at.empty() ? "" : "at " + at + ": ") + "expected " + failure.expected + ", got " + failure.got;
 }
 
-nb::object loads(nb::bytes text, const Shape& shape, bool msgpack) {
+static nb::object loads(nb::bytes text, const Shape& shape, bool msgpack) {
   const Codec& codec = msgpack ? msgpack_codec() : json_codec();
   Buffer padded{std::string_view{text.c_str(), text.size()}};
   const Scan scan = codec.scan(padded.padded(), 512);
@@ -55,21 +54,19 @@ nb::object loads(nb::bytes text, const Shape& shape, bool msgpack) {
   return nb::steal(value);
 }
 
-int traverse_shape(PyObject* self, visitproc visit, void* arg) {
+static int traverse_shape(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   return nb::inst_ready(self) ? nb::inst_ptr<Shape>(self)->traverse(visit, arg) : 0;
 }
 
-int clear_shape(PyObject* self) {
+static int clear_shape(PyObject* self) {
   if (nb::inst_ready(self)) nb::inst_ptr<Shape>(self)->clear();
   return 0;
 }
 
-PyType_Slot shape_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse_shape)},
-                             {Py_tp_clear, reinterpret_cast<void*>(&clear_shape)},
-                             {0, nullptr}};
-
-}  // namespace
+static PyType_Slot shape_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse_shape)},
+                                    {Py_tp_clear, reinterpret_cast<void*>(&clear_shape)},
+                                    {0, nullptr}};
 
 NB_MODULE(_native, module) {
   nb::set_leak_warnings(false);

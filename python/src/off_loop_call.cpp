@@ -1,11 +1,8 @@
 // See off_loop_call.hpp.
 #include "off_loop_call.hpp"
 
-#include <utility>
-
 #include "caller_channel.hpp"
 #include "errors.hpp"
-#include "wirecall/detail/bind.hpp"
 
 namespace wirecall::python {
 

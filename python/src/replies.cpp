@@ -1,9 +1,6 @@
 // See replies.hpp.
 #include "replies.hpp"
 
-#include <new>
-#include <utility>
-
 #include "encode.hpp"
 #include "errors.hpp"
 #include "gil.hpp"

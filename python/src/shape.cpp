@@ -3,16 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <limits>
-#include <utility>
 
 #include "exception.hpp"
 #include "values.hpp"
 
 namespace wirecall::python {
 namespace nb = nanobind;
-namespace {
 
 // What documents say of each kind, in the order of ShapeKind.
 constexpr std::array kTypeKinds{
@@ -22,8 +18,6 @@ constexpr std::array kTypeKinds{
     TypeKind::object, TypeKind::any,   TypeKind::any,     TypeKind::any,
 };
 static_assert(kTypeKinds.size() == static_cast<std::size_t>(ShapeKind::extension) + 1);
-
-}  // namespace
 
 Shape::Shape(ShapeKind kind, std::string name, nb::object type)
     : kind_(kind), name_(std::move(name)), type_(std::move(type)) {
@@ -43,9 +37,7 @@ void Shape::set_parts(nb::list parts) {
     types_.push_back(&parts_.back()->info());
   }
   switch (kind_) {
-    case ShapeKind::map:
-      info_.types = {types_.data() + 1, 1};
-      break;
+    case ShapeKind::map: info_.types = {types_.data() + 1, 1}; break;
     case ShapeKind::converted: {
       // A converted string still is a string to whoever reads the document.
       const TypeInfo& part = parts_[0]->info();
@@ -72,8 +64,7 @@ void Shape::set_parts(nb::list parts) {
         info_.types = {types_.data(), 1};
       }
       break;
-    default:
-      info_.types = types_;
+    default: info_.types = types_;
   }
 }
 
@@ -149,14 +140,11 @@ bool Shape::runs_python() const {
     switch (shape->kind_) {
       case ShapeKind::converted:
       case ShapeKind::raw:
-      case ShapeKind::extension:
-        return true;
+      case ShapeKind::extension: return true;
       case ShapeKind::record:
       case ShapeKind::object:
-      case ShapeKind::map:
-        return shape->type_.is_valid() && !shape->type_.is_none();
-      default:
-        return false;
+      case ShapeKind::map: return shape->type_.is_valid() && !shape->type_.is_none();
+      default: return false;
     }
   });
 }
@@ -192,8 +180,7 @@ void Shape::clear() {
 
 PyObject* Shape::decode(Reader& reader) const {
   switch (kind_) {
-    case ShapeKind::any:
-      return decode_any(reader);
+    case ShapeKind::any: return decode_any(reader);
     case ShapeKind::none:
       if (reader.read_null()) Py_RETURN_NONE;
       return reader.fail("null"), nullptr;
@@ -201,35 +188,22 @@ PyObject* Shape::decode(Reader& reader) const {
       bool value = false;
       return reader.read_bool(value) ? PyBool_FromLong(value ? 1 : 0) : nullptr;
     }
-    case ShapeKind::integer:
-      return decode_integer(reader);
-    case ShapeKind::number:
-      return decode_number(reader);
-    case ShapeKind::string:
-      return decode_string(reader);
-    case ShapeKind::bytes:
-      return decode_bytes(reader);
+    case ShapeKind::integer: return decode_integer(reader);
+    case ShapeKind::number: return decode_number(reader);
+    case ShapeKind::string: return decode_string(reader);
+    case ShapeKind::bytes: return decode_bytes(reader);
     case ShapeKind::list:
     case ShapeKind::set:
     case ShapeKind::frozenset:
-    case ShapeKind::tuple:
-      return decode_sequence(reader);
-    case ShapeKind::record:
-      return decode_record(reader);
-    case ShapeKind::map:
-      return decode_map(reader);
-    case ShapeKind::choice:
-      return decode_choice(reader);
-    case ShapeKind::literal:
-      return decode_literal(reader);
-    case ShapeKind::object:
-      return decode_object(reader);
-    case ShapeKind::converted:
-      return decode_converted(reader);
-    case ShapeKind::raw:
-      return decode_raw(reader);
-    case ShapeKind::extension:
-      return decode_extension(reader);
+    case ShapeKind::tuple: return decode_sequence(reader);
+    case ShapeKind::record: return decode_record(reader);
+    case ShapeKind::map: return decode_map(reader);
+    case ShapeKind::choice: return decode_choice(reader);
+    case ShapeKind::literal: return decode_literal(reader);
+    case ShapeKind::object: return decode_object(reader);
+    case ShapeKind::converted: return decode_converted(reader);
+    case ShapeKind::raw: return decode_raw(reader);
+    case ShapeKind::extension: return decode_extension(reader);
   }
   return nullptr;
 }

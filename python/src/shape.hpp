@@ -4,7 +4,6 @@
 #pragma once
 
 #include <Python.h>
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <nanobind/nanobind.h>

@@ -2,14 +2,9 @@
 #include "streams.hpp"
 
 #include <deque>
-#include <exception>
 #include <expected>
 #include <mutex>
 #include <nanobind/stl/shared_ptr.h>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "async_calls.hpp"
 #include "callback.hpp"
@@ -28,12 +23,9 @@
 
 namespace wirecall::python {
 namespace nb = nanobind;
-namespace {
 
 // Items between the generator and the caller: a generator with so many waits.
 constexpr std::size_t kFeedMax = 64;
-
-}  // namespace
 
 /// What a generator has yielded, between its thread and the loop's. A plain generator occupies a thread of the pool
 /// only while there is room for what it yields. Any thread.

@@ -24,19 +24,16 @@ inline bool is_excluded(PyTypeObject* type, ShapeKind kind) {
     case ShapeKind::integer:
     case ShapeKind::number:
     case ShapeKind::string:
-    case ShapeKind::bytes:
-      return type == &PyList_Type || type == &PyTuple_Type || type == &PyDict_Type;
+    case ShapeKind::bytes: return type == &PyList_Type || type == &PyTuple_Type || type == &PyDict_Type;
     case ShapeKind::list:
     case ShapeKind::set:
     case ShapeKind::frozenset:
     case ShapeKind::tuple:
-    case ShapeKind::record:
-      return type == &PyDict_Type || type == &PyUnicode_Type || type == &PyLong_Type;
+    case ShapeKind::record: return type == &PyDict_Type || type == &PyUnicode_Type || type == &PyLong_Type;
     case ShapeKind::map:
     case ShapeKind::object:
       return type == &PyList_Type || type == &PyTuple_Type || type == &PyUnicode_Type || type == &PyLong_Type;
-    default:
-      return false;
+    default: return false;
   }
 }
 
@@ -44,29 +41,19 @@ inline bool is_excluded(PyTypeObject* type, ShapeKind kind) {
 inline bool is_exactly(PyObject* value, const Shape& shape) {
   PyTypeObject* const type = Py_TYPE(value);
   switch (shape.kind()) {
-    case ShapeKind::any:
-      return true;
-    case ShapeKind::none:
-      return value == Py_None;
-    case ShapeKind::boolean:
-      return type == &PyBool_Type;
-    case ShapeKind::integer:
-      return type == &PyLong_Type;
-    case ShapeKind::number:
-      return type == &PyFloat_Type || type == &PyLong_Type;
-    case ShapeKind::string:
-      return type == &PyUnicode_Type;
-    case ShapeKind::bytes:
-      return type == &PyBytes_Type;
+    case ShapeKind::any: return true;
+    case ShapeKind::none: return value == Py_None;
+    case ShapeKind::boolean: return type == &PyBool_Type;
+    case ShapeKind::integer: return type == &PyLong_Type;
+    case ShapeKind::number: return type == &PyFloat_Type || type == &PyLong_Type;
+    case ShapeKind::string: return type == &PyUnicode_Type;
+    case ShapeKind::bytes: return type == &PyBytes_Type;
     case ShapeKind::object:
-    case ShapeKind::record:
-      return reinterpret_cast<PyObject*>(type) == shape.type();
+    case ShapeKind::record: return reinterpret_cast<PyObject*>(type) == shape.type();
     case ShapeKind::converted:
     case ShapeKind::raw:
-    case ShapeKind::extension:
-      return reinterpret_cast<PyObject*>(type) == shape.result_type();
-    default:
-      return false;
+    case ShapeKind::extension: return reinterpret_cast<PyObject*>(type) == shape.result_type();
+    default: return false;
   }
 }
 

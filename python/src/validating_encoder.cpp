@@ -2,19 +2,12 @@
 #include "validating_encoder.hpp"
 
 #include <algorithm>
-#include <cstddef>
-#include <memory>
-#include <optional>
-#include <utility>
-#include <vector>
 
 #include "encoder.hpp"
 #include "exception.hpp"
 #include "null_writer.hpp"
-#include "reference.hpp"
 #include "type_match.hpp"
 #include "values.hpp"
-#include "wirecall/bytes.hpp"
 
 namespace wirecall::python {
 namespace {
@@ -35,8 +28,7 @@ class ValidatingEncoder : public Encoder {
   bool as(PyObject* value, const Shape& shape) {
     PyTypeObject* const type = Py_TYPE(value);
     switch (shape.kind()) {
-      case ShapeKind::any:
-        return this->value(value);
+      case ShapeKind::any: return this->value(value);
       case ShapeKind::none:
         if (value == Py_None) return writer_->null(), true;
         break;
@@ -56,8 +48,7 @@ class ValidatingEncoder : public Encoder {
       case ShapeKind::bytes:
         if (type == &PyBytes_Type) return bytes(PyBytes_AsString(value), PyBytes_Size(value));
         break;
-      default:
-        break;
+      default: break;
     }
     return nested_as(value, shape);
   }
@@ -82,14 +73,10 @@ class ValidatingEncoder : public Encoder {
   bool sequence(PyObject* value, const Shape& shape) {
     const Shape& part = *shape.parts()[0];
     switch (part.kind()) {
-      case ShapeKind::integer:
-        return sequence_of(value, part, PyLong_Type, &ValidatingEncoder::integer);
-      case ShapeKind::number:
-        return sequence_of(value, part, PyFloat_Type, &ValidatingEncoder::number);
-      case ShapeKind::string:
-        return sequence_of(value, part, PyUnicode_Type, &ValidatingEncoder::string);
-      default:
-        return list_or_tuple(value, element_of(shape));
+      case ShapeKind::integer: return sequence_of(value, part, PyLong_Type, &ValidatingEncoder::integer);
+      case ShapeKind::number: return sequence_of(value, part, PyFloat_Type, &ValidatingEncoder::number);
+      case ShapeKind::string: return sequence_of(value, part, PyUnicode_Type, &ValidatingEncoder::string);
+      default: return list_or_tuple(value, element_of(shape));
     }
   }
 
@@ -200,18 +187,12 @@ class ValidatingEncoder : public Encoder {
       case ShapeKind::object:
         if (PyDict_CheckExact(value)) return members_as(shape, [&](const auto& write) { return dict(value, write); });
         break;
-      case ShapeKind::choice:
-        return choice(value, shape);
-      case ShapeKind::literal:
-        return literal(value, shape);
-      case ShapeKind::converted:
-        return converted(value, shape);
-      case ShapeKind::raw:
-        return raw(value, shape);
-      case ShapeKind::extension:
-        return extension(value, shape);
-      default:
-        break;
+      case ShapeKind::choice: return choice(value, shape);
+      case ShapeKind::literal: return literal(value, shape);
+      case ShapeKind::converted: return converted(value, shape);
+      case ShapeKind::raw: return raw(value, shape);
+      case ShapeKind::extension: return extension(value, shape);
+      default: break;
     }
     return by_plan(value, shape);
   }
@@ -250,12 +231,9 @@ class ValidatingEncoder : public Encoder {
       case Plan::binary:
         if (kind == ShapeKind::bytes) return planned(value, plan.get());
         break;
-      case Plan::refuse:
-        return planned(value, plan.get());
-      case Plan::json:
-        return by_json(value, plan.get(), shape);
-      case Plan::extension:
-        break;
+      case Plan::refuse: return planned(value, plan.get());
+      case Plan::json: return by_json(value, plan.get(), shape);
+      case Plan::extension: break;
     }
     return mismatch(value, shape);
   }

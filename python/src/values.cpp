@@ -1,15 +1,9 @@
 // See values.hpp.
 #include "values.hpp"
 
-#include <algorithm>
-#include <cstring>
-#include <limits>
-#include <utility>
-
 #include "encode.hpp"
 #include "exception.hpp"
 #include "reference.hpp"
-#include "wirecall/bytes.hpp"
 
 namespace wirecall::python {
 
@@ -28,16 +22,14 @@ PyObject* fail_with_value_error(Reader& reader) {
   return reader.fail(words), nullptr;
 }
 
-namespace {
-
 // Digits that no type of C++ holds.
-PyObject* long_of(std::string_view digits) {
+static PyObject* long_of(std::string_view digits) {
   const std::string text{digits};
   return PyLong_FromString(text.c_str(), nullptr, 10);
 }
 
 // Up to 18 digits fit, whatever they are.
-bool short_integer(std::string_view text, std::int64_t& out) noexcept {
+static bool short_integer(std::string_view text, std::int64_t& out) noexcept {
   const bool negative = text.front() == '-';
   if (negative) text.remove_prefix(1);
   if (text.size() > 18) return false;
@@ -50,10 +42,10 @@ bool short_integer(std::string_view text, std::int64_t& out) noexcept {
   return true;
 }
 
-bool is_digits(std::string_view text) noexcept { return text.find_first_not_of("-0123456789") == text.npos; }
+static bool is_digits(std::string_view text) noexcept { return text.find_first_not_of("-0123456789") == text.npos; }
 
 // Of an encoding that tells integers from floats by their form.
-PyObject* decode_msgpack_integer(Reader& reader) {
+static PyObject* decode_msgpack_integer(Reader& reader) {
   std::int64_t value = 0;
   if (reader.read_int(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max(), value))
     return PyLong_FromLongLong(value);
@@ -63,8 +55,6 @@ PyObject* decode_msgpack_integer(Reader& reader) {
   reader.clear_failure();
   return reader.fail("integer"), nullptr;
 }
-
-}  // namespace
 
 PyObject* decode_integer(Reader& reader) {
   if (reader.kind() != ValueKind::number) return reader.fail("integer"), nullptr;
@@ -142,11 +132,9 @@ PyObject* read_extension(Reader& reader, PyObject* function) {
   return made.release();
 }
 
-namespace {
-
 // What stands in JSON for a value that JSON has no word for: {"$bytes":"…"}, {"$npy":"…"}, {"$image":"…"}. Null, and
 // the reader where it was, when it is none after all; then it is an object like any other.
-PyObject* decode_marked(Reader& reader, const char* mark, bool bytes) {
+static PyObject* decode_marked(Reader& reader, const char* mark, bool bytes) {
   reader.rewind(mark);
   PyObject* const value = bytes ? decode_bytes(reader) : read_extension(reader, extension_reader);
   if (value != nullptr) return value;
@@ -155,8 +143,6 @@ PyObject* decode_marked(Reader& reader, const char* mark, bool bytes) {
   reader.rewind(mark);
   return nullptr;
 }
-
-}  // namespace
 
 bool is_wrapped(Reader& reader) {
   if (!reader.is_json() || reader.kind() != ValueKind::object) return false;
@@ -170,10 +156,8 @@ bool is_wrapped(Reader& reader) {
   return wrapped;
 }
 
-namespace {
-
 // `plain`: none that stands for something else.
-PyObject* decode_any_object(Reader& reader, bool plain = false) {
+static PyObject* decode_any_object(Reader& reader, bool plain = false) {
   const char* const mark = reader.mark();
   static_cast<void>(reader.begin_object());
   Reference dict = Reference::steal(PyDict_New());
@@ -201,7 +185,7 @@ PyObject* decode_any_object(Reader& reader, bool plain = false) {
   return dict.release();
 }
 
-PyObject* decode_any_number(Reader& reader) {
+static PyObject* decode_any_number(Reader& reader) {
   if (!reader.is_json()) return reader.next_is_float() ? decode_number(reader) : decode_msgpack_integer(reader);
   const char* const mark = reader.mark();
   std::string_view text;
@@ -212,28 +196,19 @@ PyObject* decode_any_number(Reader& reader) {
   return is_digits(text) ? decode_integer(reader) : decode_number(reader);
 }
 
-}  // namespace
-
 PyObject* decode_any(Reader& reader) {
   switch (reader.kind()) {
-    case ValueKind::null:
-      static_cast<void>(reader.read_null());
-      Py_RETURN_NONE;
+    case ValueKind::null: static_cast<void>(reader.read_null()); Py_RETURN_NONE;
     case ValueKind::boolean: {
       bool value = false;
       static_cast<void>(reader.read_bool(value));
       return PyBool_FromLong(value ? 1 : 0);
     }
-    case ValueKind::number:
-      return decode_any_number(reader);
-    case ValueKind::string:
-      return decode_string(reader);
-    case ValueKind::array:
-      return decode_any_array(reader);
-    case ValueKind::object:
-      return decode_any_object(reader);
-    case ValueKind::bytes:
-      return decode_bytes(reader);
+    case ValueKind::number: return decode_any_number(reader);
+    case ValueKind::string: return decode_string(reader);
+    case ValueKind::array: return decode_any_array(reader);
+    case ValueKind::object: return decode_any_object(reader);
+    case ValueKind::bytes: return decode_bytes(reader);
     case ValueKind::extension: {
       PyObject* const made = read_extension(reader, extension_reader);
       if (made != nullptr || reader.failed()) return made;

@@ -6,12 +6,11 @@
 #include "base/utf8.hpp"
 
 namespace wirecall {
-namespace {
 
-bool is_barred(char c) noexcept { return static_cast<unsigned char>(c) <= ' ' || c == '*' || c == '>'; }
+static bool is_barred(char c) noexcept { return static_cast<unsigned char>(c) <= ' ' || c == '*' || c == '>'; }
 
 // `rest` is of a word, from its first character that is not of ASCII on.
-[[gnu::noinline]] bool is_plain_beyond_ascii(std::string_view rest) noexcept {
+[[gnu::noinline]] static bool is_plain_beyond_ascii(std::string_view rest) noexcept {
   while (!rest.empty()) {
     const std::size_t bytes = std::max<std::size_t>(character_bytes(rest.data(), rest.data() + rest.size()), 1);
     const char32_t c = code_point(rest.data(), bytes);
@@ -21,7 +20,7 @@ bool is_barred(char c) noexcept { return static_cast<unsigned char>(c) <= ' ' ||
   return true;
 }
 
-bool is_plain_word(std::string_view word) noexcept {
+static bool is_plain_word(std::string_view word) noexcept {
   if (word.empty()) return false;
   const auto odd =
       std::ranges::find_if(word, [](char c) { return is_barred(c) || static_cast<unsigned char>(c) >= 0x7F; });
@@ -29,7 +28,7 @@ bool is_plain_word(std::string_view word) noexcept {
 }
 
 template <class IsWord>
-bool all_words(std::string_view text, const IsWord& is_word) noexcept {
+static bool all_words(std::string_view text, const IsWord& is_word) noexcept {
   if (text.empty() || text.size() > kNameBytesMax || text.back() == '.') return false;
   while (!text.empty()) {
     const std::string_view word = take_word(text);
@@ -37,8 +36,6 @@ bool all_words(std::string_view text, const IsWord& is_word) noexcept {
   }
   return true;
 }
-
-}  // namespace
 
 std::string_view take_word(std::string_view& rest) noexcept {
   const std::size_t end = std::min(rest.find('.'), rest.size());

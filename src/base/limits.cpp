@@ -3,7 +3,6 @@
 #include "base/limit_rows.hpp"
 
 namespace wirecall {
-namespace {
 
 constexpr std::uint64_t kBytesMax = 0xFFFF'FFFF;  // what a length of 32 bits can say
 constexpr std::uint64_t kCountMax = 1'000'000'000;
@@ -80,8 +79,6 @@ constexpr LimitRow kRows[] = {
     {"call_timeout_ms", "ms", 1, kMsMax, "Time that a call may take, and the largest timeout_ms that takes effect",
      "-32002", &Limits::call_timeout_ms},
 };
-
-}  // namespace
 
 std::span<const LimitRow> limit_rows() noexcept { return kRows; }
 

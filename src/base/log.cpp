@@ -8,15 +8,13 @@
 #include "base/printable.hpp"
 
 namespace wirecall {
-namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::system_clock;
 
-std::string time_text(system_clock::time_point time) {
+static std::string time_text(system_clock::time_point time) {
   const auto day = std::chrono::floor<std::chrono::days>(time);
   const std::chrono::year_month_day date{day};
-  const std::chrono::hh_mm_ss clock{std::chrono::floor<milliseconds>(time - day)};
+  const std::chrono::hh_mm_ss clock{std::chrono::floor<std::chrono::milliseconds>(time - day)};
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ", static_cast<int>(date.year()),
                 static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
@@ -26,7 +24,7 @@ std::string time_text(system_clock::time_point time) {
 }
 
 // A JSON string. What is no valid UTF-8 is told as text, since JSON cannot hold it.
-std::string quoted(std::string_view text) {
+static std::string quoted(std::string_view text) {
   std::string result = "\"";
   while (!text.empty()) {
     const char c = text[0];
@@ -47,17 +45,17 @@ std::string quoted(std::string_view text) {
 }
 
 // A value of the human format: quoted only where it could be taken for something else.
-std::string plain(std::string_view text) {
+static std::string plain(std::string_view text) {
   const bool simple = !text.empty() && text.find_first_of(" =\"\\") == std::string_view::npos;
   return simple ? printable(text) : quoted(text);
 }
 
-std::string text_of(const LogField& field, std::string (*text_as)(std::string_view)) {
+static std::string text_of(const LogField& field, std::string (*text_as)(std::string_view)) {
   if (const auto* number = std::get_if<std::int64_t>(&field.value)) return std::to_string(*number);
   return text_as(std::get<std::string_view>(field.value));
 }
 
-std::string human(const LogRecord& record) {
+static std::string human(const LogRecord& record) {
   std::string line = time_text(record.time) + ' ' + std::string{name_of(record.level)} + ' ';
   line += printable(record.message);
   for (const LogField& field : record.fields) {
@@ -66,7 +64,7 @@ std::string human(const LogRecord& record) {
   return line;
 }
 
-std::string json(const LogRecord& record) {
+static std::string json(const LogRecord& record) {
   std::string line = R"({"time":")" + time_text(record.time) + R"(","level":")";
   line += name_of(record.level);
   line += R"(","message":)" + quoted(record.message);
@@ -75,8 +73,6 @@ std::string json(const LogRecord& record) {
   }
   return line + '}';
 }
-
-}  // namespace
 
 std::string_view name_of(LogLevel level) noexcept {
   constexpr std::array<std::string_view, 4> kNames{"debug", "info", "warning", "error"};

@@ -8,7 +8,6 @@
 #include "wirecall/error.hpp"
 
 namespace wirecall {
-namespace {
 
 constexpr std::string_view kErrorsDoc = "Errors answered";
 
@@ -69,7 +68,7 @@ constexpr std::pair<ErrorCode, Counter Stats::*> kErrorCounters[] = {
     {ErrorCode::cancelled, &Stats::errors_cancelled},
 };
 
-std::string human(const Stats& stats) {
+static std::string human(const Stats& stats) {
   constexpr std::size_t kNameBytes = 32;
   std::string text;
   for (const StatsField& field : kFields) {
@@ -83,7 +82,7 @@ std::string human(const Stats& stats) {
   return text;
 }
 
-std::string json(const Stats& stats) {
+static std::string json(const Stats& stats) {
   std::string text = "{";
   std::string_view object;  // the name of the object that is open
   for (const StatsField& field : kFields) {
@@ -99,7 +98,7 @@ std::string json(const Stats& stats) {
   return text + '}';
 }
 
-std::string prometheus(const Stats& stats) {
+static std::string prometheus(const Stats& stats) {
   std::string text;
   std::string_view previous;
   for (const StatsField& field : kFields) {
@@ -116,8 +115,6 @@ std::string prometheus(const Stats& stats) {
   return text;
 }
 
-}  // namespace
-
 std::span<const StatsField> stats_fields() noexcept { return kFields; }
 
 void Stats::count_error(int code) noexcept {
@@ -133,12 +130,9 @@ Stats& Stats::operator+=(const Stats& other) noexcept {
 
 std::string format_stats(StatsFormat format, const Stats& stats) {
   switch (format) {
-    case StatsFormat::human:
-      return human(stats);
-    case StatsFormat::json:
-      return json(stats);
-    case StatsFormat::prometheus:
-      return prometheus(stats);
+    case StatsFormat::human: return human(stats);
+    case StatsFormat::json: return json(stats);
+    case StatsFormat::prometheus: return prometheus(stats);
   }
   return {};
 }

@@ -1,12 +1,7 @@
 // See announcer.hpp.
 #include "broker/announcer.hpp"
 
-#include <string>
-#include <utility>
-
 #include "broker/outgoing.hpp"
-#include "rpc/event_text.hpp"
-#include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
 

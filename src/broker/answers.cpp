@@ -1,16 +1,9 @@
 // See answers.hpp.
 #include "broker/answers.hpp"
 
-#include <new>
-#include <utility>
-
-#include "base/assert.hpp"
 #include "broker/call_all_shared.hpp"
 #include "broker/outgoing.hpp"
 #include "broker/splice.hpp"
-#include "message/replaced.hpp"
-#include "message/transcoder.hpp"
-#include "rpc/reply.hpp"
 
 namespace wirecall::broker {
 

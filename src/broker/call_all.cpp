@@ -1,23 +1,11 @@
 // See call_all.hpp.
 #include "broker/call_all.hpp"
 
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <new>
-#include <optional>
-#include <utility>
-
 #include "broker/outgoing.hpp"
 #include "broker/stream_request.hpp"
-#include "rpc/access.hpp"
 #include "rpc/call_options.hpp"
-#include "rpc/reserved_params.hpp"
-#include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
-
-namespace {
 
 constexpr std::array<std::string_view, 3> kNames{"method", "params", "timeout_ms"};
 
@@ -29,16 +17,14 @@ constexpr std::size_t kExpectedInStep = 4;
 // What is left of the call's time when the last provider has had its own: for putting together what has come.
 constexpr std::chrono::nanoseconds kToAnswer = std::chrono::milliseconds{50};
 
-Error has_one_provider(std::string_view why) {
+static Error has_one_provider(std::string_view why) {
   return with_data(ErrorCode::invalid_params, R"({"reason":)" + to_json(why) + "}");
 }
 
-Error unknown_method(std::string_view near) {
+static Error unknown_method(std::string_view near) {
   return with_data(ErrorCode::method_not_found,
                    near.empty() ? std::string{} : R"({"did_you_mean":)" + to_json(near) + "}");
 }
-
-}  // namespace
 
 CallAll::CallAll(BrokerContext& context, CallLedger& calls, Relay& relay, TapFeed& tap_feed)
     : context_(&context),

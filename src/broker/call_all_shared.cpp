@@ -1,16 +1,10 @@
 // See call_all_shared.hpp.
 #include "broker/call_all_shared.hpp"
 
-#include <array>
-#include <cstdint>
-#include <new>
-
 #include "base/decimal.hpp"
 #include "broker/outgoing.hpp"
 #include "broker/splice.hpp"
 #include "message/error_text.hpp"
-#include "rpc/reply.hpp"
-#include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
 

@@ -1,8 +1,6 @@
 // See call_ledger.hpp.
 #include "broker/call_ledger.hpp"
 
-#include <algorithm>
-
 namespace wirecall::broker {
 
 using std::chrono::milliseconds;

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <new>
 #include <string>
 #include <string_view>
 

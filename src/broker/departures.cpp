@@ -1,11 +1,6 @@
 // See departures.hpp.
 #include "broker/departures.hpp"
 
-#include <algorithm>
-#include <new>
-#include <utility>
-
-#include "base/assert.hpp"
 #include "broker/outgoing.hpp"
 
 namespace wirecall::broker {

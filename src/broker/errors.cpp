@@ -1,21 +1,16 @@
 // See errors.hpp.
 #include "broker/errors.hpp"
 
-#include <string>
-
 #include "message/own_error.hpp"
 #include "rpc/unknown_method.hpp"
 
 namespace wirecall::broker {
-namespace {
 
-Error own_error(ErrorCode code, std::string_view reason, std::string_view delivered) {
+static Error own_error(ErrorCode code, std::string_view reason, std::string_view delivered) {
   return message::make({.code = code, .reason = reason, .delivered = delivered});
 }
 
-Error internal_error(std::string data) { return with_data(ErrorCode::internal_error, std::move(data)); }
-
-}  // namespace
+static Error internal_error(std::string data) { return with_data(ErrorCode::internal_error, std::move(data)); }
 
 RelayErrors::RelayErrors()
     : not_delivered(own_error(ErrorCode::provider_lost, "the provider has gone", "no")),
@@ -37,9 +32,7 @@ Error conflict(std::string_view reason) { return own_error(ErrorCode::conflict, 
 
 Error has_ended() { return conflict("the connection has ended its side"); }
 
-Error limit_exceeded(std::string_view reason, std::string_view limit) {
-  return message::make({.code = ErrorCode::limit_exceeded, .reason = reason, .delivered = "no", .limit = limit});
-}
+Error limit_exceeded(std::string_view reason, std::string_view limit) { return message::limit_exceeded(reason, limit); }
 
 Error too_many_methods() { return limit_exceeded("too many methods of this connection", "methods"); }
 

@@ -1,12 +1,8 @@
 // See event_bus.hpp.
 #include "broker/event_bus.hpp"
 
-#include "base/dotted_name.hpp"
 #include "broker/outgoing.hpp"
 #include "message/own_error.hpp"
-#include "message/transcoder.hpp"
-#include "rpc/access.hpp"
-#include "rpc/event_text.hpp"
 
 namespace wirecall::broker {
 
@@ -51,10 +47,7 @@ std::size_t EventBus::publish(Peer& publisher, std::string_view topic, const Enc
   }
   Buffer text = rpc::event_of(context_->loop.codecs, topic, given);
   if (text.size() > context_->limits.max_message_size) {
-    throw message::make({.code = ErrorCode::too_large,
-                         .reason = "the event is larger than a message may be",
-                         .delivered = "no",
-                         .limit = "max_message_size"});
+    throw message::too_large("the event is larger than a message may be");
   }
   if (retain) keep(publisher, topic, text.view());
   const Delivered delivered =

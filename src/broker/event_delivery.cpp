@@ -1,16 +1,7 @@
 // See event_delivery.hpp.
 #include "broker/event_delivery.hpp"
 
-#include <algorithm>
-#include <memory>
-#include <new>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "base/assert.hpp"
 #include "broker/outgoing.hpp"
-#include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
 

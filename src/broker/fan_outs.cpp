@@ -1,15 +1,7 @@
 // See fan_outs.hpp.
 #include "broker/fan_outs.hpp"
 
-#include <algorithm>
-#include <cstdint>
-#include <memory>
-#include <new>
-#include <utility>
-
-#include "base/dotted_name.hpp"
 #include "broker/outgoing.hpp"
-#include "rpc/access.hpp"
 
 namespace wirecall::broker {
 

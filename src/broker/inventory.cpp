@@ -1,17 +1,9 @@
 // See inventory.hpp.
 #include "broker/inventory.hpp"
 
-#include <algorithm>
-#include <array>
 #include <charconv>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
 
-#include "rpc/access.hpp"
 #include "rpc/listed_methods.hpp"
-#include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
 

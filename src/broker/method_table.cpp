@@ -1,20 +1,14 @@
 // See method_table.hpp.
 #include "broker/method_table.hpp"
 
-#include <functional>
-#include <utility>
-
-#include "base/assert.hpp"
 #include "broker/peer.hpp"
 #include "broker/relay.hpp"
 #include "broker/subscription_relay.hpp"
-#include "rpc/access.hpp"
 
 namespace wirecall::broker {
-namespace {
 
 // Where `policy_` is hash: what the same calls have in common. The value's text as sent; of no such param, nothing.
-std::string_view hashed_value(std::string_view params, std::string_view param, Reader& reader) {
+static std::string_view hashed_value(std::string_view params, std::string_view param, Reader& reader) {
   if (params.empty()) return {};
   reader.reset(params);
   if (reader.kind() == ValueKind::object) {
@@ -31,7 +25,7 @@ std::string_view hashed_value(std::string_view params, std::string_view param, R
   return {};
 }
 
-Method method_of(Route& route, std::string name) {
+static Method method_of(Route& route, std::string name) {
   if (route.description.subscription) {
     constexpr auto kSubscribe = [](Route& own, Call& call) {
       if (own.handlers().subscriptions.has_room(own, call)) own.handlers().relay.relay(own, call);
@@ -44,8 +38,6 @@ Method method_of(Route& route, std::string name) {
   }
   return untyped_method<[](Route& own, Call& call) { own.handlers().relay.relay(own, call); }>(std::move(name), route);
 }
-
-}  // namespace
 
 // ---- Route ----
 
@@ -137,8 +129,7 @@ Provider* Route::choose(std::string_view params, Reader& reader, const Provider*
   const auto usable = [but](const auto& provider) { return !provider->ended && provider.get() != but; };
   switch (policy_) {
     case Policy::least_inflight:
-    case Policy::round_robin:
-      return in_turn(but);
+    case Policy::round_robin: return in_turn(but);
     case Policy::random:
       random_ ^= random_ << 13;
       random_ ^= random_ >> 17;

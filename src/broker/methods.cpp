@@ -1,22 +1,10 @@
 // See methods.hpp.
 #include "broker/methods.hpp"
 
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "base/dotted_name.hpp"
 #include "broker/router.hpp"
 #include "message/own_error.hpp"
-#include "rpc/access.hpp"
 #include "rpc/reserved_params.hpp"
-#include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
 namespace {
@@ -66,7 +54,7 @@ bool is_array_of_objects(const RawValue& sent, Reader& reader) {
 // New work is refused by a server that is about to end.
 void require_open(const ReservedCall& call) {
   if (!peer_of(call).router().is_draining()) return;
-  throw message::make({.code = ErrorCode::draining, .reason = "the server is shutting down", .delivered = "no"});
+  throw message::make(ErrorCode::draining, "the server is shutting down", "no");
 }
 
 // How a method is declared that subscribes.
@@ -237,9 +225,7 @@ std::string unsubscribe(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 1> kNames{"topic"};
   const std::string topic = topic_of(ReservedParams{call, kNames}, &is_pattern, kPattern);
   if (!peer_of(call).router().events().unsubscribe(peer_of(call), topic)) {
-    throw message::make({.code = ErrorCode::no_subscription,
-                         .reason = "this connection does not subscribe to that",
-                         .delivered = "no"});
+    throw message::make(ErrorCode::no_subscription, "this connection does not subscribe to that", "no");
   }
   return "true";
 }

@@ -1,8 +1,6 @@
 // See operations_log.hpp.
 #include "broker/operations_log.hpp"
 
-#include <utility>
-
 #include "broker/method_table.hpp"
 #include "broker/peer.hpp"
 #include "rpc/dispatcher.hpp"

@@ -1,14 +1,9 @@
 // See peer.hpp.
 #include "broker/peer.hpp"
 
-#include <new>
-#include <utility>
-
-#include "base/dotted_name.hpp"
 #include "broker/methods.hpp"
 #include "broker/router.hpp"
 #include "rpc/request_subject.hpp"
-#include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
 

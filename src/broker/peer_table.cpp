@@ -7,23 +7,20 @@
 #include "broker/peer.hpp"
 
 namespace wirecall::broker {
-namespace {
 
 constexpr char kCounted = '~';
 constexpr std::uint64_t kNumbersTriedMax = 8;
 
-std::string numbered(std::string_view name, std::uint64_t number) {
+static std::string numbered(std::string_view name, std::uint64_t number) {
   return std::string{name} + kCounted + std::to_string(number);
 }
 
 // Whether `given` is what one is named who wants to be `name`, where others have that.
-bool is_like(std::string_view given, std::string_view name) noexcept {
+static bool is_like(std::string_view given, std::string_view name) noexcept {
   constexpr std::string_view kDigits = "0123456789";
   if (!given.starts_with(name) || given.size() < name.size() + 2 || given[name.size()] != kCounted) return false;
   return given.find_first_not_of(kDigits, name.size() + 1) == given.npos;
 }
-
-}  // namespace
 
 void PeerTable::add(Peer& peer) {
   WIRECALL_ASSERT(next(peer.number - 1) == nullptr);

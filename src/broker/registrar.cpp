@@ -1,24 +1,14 @@
 // See registrar.hpp.
 #include "broker/registrar.hpp"
 
-#include <algorithm>
-#include <cstddef>
-#include <memory>
-#include <set>
-#include <unordered_map>
-#include <utility>
-
 #include "base/reserve_extra.hpp"
-#include "base/seeded_hash.hpp"
-#include "rpc/access.hpp"
 
 namespace wirecall::broker {
-namespace {
 
 constexpr std::size_t kDescribedBytesMax = std::size_t{1} << 20;
 
 // Who provides a method to subscribe by provides the one that ends it, which the broker answers.
-void add_unsubscribing(std::vector<Registration>& registrations) {
+static void add_unsubscribing(std::vector<Registration>& registrations) {
   const bool any =
       std::ranges::any_of(registrations, [](const auto& one) { return one.description.subscription.has_value(); });
   if (!any) [[likely]]
@@ -40,7 +30,7 @@ void add_unsubscribing(std::vector<Registration>& registrations) {
 }
 
 // The names of notifications are kept as long as the connection.
-void require_notifications(const Peer& peer, const std::vector<Registration>& registrations, std::size_t most) {
+static void require_notifications(const Peer& peer, const std::vector<Registration>& registrations, std::size_t most) {
   std::set<std::string_view> added;
   for (const Registration& one : registrations) {
     if (!one.description.subscription) continue;
@@ -50,8 +40,6 @@ void require_notifications(const Peer& peer, const std::vector<Registration>& re
   if (added.size() + (peer.source ? peer.source->notifications.size() : 0) <= most) return;
   throw limit_exceeded("this connection has declared too many notifications of subscriptions", "methods");
 }
-
-}  // namespace
 
 // Throws where not all of them may be.
 void Registrar::require_admissible(const Peer& peer, const std::vector<Registration>& registrations) const {

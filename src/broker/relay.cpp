@@ -1,13 +1,6 @@
 // See relay.hpp.
 #include "broker/relay.hpp"
 
-#include <memory>
-#include <new>
-#include <optional>
-#include <string>
-#include <utility>
-
-#include "base/assert.hpp"
 #include "broker/call_all_shared.hpp"
 #include "broker/outgoing.hpp"
 #include "broker/stream_request.hpp"

@@ -2,10 +2,8 @@
 #include "broker/relayed_calls.hpp"
 
 #include <charconv>
-#include <cstring>
 #include <system_error>
 
-#include "base/assert.hpp"
 #include "base/reserve_extra.hpp"
 
 namespace wirecall::broker {

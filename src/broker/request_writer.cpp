@@ -1,31 +1,21 @@
 // See request_writer.hpp.
 #include "broker/request_writer.hpp"
 
-#include <chrono>
-#include <vector>
-
 #include "broker/call_all_shared.hpp"
 #include "broker/outgoing.hpp"
 #include "broker/splice.hpp"
 #include "broker/stream_request.hpp"
 #include "message/read_error.hpp"
-#include "message/replaced.hpp"
-#include "message/transcoder.hpp"
-#include "rpc/reply.hpp"
 
 namespace wirecall::broker {
 
 using std::chrono::milliseconds;
 
-namespace {
-
-constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_cast<unsigned>(member); }
+static constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_cast<unsigned>(member); }
 // What does not go to a provider as it came.
 constexpr std::uint32_t kChanged = bit(Member::timeout_ms) | bit(Member::to) | bit(Member::from);
 
-std::uint64_t number_of(milliseconds time) noexcept { return static_cast<std::uint64_t>(time.count()); }
-
-}  // namespace
+static std::uint64_t number_of(milliseconds time) noexcept { return static_cast<std::uint64_t>(time.count()); }
 
 void RequestWriter::sent(SlotNumber slot) {
   ++context_->loop.stats.calls_relayed;

@@ -1,11 +1,6 @@
 // See retained_sender.hpp.
 #include "broker/retained_sender.hpp"
 
-#include <memory>
-#include <string_view>
-#include <utility>
-
-#include "base/assert.hpp"
 #include "broker/outgoing.hpp"
 
 namespace wirecall::broker {

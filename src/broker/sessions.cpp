@@ -1,20 +1,10 @@
 // See sessions.hpp.
 #include "broker/sessions.hpp"
 
-#include <algorithm>
-#include <bit>
 #include <charconv>
-#include <chrono>
-#include <cstddef>
-#include <cstring>
-#include <random>
-#include <string>
 #include <system_error>
-#include <utility>
 
-#include "base/dotted_name.hpp"
 #include "message/own_error.hpp"
-#include "rpc/access.hpp"
 
 namespace wirecall::broker {
 
@@ -166,7 +156,7 @@ void Sessions::take_over(Peer& peer, std::string_view name, std::string_view res
   Peer* const found = known != nullptr && known->session == *session ? known : nullptr;
   const bool expired = session && found == nullptr && context_->now() - SessionKeys::began(*session) > kSessionLifetime;
   if (!session || expired) {
-    throw message::make({.code = ErrorCode::unauthenticated, .reason = "there is no such session", .delivered = "no"});
+    throw message::make(ErrorCode::unauthenticated, "there is no such session", "no");
   }
   if (found == nullptr || found == &peer) return;
   Peer& old = *found;

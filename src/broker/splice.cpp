@@ -1,32 +1,24 @@
 // See splice.hpp.
 #include "broker/splice.hpp"
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-
 #include "base/ascii.hpp"
 #include "base/assert.hpp"
 
 namespace wirecall::broker {
-namespace {
 
-const char* skip_space(const char* at) noexcept {
+static const char* skip_space(const char* at) noexcept {
   while (is_space(*at)) ++at;
   return at;
 }
 
 // Where the member begins whose value begins at `value`. Envelope names hold no quote, not even an escaped one.
-const char* member_of(const char* value) noexcept {
+static const char* member_of(const char* value) noexcept {
   const char* at = value - 1;
   while (*at != '"') --at;  // behind the name come white space and the colon
   do --at;
   while (*at != '"');
   return at;
 }
-
-}  // namespace
 
 void Splice::add(const Change& change) noexcept {
   WIRECALL_ASSERT(count_ < kChangesMax);

@@ -1,12 +1,9 @@
 // See stream_request.hpp.
 #include "broker/stream_request.hpp"
 
-#include <cstring>
-
 #include "broker/outgoing.hpp"
 #include "broker/splice.hpp"
 #include "rpc/call_options.hpp"
-#include "wirecall/detail/bind.hpp"
 
 namespace wirecall::broker {
 

@@ -1,24 +1,13 @@
 // See streams.hpp.
 #include "broker/streams.hpp"
 
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <new>
-#include <string>
-#include <utility>
-
 #include "broker/outgoing.hpp"
 #include "broker/stream_request.hpp"
 #include "message/call_text.hpp"
-#include "message/replaced.hpp"
-#include "message/transcoder.hpp"
 
 namespace wirecall::broker {
 
 using State = RelayedCall::State;
-
-namespace {
 
 // Items that a provider may send in any case.
 constexpr std::uint64_t kItemsMax = 1024;
@@ -29,11 +18,9 @@ constexpr std::string_view kIdName = "id";
 constexpr std::string_view kTokenName = "token";
 constexpr std::string_view kValueName = "value";
 
-std::string_view unquoted(std::string_view json) noexcept {
+static std::string_view unquoted(std::string_view json) noexcept {
   return json.size() >= 2 && json.front() == '"' ? json.substr(1, json.size() - 2) : json;
 }
-
-}  // namespace
 
 // ---- back to the caller ----
 

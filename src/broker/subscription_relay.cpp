@@ -1,38 +1,26 @@
 // See subscription_relay.hpp.
 #include "broker/subscription_relay.hpp"
 
-#include <array>
-#include <exception>
-#include <memory>
-#include <new>
-#include <string>
-#include <utility>
-
 #include "base/random_id.hpp"
 #include "broker/outgoing.hpp"
-#include "codec/transcode.hpp"
 #include "message/call_text.hpp"
 #include "message/error_text.hpp"
 #include "message/own_error.hpp"
-#include "message/transcoder.hpp"
-#include "rpc/event_text.hpp"
-#include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
-namespace {
 
 // Of the request by which a provider is told that a subscription has ended; nobody waits for its response.
 constexpr std::string_view kUnsubscribeId = R"("rpc.unsubscribe")";
 
 // A provider's id in the one form in which it is compared, JSON; empty for what is none.
-std::string comparable_id(const rpc::RawValue& sent) {
+static std::string comparable_id(const rpc::RawValue& sent) {
   if (sent.kind == ValueKind::number) return std::string{sent.text};
   if (sent.kind != ValueKind::string) return {};
   return to_json(from_json<std::string>(sent.text).value());
 }
 
 // The same of one in some encoding.
-std::string comparable_id(const rpc::RawValue& sent, Encoding encoding) {
+static std::string comparable_id(const rpc::RawValue& sent, Encoding encoding) {
   if (encoding == Encoding::json) return comparable_id(sent);
   if (sent.kind != ValueKind::number && sent.kind != ValueKind::string) return {};
   const std::unique_ptr<Reader> reader = message::codec_of(encoding).values().reader();
@@ -42,8 +30,8 @@ std::string comparable_id(const rpc::RawValue& sent, Encoding encoding) {
 }
 
 // The notification `name` with `params` in which the subscription's id is another.
-Buffer event_with_id(rpc::LoopCodecs& codecs, std::string_view name, EncodedText params, std::string_view sent_id,
-                     std::string_view id) {
+static Buffer event_with_id(rpc::LoopCodecs& codecs, std::string_view name, EncodedText params,
+                            std::string_view sent_id, std::string_view id) {
   const auto at = static_cast<std::size_t>(sent_id.data() - params.text.data());
   const std::string_view before = params.text.substr(0, at);
   const std::string_view behind = params.text.substr(at + sent_id.size());
@@ -60,8 +48,6 @@ Buffer event_with_id(rpc::LoopCodecs& codecs, std::string_view name, EncodedText
   text.push_back('}');
   return text;
 }
-
-}  // namespace
 
 bool SubscriptionRelay::unsubscribed(Peer& provider, const Received& message) noexcept {
   if (message.id() != kUnsubscribeId) return false;

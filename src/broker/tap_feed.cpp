@@ -1,42 +1,27 @@
 // See tap_feed.hpp.
 #include "broker/tap_feed.hpp"
 
-#include <algorithm>
-#include <array>
 #include <charconv>
-#include <chrono>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
 
-#include "base/assert.hpp"
-#include "base/dotted_name.hpp"
 #include "base/utf8.hpp"
 #include "broker/outgoing.hpp"
 #include "broker/splice.hpp"
 #include "message/call_text.hpp"
 #include "message/error_text.hpp"
-#include "message/message_codec.hpp"
-#include "rpc/event_text.hpp"
-#include "wirecall/codec.hpp"
-#include "wirecall/reflect.hpp"
-#include "wirecall/value.hpp"
 
 namespace wirecall::broker {
-namespace {
 
 constexpr std::string_view kTopic = "rpc.tap";
 // Whoever makes a call pays for its end as well.
 constexpr std::size_t kSightsOfCall = 2;
 
-EncodedText params_of(const Received& message) {
+static EncodedText params_of(const Received& message) {
   if (!message.has(Member::params)) return {};
   return {.text = message[Member::params], .encoding = message.encoding};
 }
 
 // The beginning of `text`, whole characters of at most so many bytes.
-std::string_view beginning(std::string_view text, std::size_t bytes_max) noexcept {
+static std::string_view beginning(std::string_view text, std::size_t bytes_max) noexcept {
   if (text.size() <= bytes_max) return text;
   const char* const end = text.data() + bytes_max;
   const char* at = text.data();
@@ -49,21 +34,19 @@ std::string_view beginning(std::string_view text, std::size_t bytes_max) noexcep
 }
 
 // As much of it as is shown, and a byte more where that is not all.
-std::string json_of(EncodedText value) {
+static std::string json_of(EncodedText value) {
   const std::unique_ptr<Reader> reader = message::codec_of(value.encoding).values().reader();
   reader->reset(value.text);
   return reader->json(TapFeed::kValueShownMax + 1);
 }
 
-std::string name_or_null(std::string_view name) { return name.empty() ? "null" : to_json(name); }
+static std::string name_or_null(std::string_view name) { return name.empty() ? "null" : to_json(name); }
 
-std::string milliseconds_text(std::chrono::nanoseconds time) {
+static std::string milliseconds_text(std::chrono::nanoseconds time) {
   std::array<char, 32> text{};
   const double value = std::chrono::duration<double, std::milli>(time).count();
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed, 3).ptr};
 }
-
-}  // namespace
 
 // The texts are shown as they are; empty ones are left out.
 struct TapFeed::Record {

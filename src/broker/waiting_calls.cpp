@@ -1,20 +1,15 @@
 // See waiting_calls.hpp.
 #include "broker/waiting_calls.hpp"
 
-#include <utility>
-
 namespace wirecall::broker {
 
 using Round = WaitingFlow::Round;
 
 WaitingCalls::Flows& WaitingCalls::flows_of(Round round) noexcept {
   switch (round) {
-    case Round::present:
-      return present_;
-    case Round::next:
-      return next_;
-    case Round::none:
-      break;
+    case Round::present: return present_;
+    case Round::next: return next_;
+    case Round::none: break;
   }
   return served_;
 }

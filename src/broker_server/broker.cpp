@@ -1,10 +1,6 @@
 // See wirecall/broker.hpp: a server that is given a router, which knows no server.
 #include "wirecall/broker.hpp"
 
-#include <chrono>
-#include <memory>
-#include <utility>
-
 #include "broker/router.hpp"
 #include "broker_server/broker_factory.hpp"
 

@@ -3,19 +3,15 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <system_error>
 
 #include "base/dotted_name.hpp"
 #include "base/edit_distance.hpp"
-#include "base/limit_rows.hpp"
 #include "base/printable.hpp"
 #include "cli/arguments.hpp"
 #include "cli/files.hpp"
-#include "wirecall/options.hpp"
-#include "wirecall/reflect.hpp"
 
 namespace wirecall::cli {
 

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <memory>
 #include <string_view>
 
 namespace wirecall::cli {
-namespace {
 
 // Those that the help names: of "a text: one of one, two, hash:PARAM (default: one)" one and two, or of true|false.
-std::vector<std::string> values_of(std::string_view value_name, std::string_view does) {
+static std::vector<std::string> values_of(std::string_view value_name, std::string_view does) {
   if (value_name == "true|false") return {"true", "false"};
   std::vector<std::string> values;
   constexpr std::string_view kBegin = ": one of ";
@@ -24,7 +22,7 @@ std::vector<std::string> values_of(std::string_view value_name, std::string_view
   return values;
 }
 
-std::vector<FlagText> flags_of(const CLI::App& command) {
+static std::vector<FlagText> flags_of(const CLI::App& command) {
   std::vector<FlagText> flags;
   for (const CLI::Option* option : command.get_options()) {
     if (!option->nonpositional() || option->get_group().empty()) continue;
@@ -42,7 +40,7 @@ std::vector<FlagText> flags_of(const CLI::App& command) {
 }
 
 // The words in small letters that the alternatives of a usage begin with: ls and add of "[ls | add NAME] [OPTIONS]".
-std::vector<std::string> choices_of(std::string_view usage) {
+static std::vector<std::string> choices_of(std::string_view usage) {
   std::vector<std::string> choices;
   if (usage.find(" | ") == std::string_view::npos) return choices;
   while (!usage.empty()) {
@@ -57,7 +55,7 @@ std::vector<std::string> choices_of(std::string_view usage) {
   return choices;
 }
 
-CommandText text_of(const CLI::App& command, const std::string& name) {
+static CommandText text_of(const CLI::App& command, const std::string& name) {
   CommandText text{.name = command.get_name(),
                    .does = command.get_description(),
                    .usage = {},
@@ -71,8 +69,6 @@ CommandText text_of(const CLI::App& command, const std::string& name) {
   if (text.usage.find("FILE.py") != std::string::npos) text.file_suffix = ".py";
   return text;
 }
-
-}  // namespace
 
 std::vector<CommandText> command_texts(const CLI::App& app) {
   std::vector<CommandText> texts{text_of(app, app.get_name())};

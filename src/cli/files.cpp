@@ -10,17 +10,14 @@
 #include "cli/terminal.hpp"
 
 namespace wirecall::cli {
-namespace {
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-std::string cannot_write(const std::string& path) {
+static std::string cannot_write(const std::string& path) {
   return fmt::format("cannot write the file {}: {}", path, std::strerror(errno));
 }
 
-int leave_open(std::FILE*) { return 0; }
-
-}  // namespace
+static int leave_open(std::FILE*) { return 0; }
 
 std::expected<std::string, std::string> read_file(const std::string& path) {
   return read_small_file(path, std::numeric_limits<std::size_t>::max());

@@ -9,10 +9,8 @@
 
 namespace wirecall::cli {
 
-namespace {
-
 // By HTTP nobody can be called, nor told of events, but by GET /events.
-const Target& require_connection(const Target& target) {
+static const Target& require_connection(const Target& target) {
   const auto http = [](const std::string& url) { return url.starts_with("http://"); };
   if (!std::ranges::all_of(target.urls, http)) return target;
   throw UsageError{target.urls.front() +
@@ -21,12 +19,10 @@ const Target& require_connection(const Target& target) {
 }
 
 // Whether the server does not let this client in.
-bool is_refusal(const Error& error) {
+static bool is_refusal(const Error& error) {
   return error.code() == static_cast<int>(ErrorCode::unauthenticated) ||
          error.code() == static_cast<int>(ErrorCode::forbidden);
 }
-
-}  // namespace
 
 LongRunning::LongRunning(const Target& target)
     : client_(endpoints_of(require_connection(target)), client_options_of(target)) {}

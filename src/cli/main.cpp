@@ -24,8 +24,6 @@
 #include "cli/terminal.hpp"
 #include "wirecall/reflect.hpp"
 
-namespace {
-
 using namespace wirecall::cli;
 
 constexpr const char* kServeUsage = "[FILE.py[:NAME] [--workers N]]";
@@ -38,7 +36,7 @@ constexpr const char* kServeFooter =
     "  wirecall serve calc.py --workers 4\n\n";
 
 /// Refuses a first word that is neither a command nor a flag of `wirecall` itself.
-void require_known(const CLI::App& app, const std::string& arg) {
+static void require_known(const CLI::App& app, const std::string& arg) {
   if (arg.starts_with('-')) {
     const std::string name = arg.substr(0, arg.find('='));
     const auto is_it = [&](const CLI::Option* option) { return option->check_name(name); };
@@ -51,7 +49,7 @@ void require_known(const CLI::App& app, const std::string& arg) {
 }
 
 /// The parser's own, but of a flag whose value is neither true nor false: all others check theirs.
-std::string words_of(const CLI::ParseError& error) {
+static std::string words_of(const CLI::ParseError& error) {
   std::string text = error.what();
   constexpr std::string_view kBegin = "Could not convert: ";
   const std::size_t equals = text.find(" = ");
@@ -61,7 +59,7 @@ std::string words_of(const CLI::ParseError& error) {
                      wirecall::to_json(wirecall::printable(text.substr(equals + 3))));
 }
 
-int run(int argc, char** argv) {
+static int run(int argc, char** argv) {
   if (const std::span args{argv + 1, argv + argc}; is_python_program(args)) return exec_python(args);
   CLI::App app{"A JSON-RPC 2.0 server and client.", "wirecall"};
   app.set_version_flag("--version", std::string{"wirecall "} + WIRECALL_VERSION);
@@ -142,14 +140,12 @@ int run(int argc, char** argv) {
 /// as it ever needed at once: the sizes from which it does otherwise grow with what it has seen. From 64 KiB on each
 /// block is mapped by itself, which costs messages of 50 to 260 KB nothing that can be measured; at 1 MiB the blocks of
 /// many that come at a time lie among each other, and most of them stay.
-void give_back_memory() {
+static void give_back_memory() {
 #ifdef __GLIBC__
   ::mallopt(M_MMAP_THRESHOLD, 64 * 1024);
   ::mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
 #endif
 }
-
-}  // namespace
 
 int main(int argc, char** argv) {
   occupy_standard_descriptors();

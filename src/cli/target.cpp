@@ -2,10 +2,7 @@
 #include "cli/target.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <fmt/core.h>
-#include <stdexcept>
-#include <utility>
 
 #include "base/printable.hpp"
 #include "broker/methods.hpp"
@@ -34,19 +31,15 @@ detail::OutgoingCall RawClient::call(std::string_view method, std::string_view p
   return call;
 }
 
-namespace {
-
 // Between attempts to connect, while that is waited for.
 constexpr milliseconds kPause{20};
 
 // Of `time`, which is for connecting as well; a server that does not answer leaves time to those behind it.
-void give_time(ClientOptions& options, milliseconds time, std::size_t endpoints) {
+static void give_time(ClientOptions& options, milliseconds time, std::size_t endpoints) {
   options.call_timeout_ms = static_cast<std::uint32_t>(time.count());
   const milliseconds share = time / static_cast<std::int64_t>(endpoints);
   options.connect_timeout_ms = static_cast<std::uint32_t>(std::max(share, milliseconds{1}).count());
 }
-
-}  // namespace
 
 int with_server(const Target& target, const std::function<int(RawClient&, TimeLeft)>& use) {
   const auto begun = steady_clock::now();
@@ -113,19 +106,15 @@ bool StopAtSignal::gave_up(const Error& error) const {
   return true;
 }
 
-namespace {
+static bool has_no_method(const Error& error) { return error.code() == static_cast<int>(ErrorCode::method_not_found); }
 
-bool has_no_method(const Error& error) { return error.code() == static_cast<int>(ErrorCode::method_not_found); }
-
-bool is_broker(RawClient& caller) {
+static bool is_broker(RawClient& caller) {
   constexpr milliseconds kPatience{1000};
   detail::OutgoingCall call = caller.call("rpc.health", {}, {});
   call.set_timeout(kPatience);
   detail::Answer answer = call.wait();
   return answer.ok() || !has_no_method(answer.error());
 }
-
-}  // namespace
 
 Error explained(RawClient& caller, std::string_view method, const Error& error) {
   constexpr std::string_view kCallAll = "rpc.call_all";

@@ -11,18 +11,14 @@
 
 namespace wirecall::cli {
 
-namespace {
-
-bool colour() {
+static bool colour() {
   static const bool wanted = on_terminal() && std::getenv("NO_COLOR") == nullptr;
   return wanted;
 }
 
-std::string styled(std::string_view code, std::string_view text) {
+static std::string styled(std::string_view code, std::string_view text) {
   return colour() ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string{text};
 }
-
-}  // namespace
 
 bool on_terminal() { return isatty(STDERR_FILENO) == 1; }
 bool prints_to_terminal() { return isatty(STDOUT_FILENO) == 1; }

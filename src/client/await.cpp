@@ -5,7 +5,6 @@
 #include <new>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "client/core.hpp"
 #include "wirecall/batch.hpp"

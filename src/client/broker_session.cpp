@@ -1,26 +1,16 @@
 // See broker_session.hpp.
 #include "client/broker_session.hpp"
 
-#include <algorithm>
-#include <cstdint>
-#include <new>
-#include <optional>
-#include <stdexcept>
-#include <utility>
-
 #include "base/dotted_name.hpp"
 #include "base/reserve_extra.hpp"
 #include "message/error_description.hpp"
 #include "message/own_error.hpp"
 #include "message/read_error.hpp"
 #include "wirecall/client.hpp"
-#include "wirecall/codec.hpp"
-#include "wirecall/reflect.hpp"
 
 namespace wirecall::net {
 
 using std::chrono::milliseconds;
-using std::chrono::nanoseconds;
 
 namespace {
 

@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
-#include <utility>
 #include <vector>
 
 #include "base/assert.hpp"
@@ -109,16 +108,11 @@ struct ClientCall {
   // What has ended is only delivered; what is sent was queued.
   [[nodiscard]] static constexpr bool may_enter(CallState from, CallState to) noexcept {
     switch (to) {
-      case CallState::idle:
-        return true;
-      case CallState::queued:
-        return from != CallState::queued && from != CallState::ended;
-      case CallState::delayed:
-        return from == CallState::sent || from == CallState::delayed;
-      case CallState::sent:
-        return from == CallState::queued;
-      case CallState::ended:
-        return from != CallState::ended;
+      case CallState::idle: return true;
+      case CallState::queued: return from != CallState::queued && from != CallState::ended;
+      case CallState::delayed: return from == CallState::sent || from == CallState::delayed;
+      case CallState::sent: return from == CallState::queued;
+      case CallState::ended: return from != CallState::ended;
     }
     return false;
   }

@@ -1,13 +1,9 @@
 // See call_pool.hpp.
 #include "client/call_pool.hpp"
 
-#include <cstddef>
-#include <new>
-
 #include "base/reserve_extra.hpp"
 
 namespace wirecall::net {
-namespace {
 
 // Larger buffers are given back after the call that needed them; smaller ones where there are many calls.
 constexpr std::size_t kKeptBytesMax = 1024 * 1024;
@@ -16,8 +12,6 @@ constexpr std::size_t kKeptBytesOfMany = 16 * 1024;
 constexpr std::size_t kKeptBytesOfFew = 4 * 1024 * 1024;
 constexpr int kFew = 2;
 constexpr std::size_t kMany = 64;
-
-}  // namespace
 
 ClientCall& CallPool::take() {
   if (driver_.on_driver() && !own_idle_.empty()) {

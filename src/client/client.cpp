@@ -2,7 +2,6 @@
 #include "wirecall/client.hpp"
 
 #include <algorithm>
-#include <atomic>
 
 #include "client/core.hpp"
 #include "client/stream.hpp"
@@ -16,20 +15,16 @@ using net::ClientCall;
 using net::ClientCore;
 using std::chrono::milliseconds;
 
-namespace {
-
 // Longer ones are as good as none, and could not be added to the time.
 constexpr milliseconds kTimeoutMax = std::chrono::hours{24 * 365 * 100};
 
-Error connection_error(std::string message, ConnectionError::Delivered delivered) {
+static Error connection_error(std::string message, ConnectionError::Delivered delivered) {
   std::string data = message::make({.code = ErrorCode::provider_lost,
                                     .reason = message,
                                     .delivered = delivered == ConnectionError::Delivered::no ? "no" : "maybe"})
                          .data();
   return Error{ErrorCode::provider_lost, std::move(message), std::move(data)};
 }
-
-}  // namespace
 
 ConnectionError::ConnectionError(std::string message, Delivered delivered)
     : Error(connection_error(std::move(message), delivered)) {}
@@ -139,25 +134,18 @@ void Answer::refuse() noexcept {
 
 void Answer::throw_error() {
   switch (error_class_) {
-    case ErrorClass::error:
-      break;
-    case ErrorClass::connection_error:
-      throw ConnectionError{std::move(*error_)};
-    case ErrorClass::local_error:
-      throw LocalError{std::move(*error_)};
+    case ErrorClass::error: break;
+    case ErrorClass::connection_error: throw ConnectionError{std::move(*error_)};
+    case ErrorClass::local_error: throw LocalError{std::move(*error_)};
   }
   throw std::move(*error_);
 }
 
-namespace {
-
 // What is wrong with a call before it is made is its maker's doing.
-void refuse(ClientCall& call, ErrorCode code, std::string message) {
+static void refuse(ClientCall& call, ErrorCode code, std::string message) {
   call.error.emplace(code, std::move(message));
   call.error_class = ErrorClass::local_error;
 }
-
-}  // namespace
 
 OutgoingCall::OutgoingCall(std::shared_ptr<ClientCore> core) : core_(std::move(core)), call_(&core_->take()) {}
 
@@ -243,10 +231,7 @@ ClientCall& OutgoingCall::prepare() {
     refuse(*call_, ErrorCode::invalid_params, call_->writer->failure());
   }
   if (!call_->error && call_->request.size() >= core_->options().limits.max_message_size) {
-    call_->error = message::make({.code = ErrorCode::too_large,
-                                  .reason = "the request is larger than allowed",
-                                  .delivered = "no",
-                                  .limit = "max_message_size"});
+    call_->error = message::too_large("the request is larger than allowed");
   }
   if (call_->stop.stop_possible()) {
     call_->on_stop.emplace(call_->stop, net::StopCall{&core_->calls(), call_, call_->generation + 1});

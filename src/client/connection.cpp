@@ -2,30 +2,22 @@
 #include "client/connection.hpp"
 
 namespace wirecall::net {
-namespace {
 
 // With more output than this waiting on a connection, calls wait in the queue instead: there they can still be given
 // up, or go over another connection.
 constexpr std::size_t kOutputBytesMax = 256 * 1024;
 
-bool may_enter(ConnectionState from, ConnectionState to) noexcept {
+static bool may_enter(ConnectionState from, ConnectionState to) noexcept {
   using enum ConnectionState;
   switch (to) {
-    case down:
-      return from == over || from == dialing;
-    case dialing:
-      return from == down;
-    case up:
-      return from == down || from == dialing;
-    case draining:
-      return from == up || from == draining;
-    case over:
-      return from == up || from == draining;
+    case down: return from == over || from == dialing;
+    case dialing: return from == down;
+    case up: return from == down || from == dialing;
+    case draining: return from == up || from == draining;
+    case over: return from == up || from == draining;
   }
   return false;
 }
-
-}  // namespace
 
 void ClientConnection::enter(ConnectionState next) noexcept {
   WIRECALL_ASSERT(may_enter(state_, next));

@@ -1,13 +1,6 @@
 // See connection_pool.hpp.
 #include "client/connection_pool.hpp"
 
-#include <algorithm>
-#include <cstring>
-#include <new>
-#include <random>
-#include <stdexcept>
-#include <utility>
-
 #include "framing/length_prefix.hpp"
 #include "transport/endpoint_socket.hpp"
 #include "transport/setup.hpp"
@@ -18,13 +11,9 @@ namespace wirecall::net {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-namespace {
-
-bool all_http(const std::vector<Endpoint>& endpoints) noexcept {
+static bool all_http(const std::vector<Endpoint>& endpoints) noexcept {
   return std::ranges::all_of(endpoints, [](const Endpoint& one) { return one.kind() == EndpointKind::http; });
 }
-
-}  // namespace
 
 void require_callable(const std::vector<Endpoint>& endpoints, std::string_view what) {
   if (!all_http(endpoints)) return;
@@ -294,25 +283,19 @@ std::string ConnectionPool::why_gone(const ClientConnection& connection, CloseRe
   std::string why = "the connection to " + connection.endpoint().uri() + " is gone: ";
   if (connection.http != nullptr && !connection.http->failure().empty()) return why + connection.http->failure();
   switch (reason) {
-    case CloseReason::finished:
-      return why + "the server closed it";
-    case CloseReason::lost:
-      return why + std::strerror(error);
-    case CloseReason::slow:
-      return why + "the server does not read what it is sent";
-    case CloseReason::unreadable:
-      return why + "the server sent what is no JSON-RPC; check that one listens there";
+    case CloseReason::finished: return why + "the server closed it";
+    case CloseReason::lost: return why + std::strerror(error);
+    case CloseReason::slow: return why + "the server does not read what it is sent";
+    case CloseReason::unreadable: return why + "the server sent what is no JSON-RPC; check that one listens there";
     case CloseReason::too_large:
       return why + "the server sent a message of more than " + std::to_string(shared_.options.limits.max_message_size) +
              " bytes; raise ClientOptions.limits.max_message_size";
     case CloseReason::too_deep:
       return why + "the server sent a message that nests deeper than " + std::to_string(shared_.options.limits.depth) +
              " levels; raise ClientOptions.limits.depth";
-    case CloseReason::silent:
-      return why + "the server did not answer in time";
+    case CloseReason::silent: return why + "the server did not answer in time";
     case CloseReason::heaviest:
-    case CloseReason::refused:
-      return why + "it was refused";
+    case CloseReason::refused: return why + "it was refused";
   }
   return why;
 } catch (const std::bad_alloc&) {

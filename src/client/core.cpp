@@ -1,21 +1,12 @@
 // See core.hpp.
 #include "client/core.hpp"
 
-#include <algorithm>
-#include <new>
-#include <stdexcept>
-#include <string>
-#include <utility>
-
 #include "wirecall/client.hpp"
 
 namespace wirecall::net {
 
-using detail::ErrorClass;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-
-namespace {
 
 // A connection that was not looked at for so long may be gone without our having noticed.
 constexpr milliseconds kStale{100};
@@ -23,13 +14,11 @@ constexpr milliseconds kStale{100};
 constexpr milliseconds kSendLook{1};
 
 // With a log that takes no more than it is to be told.
-ClientOptions checked(ClientOptions options) {
+static ClientOptions checked(ClientOptions options) {
   require_valid(options);
   options.log = options.log.at_least(options.log_level);
   return options;
 }
-
-}  // namespace
 
 ClientShared::ClientShared(std::vector<Endpoint> at, ClientOptions with, std::unique_ptr<runtime::Backend> backend,
                            ConnectionOwner& owner)
@@ -71,7 +60,7 @@ void ClientCore::call_and_wait(std::span<ClientCall* const> calls) {
       call->error.emplace(ErrorCode::internal_error,
                           "a blocking call inside a callback, handler or coroutine of the same client would wait for "
                           "itself: co_await it, or give it a callback");
-      call->error_class = ErrorClass::local_error;
+      call->error_class = detail::ErrorClass::local_error;
     }
     return;
   }

@@ -3,19 +3,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
-#include <stdexcept>
-#include <utility>
 
 #include "base/dotted_name.hpp"
 #include "base/reserve_extra.hpp"
 #include "rpc/openrpc.hpp"
-#include "wirecall/bytes.hpp"
-#include "wirecall/codec.hpp"
-#include "wirecall/reflect.hpp"
 
 namespace wirecall::net {
-namespace {
 
 // No call has such an id: theirs are numbers.
 constexpr std::string_view kRegisterId = R"("rpc.register:)";
@@ -23,14 +16,14 @@ constexpr std::string_view kSubscribeId = R"("rpc.subscribe:)";
 constexpr std::string_view kTapId = R"("rpc.tap:)";
 constexpr std::string_view kTapTopic = "rpc.tap";
 
-std::string message_of(std::string_view method, std::string_view params, std::uint64_t number) {
+static std::string message_of(std::string_view method, std::string_view params, std::uint64_t number) {
   std::string text = R"({"jsonrpc":"2.0","method":")";
   text.append(method).append(R"(","params":)").append(params).append(R"(,"id":")").append(method);
   return text.append(":").append(std::to_string(number)).append("\"}");
 }
 
 // 0 for none.
-std::uint64_t number_of(std::string_view id) noexcept {
+static std::uint64_t number_of(std::string_view id) noexcept {
   for (const std::string_view begin : {kRegisterId, kSubscribeId, kTapId}) {
     if (!id.starts_with(begin)) continue;
     std::uint64_t number = 0;
@@ -41,20 +34,20 @@ std::uint64_t number_of(std::string_view id) noexcept {
   return 0;
 }
 
-void require(bool holds, const std::string& what) {
+static void require(bool holds, const std::string& what) {
   if (!holds) throw std::invalid_argument("wirecall: " + what);
 }
 
-bool same_to_broker(const ClientSubscription& a, const ClientSubscription& b) noexcept {
+static bool same_to_broker(const ClientSubscription& a, const ClientSubscription& b) noexcept {
   return a.tap == b.tap && a.name == b.name;
 }
 
 // On the present connection; what was refused there need not be retracted.
-bool server_may_have(const Declaration& declaration) noexcept {
+static bool server_may_have(const Declaration& declaration) noexcept {
   return declaration.message != 0 && !(declaration.answered && declaration.refusal);
 }
 
-void write_options(Writer& writer, const ProvideOptions& options) {
+static void write_options(Writer& writer, const ProvideOptions& options) {
   const auto member = [&writer](std::string_view name, const auto& value, bool given) {
     if (!given) return;
     writer.key(name);
@@ -69,7 +62,7 @@ void write_options(Writer& writer, const ProvideOptions& options) {
 }
 
 // Of a method that subscribes: what else belongs to it.
-void write_names(Writer& writer, const SubscriptionNames& names) {
+static void write_names(Writer& writer, const SubscriptionNames& names) {
   writer.key("subscription");
   writer.begin_object(2);
   writer.key("unsubscribe");
@@ -78,8 +71,6 @@ void write_names(Writer& writer, const SubscriptionNames& names) {
   writer.string(names.notification);
   writer.end_object();
 }
-
-}  // namespace
 
 Declaration Declarations::of_method(const Method& method, const ProvideOptions& options) {
   Buffer text;

@@ -2,22 +2,16 @@
 #include "client/dialer.hpp"
 
 #include <algorithm>
-#include <new>
 #include <stdexcept>
 #include <thread>
-#include <utility>
 
 namespace wirecall::net {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-namespace {
-
 // An attempt keeps its time by itself but for resolving a name, and is given so much more to say what has failed.
 constexpr milliseconds kGrace{100};
-
-}  // namespace
 
 // Shared with the thread that dials, which may outlive the dialer: resolving a name cannot be interrupted.
 struct Dialer::Attempt {

@@ -2,23 +2,16 @@
 #include "client/driver.hpp"
 
 #include <algorithm>
-#include <new>
 #include <stdexcept>
 
 #include "base/assert.hpp"
 
 namespace wirecall::net {
 
-using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-using std::chrono::steady_clock;
-
-namespace {
 
 // How often a thread that is blocked asks whether it is to go on.
-constexpr milliseconds kInterruptionLook{20};
-
-}  // namespace
+constexpr std::chrono::milliseconds kInterruptionLook{20};
 
 // While it exists, this thread drives; then somebody else does, if anybody wants to: while it drove, others may have
 // begun to wait for that. Made and destroyed with the mutex held.
@@ -74,7 +67,7 @@ bool Driver::wait(Lock& lock, Waiting& waiting, nanoseconds now, nanoseconds dea
       drive(lock, waiting, now, until);
       if (waiting.unfinished == 0) break;
     } else {
-      waiting.ready.wait_until(lock, steady_clock::time_point{until});
+      waiting.ready.wait_until(lock, std::chrono::steady_clock::time_point{until});
     }
     now = loop_.now();
     if (now < ask || waiting.unfinished == 0) continue;

@@ -1,13 +1,6 @@
 // See message_router.hpp.
 #include "client/message_router.hpp"
 
-#include <charconv>
-#include <functional>
-#include <new>
-#include <string>
-#include <string_view>
-#include <utility>
-
 #include "base/printable.hpp"
 #include "client/stream.hpp"
 #include "message/own_error.hpp"
@@ -18,33 +11,25 @@ namespace wirecall::net {
 using detail::Answer;
 using detail::ErrorClass;
 
-namespace {
-
-ErrorCode code_of(std::uint16_t status) noexcept {
+static ErrorCode code_of(std::uint16_t status) noexcept {
   switch (status) {
     case 401:
-    case 407:
-      return ErrorCode::unauthenticated;
-    case 403:
-      return ErrorCode::forbidden;
+    case 407: return ErrorCode::unauthenticated;
+    case 403: return ErrorCode::forbidden;
     case 408:
-    case 504:
-      return ErrorCode::timeout;
-    case 413:
-      return ErrorCode::too_large;
+    case 504: return ErrorCode::timeout;
+    case 413: return ErrorCode::too_large;
     case 429:
-    case 503:
-      return ErrorCode::limit_exceeded;
-    default:
-      return ErrorCode::provider_lost;
+    case 503: return ErrorCode::limit_exceeded;
+    default: return ErrorCode::provider_lost;
   }
 }
 
 // Whether the status says that the request was not carried out.
-bool refuses(std::uint16_t status) noexcept { return status < 500 || status == 501 || status == 505; }
+static bool refuses(std::uint16_t status) noexcept { return status < 500 || status == 501 || status == 505; }
 
 // Whether it is an error as JSON-RPC has it. Others answer with errors of their own making, {"error":"no"} among them.
-bool is_error(const Received& message) noexcept {
+static bool is_error(const Received& message) noexcept {
   return message.kind == MessageKind::response && message.fault == Fault::none && message.has(Member::error) &&
          message[Member::error].starts_with('{');
 }
@@ -78,8 +63,6 @@ HttpProtocolError protocol_error_of(const HttpAnswer& answer, ScanStatus read) {
   }
   return {.end = CloseReason::unreadable, .cause = cause};
 }
-
-}  // namespace
 
 bool ClientConnection::response(const Received& message) { return router_.response(*this, message); }
 bool ClientConnection::takes_encoded(const Received& message) { return router_.takes_encoded(*this, message); }
@@ -253,7 +236,7 @@ bool MessageRouter::item(const ClientConnection& connection, const Received& mes
   if (const std::string_view fault = stream.fault_of(seq); !fault.empty()) {
     // What would be made of the items is not what was sent.
     calls_.withdraw(*call);
-    calls_.fail(*call, message::make({.code = ErrorCode::invalid_request, .reason = fault, .delivered = "maybe"}));
+    calls_.fail(*call, message::make(ErrorCode::invalid_request, fault, "maybe"));
     return true;
   }
   stream.add(value, message.encoding);

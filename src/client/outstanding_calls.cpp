@@ -1,11 +1,6 @@
 // See outstanding_calls.hpp. Here are the ways in and the ends; being made once more is in retry.cpp.
 #include "client/outstanding_calls.hpp"
 
-#include <algorithm>
-#include <new>
-#include <string>
-#include <utility>
-
 #include "client/stream.hpp"
 #include "message/cancel_request.hpp"
 #include "message/own_error.hpp"
@@ -15,23 +10,18 @@ namespace wirecall::net {
 
 using detail::Answer;
 using detail::ErrorClass;
-using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-namespace {
-
 // From this timeout on, what the clock said at the system's last tick is exact enough to reckon from.
-constexpr milliseconds kLongTimeout{1000};
+constexpr std::chrono::milliseconds kLongTimeout{1000};
 // Looking which calls are over takes no more than one part in so many of the time.
 constexpr int kExpiryShare = 8;
 constexpr std::string_view kDestroyed = "the client was destroyed";
 
-Error cancelled(bool sent) {
+static Error cancelled(bool sent) {
   return message::make(
       {.code = ErrorCode::cancelled, .reason = "the call was given up", .delivered = sent ? "maybe" : "no"});
 }
-
-}  // namespace
 
 void StopCall::operator()() const noexcept { calls->stop_requested(*call, generation); }
 
@@ -85,18 +75,11 @@ void OutstandingCalls::submit(std::span<ClientCall* const> calls) {
 
 void OutstandingCalls::withdraw(ClientCall& call) noexcept {
   switch (call.state) {
-    case CallState::queued:
-      withdraw_queued(call);
-      break;
-    case CallState::delayed:
-      delayed_.remove(call);
-      break;
-    case CallState::sent:
-      withdraw_sent(call);
-      break;
+    case CallState::queued: withdraw_queued(call); break;
+    case CallState::delayed: delayed_.remove(call); break;
+    case CallState::sent: withdraw_sent(call); break;
     case CallState::idle:
-    case CallState::ended:
-      return;
+    case CallState::ended: return;
   }
   call.enter(CallState::idle);
 }

@@ -1,37 +1,23 @@
 // See request_writer.hpp.
 #include "client/request_writer.hpp"
 
-#include <algorithm>
-#include <cstdint>
-#include <new>
-#include <optional>
-#include <string_view>
-#include <utility>
-
 #include "base/decimal.hpp"
 #include "client/stream.hpp"
-#include "message/transcoder.hpp"
-#include "rpc/message_sink.hpp"
 
 namespace wirecall::net {
 
 using std::chrono::milliseconds;
-using std::chrono::nanoseconds;
 
-namespace {
-
-void append_member(Buffer& out, std::string_view name, std::optional<std::uint64_t> number) {
+static void append_member(Buffer& out, std::string_view name, std::optional<std::uint64_t> number) {
   if (!number) return;
   out.append(name);
   append_number(out, *number);
 }
 
 // Not what a server gives anyway. Of a stream, the time to say is one that it has been given as a whole.
-bool says_timeout(const ClientCall& call) noexcept {
+static bool says_timeout(const ClientCall& call) noexcept {
   return call.credit != 0 ? call.own_timeout : call.timeout != milliseconds{kCallTimeoutMs};
 }
-
-}  // namespace
 
 /// The optional members of a request's envelope; an empty one is not written.
 struct RequestWriter::EnvelopeMembers {
@@ -121,7 +107,7 @@ void RequestWriter::append(Buffer& out, ClientCall& call, bool with_members) {
     members.id = call.id;
     if (with_members && says_timeout(call)) {
       // To the next item of a stream there may be less.
-      const nanoseconds deadline = call.stream != nullptr ? call.stream->whole_until() : call.deadline;
+      const std::chrono::nanoseconds deadline = call.stream != nullptr ? call.stream->whole_until() : call.deadline;
       const auto left = std::chrono::ceil<milliseconds>(deadline - shared_.loop.now());
       members.timeout_ms = static_cast<std::uint64_t>(std::max<std::int64_t>(left.count(), 1));
     }

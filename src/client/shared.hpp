@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "connection/connection.hpp"

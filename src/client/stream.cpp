@@ -1,9 +1,6 @@
 // See stream.hpp. At the end ItemReader, by which users hold a stream.
 #include "client/stream.hpp"
 
-#include <algorithm>
-#include <string>
-
 #include "wirecall/result_stream.hpp"
 
 namespace wirecall {
@@ -11,11 +8,7 @@ namespace net {
 
 using std::chrono::nanoseconds;
 
-namespace {
-
-const Codec& values_of(Encoding encoding) noexcept { return message::codec_of(encoding).values(); }
-
-}  // namespace
+static const Codec& values_of(Encoding encoding) noexcept { return message::codec_of(encoding).values(); }
 
 // The consumer is gone.
 ClientStream::~ClientStream() {

@@ -5,7 +5,6 @@
 #include <cstdint>
 
 namespace wirecall::codec {
-namespace {
 
 constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr std::uint32_t kBad = 0x8000'0000;
@@ -17,9 +16,7 @@ constexpr std::array<std::uint32_t, 256> kSextets = [] {
   return sextets;
 }();
 
-std::uint32_t sextet(char c) noexcept { return kSextets[static_cast<unsigned char>(c)]; }
-
-}  // namespace
+static std::uint32_t sextet(char c) noexcept { return kSextets[static_cast<unsigned char>(c)]; }
 
 char* base64_encode(std::span<const std::byte> data, char* to) noexcept {
   const std::byte* p = data.data();

@@ -1,7 +1,6 @@
 // Points in time as RFC 3339 strings. The calendar is counted in eras of 400 years, which are all alike.
 #include "codec/codec_time.hpp"
 
-#include <charconv>
 #include <string_view>
 
 #include "codec/msgpack_format.hpp"

@@ -8,12 +8,11 @@
 #include "codec/eight_bytes.hpp"
 
 namespace wirecall::json {
-namespace {
 
-bool is_control(char c) noexcept { return static_cast<unsigned char>(c) < 0x20; }
+static bool is_control(char c) noexcept { return static_cast<unsigned char>(c) < 0x20; }
 
 // From behind the opening quote to behind the closing one, or to a control byte, which no string may hold.
-const char* skip_string(const char* p, const char* end) noexcept {
+static const char* skip_string(const char* p, const char* end) noexcept {
   while (end - p >= TextBlock::kBytes && !TextBlock{p}.ends_string()) p += TextBlock::kBytes;
   while (p < end) {
     if (end - p >= 8) {
@@ -29,8 +28,6 @@ const char* skip_string(const char* p, const char* end) noexcept {
   }
   return p;
 }
-
-}  // namespace
 
 char* compact(char* to, std::string_view text) noexcept {
   const char* p = text.data();

@@ -2,8 +2,6 @@
 #include "codec/json_reader.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
 
 #include "base/ascii.hpp"
 #include "codec/base64.hpp"
@@ -13,13 +11,12 @@
 #include "codec/scan_ops.hpp"
 
 namespace wirecall::json {
-namespace {
 
 // A string that is longer than so many words is worth a call.
 constexpr int kShortWords = 4;
 
 /// The first quote or backslash from `p` on; there is one before the text ends.
-const char* find_quote_or_escape(const char* p) noexcept {
+static const char* find_quote_or_escape(const char* p) noexcept {
   for (int words = 0; words < kShortWords; ++words, p += 8) {
     const std::uint64_t word = load8(p);
     const std::uint64_t found = equal(word, '"') | equal(word, '\\');
@@ -29,7 +26,7 @@ const char* find_quote_or_escape(const char* p) noexcept {
 }
 
 /// `p` is behind the opening quote; returns the position behind the closing one.
-const char* skip_string(const char* p) noexcept {
+static const char* skip_string(const char* p) noexcept {
   for (;;) {
     p = find_quote_or_escape(p);
     if (*p == '"') return p + 1;
@@ -37,7 +34,7 @@ const char* skip_string(const char* p) noexcept {
   }
 }
 
-const char* skip_container(const char* p) noexcept {
+static const char* skip_container(const char* p) noexcept {
   std::size_t depth = 0;
   for (;;) {
     const char c = *p++;
@@ -55,20 +52,15 @@ const char* skip_container(const char* p) noexcept {
   }
 }
 
-const char* skip_value(const char* p) noexcept {
+static const char* skip_value(const char* p) noexcept {
   switch (*p) {
-    case '"':
-      return skip_string(p + 1);
+    case '"': return skip_string(p + 1);
     case '[':
-    case '{':
-      return skip_container(p);
+    case '{': return skip_container(p);
     case 't':
-    case 'n':
-      return p + 4;
-    case 'f':
-      return p + 5;
-    default:
-      return codec::number_end(p);
+    case 'n': return p + 4;
+    case 'f': return p + 5;
+    default: return codec::number_end(p);
   }
 }
 
@@ -115,8 +107,6 @@ char* write_utf8(char* to, unsigned code) noexcept {
   return to;
 }
 
-}  // namespace
-
 void JsonReader::reset(std::string_view value) {
   arena_.rewind();
   if (failed()) [[unlikely]]
@@ -127,19 +117,13 @@ void JsonReader::reset(std::string_view value) {
 
 ValueKind JsonReader::kind() const {
   switch (*at_) {
-    case '"':
-      return ValueKind::string;
-    case '[':
-      return ValueKind::array;
-    case '{':
-      return ValueKind::object;
+    case '"': return ValueKind::string;
+    case '[': return ValueKind::array;
+    case '{': return ValueKind::object;
     case 't':
-    case 'f':
-      return ValueKind::boolean;
-    case 'n':
-      return ValueKind::null;
-    default:
-      return ValueKind::number;
+    case 'f': return ValueKind::boolean;
+    case 'n': return ValueKind::null;
+    default: return ValueKind::number;
   }
 }
 

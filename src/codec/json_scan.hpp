@@ -172,14 +172,10 @@ class Scanner {
 
   [[gnu::noinline]] const char* literal(const char* p) noexcept {
     switch (*p) {
-      case 't':
-        return word(p, "true", 4);
-      case 'f':
-        return word(p, "false", 5);
-      case 'n':
-        return word(p, "null", 4);
-      default:
-        return fail(p);
+      case 't': return word(p, "true", 4);
+      case 'f': return word(p, "false", 5);
+      case 'n': return word(p, "null", 4);
+      default: return fail(p);
     }
   }
 

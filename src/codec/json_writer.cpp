@@ -4,8 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstring>
-#include <string>
 
 #include "base/decimal.hpp"
 #include "base/utf8.hpp"
@@ -16,25 +14,22 @@
 #include "codec/json_escapes.hpp"
 
 namespace wirecall::json {
-namespace {
 
 /// The longest shortest text of a double, as -2.2250738585072014e-308.
 constexpr std::size_t kDoubleBytesMax = 32;
 
 /// Whether all eight bytes are printable ASCII other than quote and backslash.
-bool is_plain(std::uint64_t word) noexcept {
+static bool is_plain(std::uint64_t word) noexcept {
   const std::uint64_t quote = word ^ (kOnes * '"');
   const std::uint64_t backslash = word ^ (kOnes * '\\');
   // Each subtraction borrows into the high bit of a byte that is too small; a high bit of the word itself counts too.
   return (((word - kOnes * 0x20) | (quote - kOnes) | (backslash - kOnes) | word) & kHighBits) == 0;
 }
 
-bool is_plain(char c) noexcept {
+static bool is_plain(char c) noexcept {
   const auto byte = static_cast<unsigned char>(c);
   return byte >= 0x20 && byte < 0x80 && c != '"' && c != '\\';
 }
-
-}  // namespace
 
 void JsonWriter::reset(Buffer& out) {
   out_ = &out;

@@ -84,62 +84,36 @@ char* store_big_endian(char* to, T value) noexcept {
   if (first >= 0xE0) return integer(static_cast<std::int8_t>(first));
   switch (first) {
     case 0xC2:
-    case 0xC3:
-      return head(Type::boolean, first & 1U);
-    case 0xC4:
-      return head(Type::binary, u8());
-    case 0xC5:
-      return head(Type::binary, u16());
-    case 0xC6:
-      return head(Type::binary, u32());
-    case 0xC7:
-      return extension(u8());
-    case 0xC8:
-      return extension(u16());
-    case 0xC9:
-      return extension(u32());
-    case 0xCA:
-      return head(Type::float32, u32());
-    case 0xCB:
-      return head(Type::float64, u64());
-    case 0xCC:
-      return head(Type::positive, u8());
-    case 0xCD:
-      return head(Type::positive, u16());
-    case 0xCE:
-      return head(Type::positive, u32());
-    case 0xCF:
-      return head(Type::positive, u64());
-    case 0xD0:
-      return integer(static_cast<std::int8_t>(u8()));
-    case 0xD1:
-      return integer(static_cast<std::int16_t>(u16()));
-    case 0xD2:
-      return integer(static_cast<std::int32_t>(u32()));
-    case 0xD3:
-      return integer(static_cast<std::int64_t>(u64()));
+    case 0xC3: return head(Type::boolean, first & 1U);
+    case 0xC4: return head(Type::binary, u8());
+    case 0xC5: return head(Type::binary, u16());
+    case 0xC6: return head(Type::binary, u32());
+    case 0xC7: return extension(u8());
+    case 0xC8: return extension(u16());
+    case 0xC9: return extension(u32());
+    case 0xCA: return head(Type::float32, u32());
+    case 0xCB: return head(Type::float64, u64());
+    case 0xCC: return head(Type::positive, u8());
+    case 0xCD: return head(Type::positive, u16());
+    case 0xCE: return head(Type::positive, u32());
+    case 0xCF: return head(Type::positive, u64());
+    case 0xD0: return integer(static_cast<std::int8_t>(u8()));
+    case 0xD1: return integer(static_cast<std::int16_t>(u16()));
+    case 0xD2: return integer(static_cast<std::int32_t>(u32()));
+    case 0xD3: return integer(static_cast<std::int64_t>(u64()));
     case 0xD4:
     case 0xD5:
     case 0xD6:
     case 0xD7:
-    case 0xD8:
-      return extension(std::uint64_t{1} << (first - 0xD4U));
-    case 0xD9:
-      return head(Type::string, u8());
-    case 0xDA:
-      return head(Type::string, u16());
-    case 0xDB:
-      return head(Type::string, u32());
-    case 0xDC:
-      return head(Type::array, u16());
-    case 0xDD:
-      return head(Type::array, u32());
-    case 0xDE:
-      return head(Type::map, u16());
-    case 0xDF:
-      return head(Type::map, u32());
-    default:
-      return head(Type::nil, 0);
+    case 0xD8: return extension(std::uint64_t{1} << (first - 0xD4U));
+    case 0xD9: return head(Type::string, u8());
+    case 0xDA: return head(Type::string, u16());
+    case 0xDB: return head(Type::string, u32());
+    case 0xDC: return head(Type::array, u16());
+    case 0xDD: return head(Type::array, u32());
+    case 0xDE: return head(Type::map, u16());
+    case 0xDF: return head(Type::map, u32());
+    default: return head(Type::nil, 0);
   }
 }
 

@@ -1,11 +1,8 @@
 // MsgpackReader: each read looks at one head; what is rarer than a value of the asked type is below.
 #include "codec/msgpack_reader.hpp"
 
-#include <charconv>
 #include <cmath>
-#include <cstring>
 #include <type_traits>
-#include <utility>
 
 #include "codec/codec_number.hpp"
 #include "codec/msgpack_format.hpp"

@@ -1,9 +1,6 @@
 // MsgpackWriter: one head a value, and what the value holds behind it.
 #include "codec/msgpack_writer.hpp"
 
-#include <cstring>
-#include <limits>
-
 #include "base/utf8.hpp"
 
 namespace wirecall::msgpack {

@@ -3,20 +3,16 @@
 #include "wirecall/reflect.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 
 #include "codec/codec_number.hpp"
 
 namespace wirecall {
 
-namespace {
-
 // Its members; `also` is written where there is more.
-void write_failure(Writer& writer, const DecodeFailure& failure) {
+static void write_failure(Writer& writer, const DecodeFailure& failure) {
   writer.begin_object(3 + (failure.meant.empty() ? 0 : 1) + (failure.also.empty() ? 0 : 1));
   writer.key("loc");
   writer.begin_array(failure.path.size());
@@ -45,8 +41,6 @@ void write_failure(Writer& writer, const DecodeFailure& failure) {
   writer.end_object();
 }
 
-}  // namespace
-
 Error decode_error(const Reader& reader) {
   Buffer data;
   const std::unique_ptr<Writer> writer = json_codec().writer();
@@ -56,12 +50,12 @@ Error decode_error(const Reader& reader) {
 }
 
 namespace detail {
-namespace {
 
 constexpr std::size_t kNoMember = static_cast<std::size_t>(-1);
 
 /// Peers mostly send members in the order of declaration, so the search begins where that puts the next one.
-std::size_t find_member(std::span<const MemberInfo> members, std::string_view name, std::size_t likely) noexcept {
+static std::size_t find_member(std::span<const MemberInfo> members, std::string_view name,
+                               std::size_t likely) noexcept {
   if (likely < members.size() && members[likely].name == name) return likely;
   for (std::size_t i = 0; i < members.size(); ++i) {
     if (members[i].name == name) return i;
@@ -69,13 +63,13 @@ std::size_t find_member(std::span<const MemberInfo> members, std::string_view na
   return kNoMember;
 }
 
-std::string number_words(double value) {
+static std::string number_words(double value) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
 /// "integer from 0 to 9", "string of length 1 to 20".
-std::string limit_words(const TypeInfo& type, const About& about) {
+static std::string limit_words(const TypeInfo& type, const About& about) {
   const TypeInfo& value = type.kind == TypeKind::optional ? *type.types[0] : type;
   const bool is_number = value.kind == TypeKind::integer || value.kind == TypeKind::number;
   constexpr About kNothing{.member = {}};
@@ -89,7 +83,8 @@ std::string limit_words(const TypeInfo& type, const About& about) {
   return words + (has_least ? " at least " + least : " at most " + most);
 }
 
-bool decode_member(Reader& reader, const MemberInfo& member, DecodeFunction decode, LimitFunction limit, void* at) {
+static bool decode_member(Reader& reader, const MemberInfo& member, DecodeFunction decode, LimitFunction limit,
+                          void* at) {
   if (limit == nullptr) return decode(reader, at);
   const char* const start = reader.mark();
   if (!decode(reader, at)) return false;
@@ -99,7 +94,7 @@ bool decode_member(Reader& reader, const MemberInfo& member, DecodeFunction deco
 }
 
 /// Goes back to `start`, unless too much has been read in vain already.
-bool reread_from(Reader& reader, const char* start) {
+static bool reread_from(Reader& reader, const char* start) {
   constexpr std::size_t kLeastCost = 16;  // an attempt costs something even if it fails at the first byte
   const auto bytes = static_cast<std::size_t>(reader.mark() - start);
   reader.rewind(start);
@@ -107,13 +102,13 @@ bool reread_from(Reader& reader, const char* start) {
 }
 
 /// The members of a struct, or of one behind a pointer or optional; empty for other types.
-std::span<const MemberInfo> members_of(const TypeInfo& type) noexcept {
+static std::span<const MemberInfo> members_of(const TypeInfo& type) noexcept {
   return type.kind == TypeKind::optional ? members_of(*type.types[0]) : type.members;
 }
 
 /// Of the alternatives in `candidates`, those structs none of whose required members is missing from the object that
 /// comes next, and all that are no structs.
-std::uint64_t have_their_members(Reader& reader, const TypeInfo& type, std::uint64_t candidates) {
+static std::uint64_t have_their_members(Reader& reader, const TypeInfo& type, std::uint64_t candidates) {
   const char* const start = reader.mark();
   std::array<std::uint32_t, kAlternativesMax> seen{};
   std::string_view name;
@@ -137,7 +132,7 @@ std::uint64_t have_their_members(Reader& reader, const TypeInfo& type, std::uint
 }
 
 /// One bit for each alternative that the next value may be, as far as can be told without decoding it.
-std::uint64_t find_candidates(Reader& reader, const TypeInfo& type) {
+static std::uint64_t find_candidates(Reader& reader, const TypeInfo& type) {
   const ValueKind kind = reader.kind();
   std::uint64_t candidates = 0;
   int structs = 0;
@@ -151,7 +146,7 @@ std::uint64_t find_candidates(Reader& reader, const TypeInfo& type) {
 
 /// An array of exactly type.length elements, of which `decode_element` decodes the one with the position it is given.
 template <class DecodeElement>
-bool decode_elements(Reader& reader, const TypeInfo& type, const DecodeElement& decode_element) {
+static bool decode_elements(Reader& reader, const TypeInfo& type, const DecodeElement& decode_element) {
   const char* const start = reader.mark();
   if (!reader.begin_array()) return fail_as(reader, type);
   for (std::size_t i = 0; i < type.length; ++i) {
@@ -166,7 +161,7 @@ bool decode_elements(Reader& reader, const TypeInfo& type, const DecodeElement& 
   return fail_as(reader, type);
 }
 
-bool find_enumerator(std::span<const EnumEntry> entries, std::string_view name, std::int64_t& out) noexcept {
+static bool find_enumerator(std::span<const EnumEntry> entries, std::string_view name, std::int64_t& out) noexcept {
   const auto found = std::ranges::find(entries, name, &EnumEntry::name);
   if (found == entries.end()) return false;
   out = found->value;
@@ -174,12 +169,10 @@ bool find_enumerator(std::span<const EnumEntry> entries, std::string_view name, 
 }
 
 template <class Integer>
-bool whole_number(std::string_view text, Integer& out) noexcept {
+static bool whole_number(std::string_view text, Integer& out) noexcept {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   return error == std::errc{} && end == text.data() + text.size();
 }
-
-}  // namespace
 
 bool decode_members(Reader& reader, std::span<const MemberInfo> members, const DecodeFunction* decode,
                     const LimitFunction* limits, void* const* at) {

@@ -124,10 +124,8 @@ class Uses {
 
 std::string describe(const TypeInfo& type) {
   switch (type.kind) {
-    case TypeKind::any:
-      return type.name.empty() ? "any value" : std::string{type.name};
-    case TypeKind::string:
-      return type.format.empty() ? "string" : std::string{type.format};
+    case TypeKind::any: return type.name.empty() ? "any value" : std::string{type.name};
+    case TypeKind::string: return type.format.empty() ? "string" : std::string{type.format};
     case TypeKind::enumeration: {
       std::string words = type.names.size() == 1 ? "" : "one of ";
       for (const std::string_view& name : type.names) {
@@ -136,19 +134,15 @@ std::string describe(const TypeInfo& type) {
       }
       return words;
     }
-    case TypeKind::optional:
-      return describe_inside(*type.types[0]) + " or null";
+    case TypeKind::optional: return describe_inside(*type.types[0]) + " or null";
     case TypeKind::array:
       if (type.length == TypeInfo::kAnyLength) return "array of " + describe_inside(*type.types[0]);
       return "array of " + std::to_string(type.length) + " times " + describe_inside(*type.types[0]);
-    case TypeKind::tuple:
-      return "array of [" + join(type.types, ", ") + ']';
-    case TypeKind::map:
-      return "object of " + describe_inside(*type.types[0]);
+    case TypeKind::tuple: return "array of [" + join(type.types, ", ") + ']';
+    case TypeKind::map: return "object of " + describe_inside(*type.types[0]);
     case TypeKind::one_of:  // "integer or string", "Circle object or Square object"
       return join(type.types, " or ", std::ranges::count(type.types, TypeKind::object, &TypeInfo::kind) > 1);
-    default:
-      return std::string{row_of(type).words};
+    default: return std::string{row_of(type).words};
   }
 }
 
@@ -222,14 +216,12 @@ void SchemaWriter::write_keywords(const TypeInfo& type, const About* about) {
                           type.maximum == std::numeric_limits<std::uint64_t>::max();
   switch (type.kind) {
     case TypeKind::null:
-    case TypeKind::boolean:
-      break;
+    case TypeKind::boolean: break;
     case TypeKind::any:
-      if (!type.name.empty() && type.description.empty() && limits.description.empty()) write_word(w, "description", type.name);
+      if (!type.name.empty() && type.description.empty() && limits.description.empty())
+        write_word(w, "description", type.name);
       break;
-    case TypeKind::number:
-      write_limits(w, limits);
-      break;
+    case TypeKind::number: write_limits(w, limits); break;
     case TypeKind::integer:
       if (is_unbound) {
         write_limits(w, limits);
@@ -307,9 +299,7 @@ void SchemaWriter::write_keywords(const TypeInfo& type, const About* about) {
       write_type(*type.types[0], nullptr);
       write_length(w, "minProperties", "maxProperties", limits);
       break;
-    case TypeKind::object:
-      write_object(type);
-      break;
+    case TypeKind::object: write_object(type); break;
   }
 }
 

@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <optional>
-#include <string>
 
 #include "base/ascii.hpp"
 #include "base/utf8.hpp"
@@ -18,19 +16,18 @@
 #include "codec/msgpack_format.hpp"
 
 namespace wirecall::codec {
-namespace {
 
 using msgpack::Head;
 using msgpack::Type;
 
-std::string_view content_of(const char* p, const Head& head) noexcept {
+static std::string_view content_of(const char* p, const Head& head) noexcept {
   return {p + head.bytes, static_cast<std::size_t>(head.value)};
 }
 
-std::span<const std::byte> bytes_of(std::string_view text) noexcept { return std::as_bytes(std::span{text}); }
+static std::span<const std::byte> bytes_of(std::string_view text) noexcept { return std::as_bytes(std::span{text}); }
 
 /// The beginning of a string, not cut within a character.
-std::string_view beginning(std::string_view utf8, std::size_t bytes_max) noexcept {
+static std::string_view beginning(std::string_view utf8, std::size_t bytes_max) noexcept {
   if (utf8.size() <= bytes_max) return utf8;
   while (bytes_max != 0 && (static_cast<unsigned char>(utf8[bytes_max]) & 0xC0) == 0x80) --bytes_max;
   return utf8.substr(0, bytes_max);
@@ -40,9 +37,7 @@ constexpr std::string_view kBytes = "$bytes";
 constexpr std::string_view kNpy = "$npy";
 constexpr std::string_view kImage = "$image";
 
-bool is_user_name(std::string_view name) noexcept { return name.starts_with('$'); }
-
-}  // namespace
+static bool is_user_name(std::string_view name) noexcept { return name.starts_with('$'); }
 
 // ---- MessagePack to JSON ----
 
@@ -139,35 +134,21 @@ std::string_view MsgpackToJson::scalar(const char* p, const Head& head) {
     return !lenient_ ? all : head.type == Type::string ? beginning(all, shown_max_) : all.substr(0, shown_max_);
   };
   switch (head.type) {
-    case Type::nil:
-      writer_.null();
-      return {};
-    case Type::boolean:
-      writer_.boolean(head.value != 0);
-      return {};
-    case Type::positive:
-      writer_.unsigned_integer(head.value);
-      return {};
-    case Type::negative:
-      writer_.integer(static_cast<std::int64_t>(head.value));
-      return {};
+    case Type::nil: writer_.null(); return {};
+    case Type::boolean: writer_.boolean(head.value != 0); return {};
+    case Type::positive: writer_.unsigned_integer(head.value); return {};
+    case Type::negative: writer_.integer(static_cast<std::int64_t>(head.value)); return {};
     case Type::float32:
     case Type::float64:
       if (!std::isfinite(msgpack::real(head)) && !lenient_)
         return "a number is NaN or infinite, which JSON cannot express";
       real(msgpack::real(head));
       return {};
-    case Type::string:
-      writer_.string(content());
-      return {};
-    case Type::binary:
-      writer_.bytes(bytes_of(content()));
-      return {};
-    case Type::extension:
-      return extension(head.extension, bytes_of(content()));
+    case Type::string: writer_.string(content()); return {};
+    case Type::binary: writer_.bytes(bytes_of(content())); return {};
+    case Type::extension: return extension(head.extension, bytes_of(content()));
     case Type::array:
-    case Type::map:
-      break;
+    case Type::map: break;
   }
   return {};
 }
@@ -271,9 +252,7 @@ void JsonToMsgpack::count(std::string_view json) {
     if (fresh && c != ']' && c != '}') counts_[opened_.back()] = 1;
     fresh = false;
     switch (c) {
-      case '"':
-        quoted = true;
-        break;
+      case '"': quoted = true; break;
       case '[':
       case '{':
         opened_.push_back(counts_.size());
@@ -281,14 +260,9 @@ void JsonToMsgpack::count(std::string_view json) {
         fresh = true;
         break;
       case ']':
-      case '}':
-        opened_.pop_back();
-        break;
-      case ',':
-        ++counts_[opened_.back()];
-        break;
-      default:
-        break;
+      case '}': opened_.pop_back(); break;
+      case ',': ++counts_[opened_.back()]; break;
+      default: break;
     }
   }
 }

@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "codec/base64.hpp"
 #include "codec/codec_number.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall {
-namespace {
 
 constexpr std::size_t kCertainDigits = 15;  // every decimal of so many digits survives a double
 
@@ -33,12 +31,10 @@ std::vector<const Value::Member*> effective_members(const Value::Object& members
   return sorted;
 }
 
-const Value& null_value() noexcept {
+static const Value& null_value() noexcept {
   static const Value null;
   return null;
 }
-
-}  // namespace
 
 Value::Value() noexcept = default;
 Value::Value(std::nullptr_t) noexcept {}
@@ -260,8 +256,7 @@ void Value::push_back(Value element) {
 bool operator==(const Value& a, const Value& b) {
   if (a.kind() != b.kind()) return false;
   switch (a.kind()) {
-    case ValueKind::null:
-      return true;
+    case ValueKind::null: return true;
     case ValueKind::number: {
       if (a.content_.index() == b.content_.index() && !std::holds_alternative<Value::NumberText>(a.content_)) break;
       // Different forms: compare what their texts mean. NaN and infinity have none and equal nothing of another form.
@@ -277,8 +272,7 @@ bool operator==(const Value& a, const Value& b) {
       return std::equal(members_a.begin(), members_a.end(), members_b.begin(), members_b.end(),
                         [](const auto* x, const auto* y) { return *x == *y; });
     }
-    default:
-      break;
+    default: break;
   }
   return std::visit(
       [&]<class T>(const T& content) {
@@ -293,11 +287,8 @@ bool operator==(const Value& a, const Value& b) {
 
 bool Value::read(Reader& reader, Value& out) {
   switch (reader.kind()) {
-    case ValueKind::null:
-      out.content_ = std::monostate{};
-      return reader.read_null();
-    case ValueKind::boolean:
-      return reader.read_bool(out.content_.emplace<bool>());
+    case ValueKind::null: out.content_ = std::monostate{}; return reader.read_null();
+    case ValueKind::boolean: return reader.read_bool(out.content_.emplace<bool>());
     case ValueKind::number: {
       std::string_view text;
       if (reader.read_number_text(text)) {
@@ -320,8 +311,7 @@ bool Value::read(Reader& reader, Value& out) {
       out.content_.emplace<Bytes>(bytes.begin(), bytes.end());
       return true;
     }
-    case ValueKind::extension:
-      return Adapt<Extension>::decode(reader, out.content_.emplace<Extension>());
+    case ValueKind::extension: return Adapt<Extension>::decode(reader, out.content_.emplace<Extension>());
     case ValueKind::array: {
       Array& elements = out.content_.emplace<Array>();
       if (!reader.begin_array()) return false;

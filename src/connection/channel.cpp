@@ -2,9 +2,6 @@
 // once a turn. Everything else is for the rare and the hostile.
 #include "connection/channel.hpp"
 
-#include <chrono>
-#include <new>
-
 #include "connection/channel_rare.hpp"
 
 namespace wirecall::net {

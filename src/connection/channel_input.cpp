@@ -1,22 +1,16 @@
 // See channel_input.hpp. One path matters: `receive`, once for each run of bytes.
 #include "connection/channel_input.hpp"
 
-#include <utility>
-
-#include "base/assert.hpp"
 #include "connection/channel_rare.hpp"
 
 namespace wirecall::net {
-namespace {
 
-Buffer buffer_for(Loop& loop, std::size_t bytes) {
+static Buffer buffer_for(Loop& loop, std::size_t bytes) {
   if (bytes == 0) return {};
   Buffer buffer = loop.take_buffer();
   static_cast<void>(buffer.reserve(bytes));
   return buffer;
 }
-
-}  // namespace
 
 ChannelInput::~ChannelInput() {
   if (is_held(Hold::message)) rare_->hold.lock()->outlive();
@@ -127,14 +121,12 @@ void ChannelInput::receive_end() {
       if (backlog_.empty() && !is_within_message()) return end_of_stream();
       if (state() == State::open) enter(State::ending);
       return;
-    case State::finishing:
-      return enter(State::ended);
+    case State::finishing: return enter(State::ended);
     case State::lingering:
       // Nobody is left to whom an answer could matter but by reading it.
       return end_linger();
     case State::ended:
-    case State::over:
-      return;
+    case State::over: return;
   }
 }
 

@@ -5,7 +5,6 @@
 //   backlog_at_ <= backlog_.size(); what waits is paused, until it has been consumed
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -1,9 +1,6 @@
 // See channel_life.hpp.
 #include "connection/channel_life.hpp"
 
-#include <utility>
-
-#include "base/assert.hpp"
 #include "connection/channel_rare.hpp"
 
 namespace wirecall::net {
@@ -21,17 +18,12 @@ ChannelLife::Rare& ChannelLife::rare() {
 void ChannelLife::enter(State next) noexcept {
   const auto may_follow = [this](State to) {
     switch (state_) {
-      case State::open:
-        return to == State::ending || to == State::ended || to == State::finishing || to == State::over;
-      case State::ending:
-        return to == State::ended || to == State::finishing || to == State::over;
-      case State::finishing:
-        return to == State::ended || to == State::lingering || to == State::over;
+      case State::open: return to == State::ending || to == State::ended || to == State::finishing || to == State::over;
+      case State::ending: return to == State::ended || to == State::finishing || to == State::over;
+      case State::finishing: return to == State::ended || to == State::lingering || to == State::over;
       case State::ended:
-      case State::lingering:
-        return to == State::over;
-      case State::over:
-        break;
+      case State::lingering: return to == State::over;
+      case State::over: break;
     }
     return false;
   };
@@ -52,15 +44,10 @@ void ChannelLife::linger() {
 
 void ChannelLife::end_cut() {
   switch (cut_) {
-    case Cut::none:
-      break;
-    case Cut::slow:
-      ++host_->loop_context.stats.slow_peers_cut;
-      return end(CloseReason::slow);
-    case Cut::evicted:
-      return end(CloseReason::heaviest);
-    case Cut::out_of_memory:
-      return end(CloseReason::lost, ENOMEM);
+    case Cut::none: break;
+    case Cut::slow: ++host_->loop_context.stats.slow_peers_cut; return end(CloseReason::slow);
+    case Cut::evicted: return end(CloseReason::heaviest);
+    case Cut::out_of_memory: return end(CloseReason::lost, ENOMEM);
   }
 }
 

@@ -1,15 +1,9 @@
 // See channel_output.hpp. One path matters: `send_output`, once a turn.
 #include "connection/channel_output.hpp"
 
-#include <new>
-#include <utility>
-
-#include "base/assert.hpp"
 #include "connection/channel_rare.hpp"
-#include "wirecall/log.hpp"
 
 namespace wirecall::net {
-namespace {
 
 // Reading goes on when the output has fallen to this share of Limits::soft_output.
 constexpr std::size_t kLowOutputDivisor = 4;
@@ -23,8 +17,6 @@ constexpr std::size_t kLargeOutputBytes = 256 * 1024;
 constexpr std::size_t kUnaskedDivisor = 2;
 // A message is sent with no more than that around it.
 constexpr std::size_t kFramingOverheadMax = 1024;
-
-}  // namespace
 
 ChannelOutput::ChannelOutput(Host& host, std::unique_ptr<transport::ByteStream> stream)
     : ChannelLife(host, std::move(stream)),

@@ -1,17 +1,8 @@
 // See datagram_service.hpp.
 #include "connection/datagram_service.hpp"
 
-#include <algorithm>
-#include <new>
-#include <span>
-#include <string>
-#include <utility>
-
 #include "connection/long_message.hpp"
 #include "framing/byte_order_mark.hpp"
-#include "message/explain.hpp"
-#include "message/message_codec.hpp"
-#include "message/transcoder.hpp"
 
 namespace wirecall::net {
 

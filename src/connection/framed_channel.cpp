@@ -1,11 +1,6 @@
 // See framed_channel.hpp.
 #include "connection/framed_channel.hpp"
 
-#include <algorithm>
-#include <new>
-#include <utility>
-
-#include "base/assert.hpp"
 #include "base/one_line.hpp"
 
 namespace wirecall::net {

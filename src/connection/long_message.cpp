@@ -1,7 +1,6 @@
 // See long_message.hpp.
 #include "connection/long_message.hpp"
 
-#include <new>
 #include <system_error>
 
 #include "framing/byte_order_mark.hpp"

@@ -2,19 +2,12 @@
 // over its messages. Everything else is for the rare and the hostile.
 #include "connection/message_connection.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <utility>
-
 #include "connection/responses_received.hpp"
 #include "framing/byte_order_mark.hpp"
-#include "rpc/message_sink.hpp"
 
 namespace wirecall::net {
 
 using framing::Find;
-
-namespace {
 
 using framing::Found;
 using framing::Recovery;
@@ -23,8 +16,6 @@ using framing::Recovery;
 constexpr std::size_t kFramingStepBytes = 256 * 1024;
 // A message that is longer moves to a large buffer, if there is one, instead of growing.
 constexpr std::size_t kLargeMessageBytes = 256 * 1024;
-
-}  // namespace
 
 // Bytes of a header that come one by one keep a connection from being idle, not from being late.
 class MessageConnection::HeadTimer final : private Timer {
@@ -108,8 +99,7 @@ MessageConnection::~MessageConnection() { give_back(message_); }
     mark_consumed(at);
     const std::string_view part = text.substr(0, found.size);
     switch (found.find) {
-      case Find::nothing:
-        break;
+      case Find::nothing: break;
       case Find::part:
         if (!keep(part)) return at;
         break;
@@ -128,13 +118,9 @@ MessageConnection::~MessageConnection() { give_back(message_); }
           return at;
         break;
       }
-      case Find::too_large:
-        refuse_size();
-        return at;
+      case Find::too_large: refuse_size(); return at;
       case Find::lost:
-      case Find::opening:
-        stop_reading(CloseReason::unreadable);
-        return at;
+      case Find::opening: stop_reading(CloseReason::unreadable); return at;
     }
   }
   return at;
@@ -231,14 +217,11 @@ bool MessageConnection::read_json(std::span<char> frame, bool kept,
 bool MessageConnection::accept_other(const Received& message) {
   const bool called = caller_ != nullptr;
   switch (message.kind) {
-    case MessageKind::response:
-      Responses{*this}.accept(message);
-      return false;
+    case MessageKind::response: Responses{*this}.accept(message); return false;
     case MessageKind::batch:
       if (called) Responses{*this}.accept_all(message, {});
       return !over();
-    case MessageKind::notification:
-      return !(called && caller_->notified(message)) && !over();
+    case MessageKind::notification: return !(called && caller_->notified(message)) && !over();
     default:
       if (message.fault == Fault::batch_limit && Responses{*this}.are_awaited())
         Responses{*this}.accept_all(message, {});

@@ -1,12 +1,6 @@
 // See protocol_detector.hpp.
 #include "connection/protocol_detector.hpp"
 
-#include <algorithm>
-#include <cerrno>
-#include <chrono>
-#include <new>
-#include <utility>
-
 #include "framing/byte_order_mark.hpp"
 
 namespace wirecall::net {

@@ -3,22 +3,17 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
-#include <utility>
 
 #include "base/assert.hpp"
 #include "framing/token.hpp"
 
 namespace wirecall::framing {
-namespace {
 
 constexpr std::string_view kName = "content-length";
 constexpr std::string_view kHead = "Content-Length: ";
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 constexpr std::size_t kDigitsMax = 20;
 constexpr std::uint8_t kOtherName = 255;
-
-}  // namespace
 
 Found ContentLength::next(std::string_view input) {
   std::size_t at = 0;
@@ -57,16 +52,13 @@ std::string_view ContentLength::why_broken(State in, char c) const noexcept {
   switch (in) {
     case State::line:
       return c == '\r' ? "the header has no Content-Length" : "a line of the header has no name and colon";
-    case State::name:
-      return "a line of the header has no name and colon";
+    case State::name: return "a line of the header has no name and colon";
     case State::digits:
     case State::after_digits:
       if (c == '\r') return "two Content-Lengths that differ";
       [[fallthrough]];
-    case State::before_value:
-      return "a Content-Length that is not decimal digits";
-    default:
-      return "a byte that cannot stand in a header";
+    case State::before_value: return "a Content-Length that is not decimal digits";
+    default: return "a byte that cannot stand in a header";
   }
 }
 
@@ -114,15 +106,10 @@ bool ContentLength::step(char c) noexcept {
         return true;
       }
       return is_field_text(c);
-    case State::line_feed:
-      state_ = State::line;
-      return c == '\n';
-    case State::last_feed:
-      state_ = State::body;
-      return c == '\n';
+    case State::line_feed: state_ = State::line; return c == '\n';
+    case State::last_feed: state_ = State::body; return c == '\n';
     case State::body:
-    case State::broken:
-      break;
+    case State::broken: break;
   }
   return false;
 }

@@ -20,7 +20,7 @@ enum class Find : std::uint8_t {
   part,       ///< all bytes from `skip` on belong to a message that has not ended: keep them
   message,    ///< a message, or the last part of one, from `skip` on, `size` bytes
   opening,    ///< a message begins at `skip`; the codec will find its end
-  malformed,  ///< after `skip`, `size` bytes of a message, and then one that cannot be part of any
+  malformed,  ///< after `skip`, `size` bytes of a message, and then a byte that no message has there
   too_deep,   ///< the same, because that byte nests too deep
   too_large,  ///< a message of more than max_message_size begins at `skip`
   lost,       ///< nothing that follows can be understood any more
@@ -47,8 +47,9 @@ class Framing {
   /// What the next bytes of the stream are. `input` is not empty; `skip + size` of it count as seen (with `opening`:
   /// only `skip`).
   virtual Found next(std::string_view input) = 0;
-  /// After `opening`: the codec has found no end in the bytes from there to the end of what has arrived, which `input`
-  /// is. They are seen with this call, and `next` continues the message.
+  /// After `opening`, for framings that leave the end to the codec; others return `lost`. The codec has found no end in
+  /// `input`, the bytes from there to the end of what has arrived. They are seen with this call, and `next` continues
+  /// the message.
   virtual Found unfinished(std::string_view input) = 0;
   /// After `opening` or `message`, where the codec refused a byte, and after malformed and too_deep. `read` is the part
   /// of the message that lies before the offending byte in the last input.
@@ -73,8 +74,8 @@ class Framing {
   [[nodiscard]] virtual std::size_t head_bytes() const noexcept { return 0; }
   /// What follows each outgoing message; always the same, and outlives the framing.
   [[nodiscard]] virtual std::string_view tail() const noexcept { return {}; }
-  /// `out` ends with an outgoing message, head-room included and without its tail, that begins at `begin`. Called only
-  /// where there is head-room.
+  /// `out` ends with an outgoing message, head-room included and without its tail, that begins at `begin`. It may
+  /// make the head shorter and move the message. Called only where there is head-room.
   virtual void seal(Buffer& out, std::size_t begin) {
     static_cast<void>(out);
     static_cast<void>(begin);

@@ -3,8 +3,6 @@
 #include "framing/http1.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <utility>
 
 #include "framing/token.hpp"
 
@@ -427,29 +425,20 @@ bool ChunkedBody::step(char c) noexcept {
       state_ = State::extension;
       if (c != '\r' && c != ';') return false;
       [[fallthrough]];
-    case State::extension:
-      return turns('\r', State::size_feed) || passes(is_field_text(c));
-    case State::size_feed:
-      return turns('\n', left_ != 0 ? State::data : State::trailer);
-    case State::data_return:
-      return turns('\r', State::data_feed);
-    case State::data_feed:
-      return turns('\n', State::first_digit);
+    case State::extension: return turns('\r', State::size_feed) || passes(is_field_text(c));
+    case State::size_feed: return turns('\n', left_ != 0 ? State::data : State::trailer);
+    case State::data_return: return turns('\r', State::data_feed);
+    case State::data_feed: return turns('\n', State::first_digit);
     case State::trailer:
       if (turns('\r', State::last_feed)) return true;
       state_ = State::trailer_name;
       return passes(is_token(c));
-    case State::trailer_name:
-      return turns(':', State::trailer_value) || passes(is_token(c));
-    case State::trailer_value:
-      return turns('\r', State::trailer_feed) || passes(is_field_text(c));
-    case State::trailer_feed:
-      return turns('\n', State::trailer);
-    case State::last_feed:
-      return turns('\n', State::done);
+    case State::trailer_name: return turns(':', State::trailer_value) || passes(is_token(c));
+    case State::trailer_value: return turns('\r', State::trailer_feed) || passes(is_field_text(c));
+    case State::trailer_feed: return turns('\n', State::trailer);
+    case State::last_feed: return turns('\n', State::done);
     case State::data:
-    case State::done:
-      break;
+    case State::done: break;
   }
   return false;
 }

@@ -68,10 +68,8 @@ bool JsonAutomaton::step(char c) {
     return true;
   }
   switch (state_) {
-    case State::value:
-      return begin_value(c);
-    case State::first_element:
-      return c == ']' ? close(false) : begin_value(c);
+    case State::value: return begin_value(c);
+    case State::first_element: return c == ']' ? close(false) : begin_value(c);
     case State::first_key:
       if (c == '}') return close(true);
       [[fallthrough]];
@@ -79,34 +77,27 @@ bool JsonAutomaton::step(char c) {
       name_ = true;
       state_ = State::string;
       return c == '"';
-    case State::colon:
-      state_ = State::value;
-      return c == ':';
+    case State::colon: state_ = State::value; return c == ':';
     case State::separator:
       if (c == '}' || c == ']') return close(c == '}');
       if (c != ',') return false;
       state_ = in_object() ? State::key : State::value;
       return true;
-    case State::scalar:
-      return false;
+    case State::scalar: return false;
     case State::string:
-    case State::utf8:
-      return string_byte(static_cast<unsigned char>(c));
+    case State::utf8: return string_byte(static_cast<unsigned char>(c));
     case State::literal:
       if (c != *literal_) return false;
       if (*++literal_ == '\0') end_value(State::scalar);
       return true;
-    default:
-      return state_ >= State::minus ? number_byte(c) : escape_byte(c);
+    default: return state_ >= State::minus ? number_byte(c) : escape_byte(c);
   }
 }
 
 bool JsonAutomaton::begin_value(char c) {
   switch (c) {
-    case '{':
-      return open(true);
-    case '[':
-      return open(false);
+    case '{': return open(true);
+    case '[': return open(false);
     case '"':
       name_ = false;
       state_ = State::string;
@@ -117,12 +108,8 @@ bool JsonAutomaton::begin_value(char c) {
       literal_ = c == 't' ? "rue" : c == 'f' ? "alse" : "ull";
       state_ = State::literal;
       return true;
-    case '-':
-      state_ = State::minus;
-      return true;
-    default:
-      state_ = c == '0' ? State::zero : State::integer;
-      return is_digit(c);
+    case '-': state_ = State::minus; return true;
+    default: state_ = c == '0' ? State::zero : State::integer; return is_digit(c);
   }
 }
 
@@ -202,27 +189,18 @@ bool JsonAutomaton::escape_byte(char c) noexcept {
     case State::escape:
       return c == 'u' ? go_if(true, State::hex1)
                       : go_if(c != '\0' && std::strchr("\"\\/bfnrt", c) != nullptr, State::string);
-    case State::hex1:
-      return go_if(is_hex(c), (c | 0x20) == 'd' ? State::hex2_after_d : State::hex2);
-    case State::hex2:
-      return go_if(is_hex(c), State::hex3);
+    case State::hex1: return go_if(is_hex(c), (c | 0x20) == 'd' ? State::hex2_after_d : State::hex2);
+    case State::hex2: return go_if(is_hex(c), State::hex3);
     case State::hex2_after_d:
       // D0 to D7: no surrogate; D8 to DB: a first half; DC to DF: a second half, alone.
       return go_if(is_hex(c) && !is_hex_from_c(c), c <= '7' ? State::hex3 : State::high3);
-    case State::hex3:
-      return go_if(is_hex(c), State::hex4);
-    case State::hex4:
-      return go_if(is_hex(c), State::string);
-    case State::high3:
-      return go_if(is_hex(c), State::high4);
-    case State::high4:
-      return go_if(is_hex(c), State::pair_backslash);
-    case State::pair_backslash:
-      return go_if(c == '\\', State::pair_u);
-    case State::pair_u:
-      return go_if(c == 'u', State::pair1);
-    case State::pair1:
-      return go_if((c | 0x20) == 'd', State::pair2);
+    case State::hex3: return go_if(is_hex(c), State::hex4);
+    case State::hex4: return go_if(is_hex(c), State::string);
+    case State::high3: return go_if(is_hex(c), State::high4);
+    case State::high4: return go_if(is_hex(c), State::pair_backslash);
+    case State::pair_backslash: return go_if(c == '\\', State::pair_u);
+    case State::pair_u: return go_if(c == 'u', State::pair1);
+    case State::pair1: return go_if((c | 0x20) == 'd', State::pair2);
     default:  // pair2
       return go_if(is_hex_from_c(c), State::hex3);
   }
@@ -232,9 +210,7 @@ bool JsonAutomaton::number_byte(char c) {
   const bool digit = is_digit(c);
   const bool mark = (c | 0x20) == 'e';
   switch (state_) {
-    case State::minus:
-      state_ = c == '0' ? State::zero : State::integer;
-      return digit;
+    case State::minus: state_ = c == '0' ? State::zero : State::integer; return digit;
     case State::integer:
       if (digit) return true;
       [[fallthrough]];
@@ -244,18 +220,14 @@ bool JsonAutomaton::number_byte(char c) {
         return true;
       }
       break;
-    case State::point:
-      state_ = State::fraction;
-      return digit;
+    case State::point: state_ = State::fraction; return digit;
     case State::fraction:
       if (digit) return true;
       break;
     case State::exponent_mark:
       state_ = c == '+' || c == '-' ? State::exponent_sign : State::exponent;
       return digit || state_ == State::exponent_sign;
-    case State::exponent_sign:
-      state_ = State::exponent;
-      return digit;
+    case State::exponent_sign: state_ = State::exponent; return digit;
     default:  // exponent
       return digit || end_number(c);
   }

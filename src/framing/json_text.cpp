@@ -2,9 +2,7 @@
 // error the rest of the line, if the message had begun on it.
 #include "framing/json_text.hpp"
 
-#include <cstring>
 #include <stdexcept>
-#include <utility>
 
 #include "base/ascii.hpp"
 #include "framing/byte_order_mark.hpp"
@@ -43,14 +41,10 @@ Found JsonText::next(std::string_view input) {
     return found(Find::opening, static_cast<std::size_t>(p - input.data()));
   }
   switch (state_) {
-    case State::within:
-      return feed(input);
-    case State::discarding:
-      return discard(input);
-    case State::start:
-      return start(input);
-    case State::between:
-      break;
+    case State::within: return feed(input);
+    case State::discarding: return discard(input);
+    case State::start: return start(input);
+    case State::between: break;
   }
   return begin(input);
 }
@@ -98,15 +92,10 @@ Found JsonText::unfinished(std::string_view input) {
 Found JsonText::feed(std::string_view input) {
   const JsonAutomaton::Result result = automaton_.feed(input);
   switch (result.status) {
-    case JsonAutomaton::Status::more:
-      return {Find::part, 0, input.size()};
-    case JsonAutomaton::Status::complete:
-      state_ = State::between;
-      return {Find::message, 0, result.offset};
-    case JsonAutomaton::Status::too_deep:
-      return {Find::too_deep, 0, result.offset};
-    case JsonAutomaton::Status::malformed:
-      break;
+    case JsonAutomaton::Status::more: return {Find::part, 0, input.size()};
+    case JsonAutomaton::Status::complete: state_ = State::between; return {Find::message, 0, result.offset};
+    case JsonAutomaton::Status::too_deep: return {Find::too_deep, 0, result.offset};
+    case JsonAutomaton::Status::malformed: break;
   }
   return {Find::malformed, 0, result.offset};
 }

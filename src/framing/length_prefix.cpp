@@ -1,8 +1,6 @@
 // See length_prefix.hpp.
 #include "framing/length_prefix.hpp"
 
-#include <utility>
-
 #include "base/assert.hpp"
 
 namespace wirecall::framing {

@@ -3,7 +3,6 @@
 // Owned by who reads the connection; knows no connection. One thread.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>

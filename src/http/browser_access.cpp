@@ -2,36 +2,34 @@
 #include "http/browser_access.hpp"
 
 #include <algorithm>
-#include <iterator>
 
 #include "base/ascii.hpp"
 #include "framing/token.hpp"
 #include "transport/loopback.hpp"
 
 namespace wirecall::net {
-namespace {
 
 using framing::HttpField;
 using framing::HttpHead;
 
-bool same_text(std::string_view a, std::string_view b) noexcept {
+static bool same_text(std::string_view a, std::string_view b) noexcept {
   return std::ranges::equal(a, b, [](char x, char y) { return framing::lower(x) == framing::lower(y); });
 }
 
-bool is_host_byte(char c) noexcept {
+static bool is_host_byte(char c) noexcept {
   return is_digit(c) || (framing::lower(c) >= 'a' && framing::lower(c) <= 'z') || c == '-' || c == '.' || c == '_' ||
          c == '~' || c == '%';
 }
 
 // Four numbers with dots between them: whether each is at most 255 does not matter here.
-bool is_address4(std::string_view host) noexcept {
+static bool is_address4(std::string_view host) noexcept {
   const bool plain = std::ranges::all_of(host, [](char c) { return is_digit(c) || c == '.'; });
   return plain && std::ranges::count(host, '.') == 3 && is_digit(host.front()) && is_digit(host.back()) &&
          !host.contains("..");
 }
-bool is_address(std::string_view host) noexcept { return host.contains(':') || is_address4(host); }
+static bool is_address(std::string_view host) noexcept { return host.contains(':') || is_address4(host); }
 
-bool allows_host(const HttpSettings& settings, std::string_view text, const HostAndPort& parts) {
+static bool allows_host(const HttpSettings& settings, std::string_view text, const HostAndPort& parts) {
   for (const std::string& bound : settings.bound_hosts) {
     if (same_text(bound, parts.host)) return true;
     if ((bound == "0.0.0.0" || bound == "::") && is_address(parts.host)) return true;
@@ -42,7 +40,7 @@ bool allows_host(const HttpSettings& settings, std::string_view text, const Host
   });
 }
 
-Access access_by_host(const HttpHead& head, const HttpSettings& settings, const HostAndPort& host) {
+static Access access_by_host(const HttpHead& head, const HttpSettings& settings, const HostAndPort& host) {
   const std::string_view text = head[HttpField::host];
   if (!head.has(HttpField::host)) return Access::no_host;
   if (host.host.empty()) return text.empty() ? Access::foreign_host : Access::malformed_host;
@@ -50,7 +48,7 @@ Access access_by_host(const HttpHead& head, const HttpSettings& settings, const 
 }
 
 // Whether `origin` is the origin that Host names, over http, or over https where something in front of us ends TLS.
-bool same_origin(std::string_view origin, const HostAndPort& host) noexcept {
+static bool same_origin(std::string_view origin, const HostAndPort& host) noexcept {
   const std::size_t colon = origin.find("://");
   if (colon == origin.npos) return false;
   const std::string_view scheme = origin.substr(0, colon);
@@ -62,8 +60,6 @@ bool same_origin(std::string_view origin, const HostAndPort& host) noexcept {
   };
   return !parts.host.empty() && same_text(parts.host, host.host) && port(parts) == port(host);
 }
-
-}  // namespace
 
 HostAndPort split_host(std::string_view text) noexcept {
   HostAndPort parts;

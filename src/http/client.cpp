@@ -1,19 +1,13 @@
 // See client.hpp. A body that has come with its head is handed on where it lies; only parts are copied.
 #include "http/client.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "base/decimal.hpp"
 #include "framing/byte_order_mark.hpp"
 #include "framing/token.hpp"
-#include "message/transcoder.hpp"
 
 namespace wirecall::net {
-namespace {
 
 using framing::HttpField;
-using framing::HttpHeadRead;
 using framing::HttpResponseHead;
 
 // Of a Location, for a message to people.
@@ -22,8 +16,6 @@ constexpr std::size_t kLocationBytesMax = 512;
 constexpr std::size_t kHeadEndBytes = 4;
 constexpr std::string_view kTimeout = "Wirecall-Timeout-Ms: ";
 constexpr std::string_view kLength = "Content-Length: ";
-
-}  // namespace
 
 std::string request_head_of(const Endpoint& endpoint, std::string_view token, Encoding encoding) {
   std::string head = "POST ";
@@ -119,7 +111,7 @@ std::size_t ClientHttp::read_head(std::span<char> input) {
     head_.append(text.substr(0, bytes_max + 1 - kept));
     text = head_.view();
   }
-  const HttpHeadRead read = read_http_response_head(text, bytes_max, head);
+  const framing::HttpHeadRead read = read_http_response_head(text, bytes_max, head);
   if (read.status != 0) {
     fail(CloseReason::unreadable, std::string{"the server sent what is no HTTP response: "}.append(read.cause));
     return input.size();

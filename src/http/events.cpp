@@ -1,22 +1,12 @@
 // See events.hpp.
 #include "http/events.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <expected>
-#include <new>
-#include <optional>
-#include <utility>
-
 #include "base/decimal.hpp"
 #include "base/one_line.hpp"
 #include "http/browser_access.hpp"
 #include "http/http_connection.hpp"
 #include "http/query.hpp"
 #include "rpc/internal_call.hpp"
-#include "wirecall/error.hpp"
-#include "wirecall/message.hpp"
-#include "wirecall/reflect.hpp"
 
 namespace wirecall::net {
 namespace {

@@ -3,16 +3,11 @@
 // hostile.
 #include "http/http_connection.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "framing/token.hpp"
 #include "http/browser_access.hpp"
 #include "http/events.hpp"
-#include "rpc/access.hpp"
 
 namespace wirecall::net {
-namespace {
 
 using framing::HttpField;
 using framing::HttpHead;
@@ -32,7 +27,7 @@ constexpr std::string_view kPreflight =
 constexpr HttpMethods kAnyMethods{HttpMethod::get, HttpMethod::post};
 
 // Whether the page that has sent this, if any, may; else the request has been refused.
-bool let_in(HttpConnection& connection, const HttpHead& head, const HttpRoute* route) {
+static bool let_in(HttpConnection& connection, const HttpHead& head, const HttpRoute* route) {
   Access access = access_of(head, connection.settings());
   if (access == Access::own) [[likely]]
     return true;
@@ -53,7 +48,7 @@ bool let_in(HttpConnection& connection, const HttpHead& head, const HttpRoute* r
 }
 
 // Whether the head says who asks, which it has to; else the request has been refused.
-bool authenticate(HttpConnection& connection, const RoutedRequest& request, const Principal*& principal) {
+static bool authenticate(HttpConnection& connection, const RoutedRequest& request, const Principal*& principal) {
   const HttpHead& head = request.head;
   HttpTransaction& transaction = connection.current();
   rpc::LoopContext& loop_context = connection.host().loop_context;
@@ -78,7 +73,7 @@ bool authenticate(HttpConnection& connection, const RoutedRequest& request, cons
 }
 
 // Whether what the head expects, if anything, can be met; else the request has been refused.
-bool can_meet(HttpTransaction& transaction, const HttpHead& head) {
+static bool can_meet(HttpTransaction& transaction, const HttpHead& head) {
   if (!head.has(HttpField::expect) || framing::same_word(head[HttpField::expect], "100-continue")) [[likely]]
     return true;
   transaction.refuse_and_close(417, "only 100-continue can be expected");
@@ -86,7 +81,7 @@ bool can_meet(HttpTransaction& transaction, const HttpHead& head) {
 }
 
 // Has the route `found` for its path and method serve the request; else the one for its upgrade, if there is one.
-void serve_by_route(HttpConnection& connection, const RoutedRequest& request, const HttpRoute* found) {
+static void serve_by_route(HttpConnection& connection, const RoutedRequest& request, const HttpRoute* found) {
   const HttpHead& head = request.head;
   const HttpRoutes& routes = connection.settings().routes;
   if (found != nullptr && head.method == HttpMethod::post) [[likely]]
@@ -110,8 +105,6 @@ void serve_by_route(HttpConnection& connection, const RoutedRequest& request, co
   }
   transaction.respond_empty(204);
 }
-
-}  // namespace
 
 HttpConnection::HttpConnection(Host& host, const HttpSettings& settings, std::unique_ptr<transport::ByteStream> stream)
     : HttpChannel(host, std::move(stream)), settings_(&settings) {}

@@ -12,16 +12,14 @@
 #include "rpc/access.hpp"
 
 namespace wirecall::net {
-namespace {
 
 using framing::HttpField;
-using framing::HttpHead;
 using framing::HttpMethod;
 
-void call(HttpConnection& connection, const RoutedRequest& request) { connection.begin_message(request); }
+static void call(HttpConnection& connection, const RoutedRequest& request) { connection.begin_message(request); }
 
 // What this is, and the ways in: what curl is given to reach the server by each of them.
-void front(HttpConnection& connection, const RoutedRequest& request) {
+static void front(HttpConnection& connection, const RoutedRequest& request) {
   const HttpSettings& settings = connection.settings();
   std::string page =
       "wirecall: a JSON-RPC 2.0 server\n\n"
@@ -45,21 +43,21 @@ void front(HttpConnection& connection, const RoutedRequest& request) {
   connection.current().respond(200, page);
 }
 
-void health(HttpConnection& connection, const RoutedRequest&) { connection.current().respond(200, "ok\n"); }
+static void health(HttpConnection& connection, const RoutedRequest&) { connection.current().respond(200, "ok\n"); }
 
-void readiness(HttpConnection& connection, const RoutedRequest&) {
+static void readiness(HttpConnection& connection, const RoutedRequest&) {
   if (connection.is_draining()) return connection.current().respond(503, "draining\n");
   connection.current().respond(200, "ready\n");
 }
 
-void metrics(HttpConnection& connection, const RoutedRequest&) {
+static void metrics(HttpConnection& connection, const RoutedRequest&) {
   const HttpSettings& settings = connection.settings();
   connection.respond(settings.metrics ? settings.metrics(connection.asker()) : std::make_unique<rpc::PlainText>(""),
                      "text/plain; version=0.0.4; charset=utf-8");
 }
 
 // It names the address by which it was asked for, unless that is not known to be one of ours.
-void openrpc(HttpConnection& connection, const RoutedRequest& request) {
+static void openrpc(HttpConnection& connection, const RoutedRequest& request) {
   const HttpSettings& settings = connection.settings();
   std::unique_ptr<rpc::Rendering> document = std::make_unique<rpc::PlainText>("");
   if (settings.openrpc) {
@@ -72,7 +70,7 @@ void openrpc(HttpConnection& connection, const RoutedRequest& request) {
   connection.respond(std::move(document), kJsonType);
 }
 
-void call_by_get(HttpConnection& connection, const RoutedRequest& request) {
+static void call_by_get(HttpConnection& connection, const RoutedRequest& request) {
   HttpTransaction& transaction = connection.current();
   if (!transaction.take_timeout(request.head)) return;
   transaction.choose_encoding(request.head);
@@ -86,31 +84,31 @@ void call_by_get(HttpConnection& connection, const RoutedRequest& request) {
   connection.serve_message(*text);
 }
 
-void no_websocket(HttpConnection& connection, const RoutedRequest&) {
+static void no_websocket(HttpConnection& connection, const RoutedRequest&) {
   connection.current().fields += "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n";
   connection.current().refuse(426, "a WebSocket is not offered here");
 }
 
 using Handle = void (*)(HttpConnection&, const RoutedRequest&);
 
-HttpRoute posted(std::string path) { return {.path = std::move(path), .methods = {HttpMethod::post}, .handle = call}; }
+static HttpRoute posted(std::string path) {
+  return {.path = std::move(path), .methods = {HttpMethod::post}, .handle = call};
+}
 
-HttpRoute got(std::string path, Handle handle, std::string_view about = {}) {
+static HttpRoute got(std::string path, Handle handle, std::string_view about = {}) {
   return {.path = std::move(path), .methods = {HttpMethod::get}, .handle = handle, .about = about};
 }
 
 // For those who watch over servers.
-HttpRoute watched(std::string path, Handle handle, std::string_view about) {
+static HttpRoute watched(std::string path, Handle handle, std::string_view about) {
   HttpRoute route = got(std::move(path), handle, about);
   route.open = route.any_host = true;
   return route;
 }
 
-HttpRoute websocket(std::string path) {
+static HttpRoute websocket(std::string path) {
   return {.path = std::move(path), .methods = {}, .handle = no_websocket, .upgrade = "websocket"};
 }
-
-}  // namespace
 
 // Those of calls are first, so that a POST finds its own at once; the others as the front page lists them.
 HttpRoutes::HttpRoutes()

@@ -2,11 +2,8 @@
 // allocates nothing. MessagePack goes the ways that MessageConnection has for it (connection/message_connection.cpp).
 #include "http/posted_message.hpp"
 
-#include <new>
-
 #include "framing/byte_order_mark.hpp"
 #include "http/http_connection.hpp"
-#include "message/explain.hpp"
 
 namespace wirecall::net {
 namespace {

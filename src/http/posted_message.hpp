@@ -3,9 +3,6 @@
 // Owned by an HttpConnection; lives on its loop's thread.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <span>
 #include <string_view>
 #include <utility>

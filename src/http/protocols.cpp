@@ -1,8 +1,6 @@
 // See protocols.hpp.
 #include "http/protocols.hpp"
 
-#include <utility>
-
 #include "connection/message_connection.hpp"
 #include "framing/content_length.hpp"
 #include "framing/length_prefix.hpp"
@@ -16,21 +14,12 @@ std::unique_ptr<Channel> Protocols::make(Host& host, Protocol protocol,
                                          std::unique_ptr<transport::ByteStream> stream) const {
   std::unique_ptr<framing::Framing> framing;
   switch (protocol) {
-    case Protocol::json_text:
-      framing = std::make_unique<framing::JsonText>(*text_);
-      break;
-    case Protocol::content_length:
-      framing = std::make_unique<framing::ContentLength>(host.limits);
-      break;
-    case Protocol::length_prefix:
-      framing = std::make_unique<framing::LengthPrefix>(host.limits);
-      break;
-    case Protocol::http:
-      return std::make_unique<HttpConnection>(host, *http_, std::move(stream));
+    case Protocol::json_text: framing = std::make_unique<framing::JsonText>(*text_); break;
+    case Protocol::content_length: framing = std::make_unique<framing::ContentLength>(host.limits); break;
+    case Protocol::length_prefix: framing = std::make_unique<framing::LengthPrefix>(host.limits); break;
+    case Protocol::http: return std::make_unique<HttpConnection>(host, *http_, std::move(stream));
     case Protocol::unknown:
-    case Protocol::undetermined:
-      framing = std::make_unique<framing::Unknown>();
-      break;
+    case Protocol::undetermined: framing = std::make_unique<framing::Unknown>(); break;
   }
   return std::make_unique<MessageConnection>(host, std::move(stream), std::move(framing));
 }

@@ -9,27 +9,24 @@
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::net {
-namespace {
 
 // The nesting of a value in a query.
 constexpr std::uint32_t kQueryDepth = 32;
 
-bool is_json(std::string_view text) {
+static bool is_json(std::string_view text) {
   Buffer padded{text};
   const Scan scan = json_codec().scan(padded.padded(), kQueryDepth);
   return scan.status == ScanStatus::complete && scan.offset == text.size();
 }
 
 // The text as a JSON string; empty when it is no UTF-8.
-std::string quoted(std::string_view text) {
+static std::string quoted(std::string_view text) {
   try {
     return to_json(text);
   } catch (const std::exception&) {
     return {};
   }
 }
-
-}  // namespace
 
 bool QueryPair::take(std::string_view& query) noexcept {
   while (query.starts_with('&')) query.remove_prefix(1);

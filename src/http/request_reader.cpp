@@ -1,17 +1,10 @@
 // See request_reader.hpp.
 #include "http/request_reader.hpp"
 
-#include <chrono>
-
-#include "rpc/memory_budget.hpp"
-
 namespace wirecall::net {
-namespace {
 
 // A body that brings less than this within Limits::header_timeout_ms is given up.
 constexpr std::size_t kBodyBytesMin = 4096;
-
-}  // namespace
 
 // The beginning of a head, before which nobody knows who sends it (Limits::unidentified_bytes).
 class HttpRequestReader::HeldHead final : public rpc::MemoryConsumer {

@@ -2,17 +2,15 @@
 #include "http/response.hpp"
 
 #include <charconv>
-#include <cstring>
 
 namespace wirecall::net {
-namespace {
 
 constexpr std::string_view kLength = "Content-Length: ";
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 // The head of nearly all responses, up to the length.
 constexpr std::string_view kUsualHead = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ";
 
-void write_status(Buffer& out, const ResponseHead& head) {
+static void write_status(Buffer& out, const ResponseHead& head) {
   char digits[4];
   out.append("HTTP/1.1 ");
   out.append(
@@ -28,62 +26,37 @@ void write_status(Buffer& out, const ResponseHead& head) {
   }
 }
 
-std::size_t digits_of(std::size_t number) noexcept {
+static std::size_t digits_of(std::size_t number) noexcept {
   std::size_t digits = 1;
   for (; number >= 10; number /= 10) ++digits;
   return digits;
 }
 
-}  // namespace
-
 std::string_view reason_of(std::uint16_t status) noexcept {
   switch (status) {
-    case 101:
-      return "Switching Protocols";
-    case 200:
-      return "OK";
-    case 202:
-      return "Accepted";
-    case 204:
-      return "No Content";
-    case 400:
-      return "Bad Request";
-    case 401:
-      return "Unauthorized";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 408:
-      return "Request Timeout";
-    case 413:
-      return "Content Too Large";
-    case 415:
-      return "Unsupported Media Type";
-    case 417:
-      return "Expectation Failed";
-    case 426:
-      return "Upgrade Required";
-    case 429:
-      return "Too Many Requests";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 500:
-      return "Internal Server Error";
-    case 501:
-      return "Not Implemented";
-    case 502:
-      return "Bad Gateway";
-    case 503:
-      return "Service Unavailable";
-    case 504:
-      return "Gateway Timeout";
-    case 505:
-      return "HTTP Version Not Supported";
-    default:
-      return "Unknown";
+    case 101: return "Switching Protocols";
+    case 200: return "OK";
+    case 202: return "Accepted";
+    case 204: return "No Content";
+    case 400: return "Bad Request";
+    case 401: return "Unauthorized";
+    case 403: return "Forbidden";
+    case 404: return "Not Found";
+    case 405: return "Method Not Allowed";
+    case 408: return "Request Timeout";
+    case 413: return "Content Too Large";
+    case 415: return "Unsupported Media Type";
+    case 417: return "Expectation Failed";
+    case 426: return "Upgrade Required";
+    case 429: return "Too Many Requests";
+    case 431: return "Request Header Fields Too Large";
+    case 500: return "Internal Server Error";
+    case 501: return "Not Implemented";
+    case 502: return "Bad Gateway";
+    case 503: return "Service Unavailable";
+    case 504: return "Gateway Timeout";
+    case 505: return "HTTP Version Not Supported";
+    default: return "Unknown";
   }
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iterator>
 #include <stdexcept>
-#include <utility>
 
 #include "framing/token.hpp"
 
@@ -12,15 +11,11 @@ namespace wirecall::net {
 
 using framing::HttpMethod;
 
-namespace {
-
 // In the order of Allow.
 constexpr HttpMethod kMethods[]{HttpMethod::get,   HttpMethod::head,    HttpMethod::post,   HttpMethod::put,
                                 HttpMethod::patch, HttpMethod::delete_, HttpMethod::options};
 // In the order of HttpMethod.
 constexpr std::string_view kNames[]{"GET", "HEAD", "POST", "OPTIONS", "PUT", "PATCH", "DELETE"};
-
-}  // namespace
 
 std::string_view name_of(HttpMethod method) noexcept {
   const auto at = static_cast<std::size_t>(method);

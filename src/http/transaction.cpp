@@ -2,10 +2,7 @@
 #include "http/transaction.hpp"
 
 #include <charconv>
-#include <new>
 #include <system_error>
-
-#include "message/transcoder.hpp"
 
 namespace wirecall::net {
 

@@ -8,16 +8,13 @@
 #include "http/transaction.hpp"
 
 namespace wirecall::net {
-namespace {
 
 // Transactions of one connection that wait: beyond them it is not read, since their responses have an order anyway.
 constexpr std::size_t kWaitingMax = 256;
 
-bool is_done(const std::unique_ptr<HttpTransaction>& transaction) noexcept {
+static bool is_done(const std::unique_ptr<HttpTransaction>& transaction) noexcept {
   return transaction->dispatcher.in_flight() == 0;
 }
-
-}  // namespace
 
 HttpTransactions::HttpTransactions(HttpChannel& channel) noexcept : channel_(&channel) {}
 HttpTransactions::~HttpTransactions() = default;

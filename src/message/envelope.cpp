@@ -3,10 +3,7 @@
 // -32700 whatever came before it (docs/wire.md "Messages").
 #include "message/envelope.hpp"
 
-#include <array>
 #include <bit>
-#include <cstdint>
-#include <cstring>
 
 #include "codec/json_scan.hpp"
 
@@ -293,16 +290,11 @@ template <class Ops>
     if (p == nullptr) return nullptr;
   }
   switch (member) {
-    case static_cast<std::uint32_t>(Member::jsonrpc):
-      return read_value<Member::jsonrpc>(scanner, p, out, seen);
-    case static_cast<std::uint32_t>(Member::method):
-      return read_value<Member::method>(scanner, p, out, seen);
-    case static_cast<std::uint32_t>(Member::params):
-      return read_value<Member::params>(scanner, p, out, seen);
-    case static_cast<std::uint32_t>(Member::id):
-      return read_value<Member::id>(scanner, p, out, seen);
-    default:
-      break;
+    case static_cast<std::uint32_t>(Member::jsonrpc): return read_value<Member::jsonrpc>(scanner, p, out, seen);
+    case static_cast<std::uint32_t>(Member::method): return read_value<Member::method>(scanner, p, out, seen);
+    case static_cast<std::uint32_t>(Member::params): return read_value<Member::params>(scanner, p, out, seen);
+    case static_cast<std::uint32_t>(Member::id): return read_value<Member::id>(scanner, p, out, seen);
+    default: break;
   }
   const char* const value = p;
   p = scanner.value(value, 1);

@@ -4,12 +4,13 @@
 #include "wirecall/value.hpp"
 
 namespace wirecall::message {
-namespace {
 
-std::string text_of(const Value& value) { return value.is_string() ? std::string{value.as_string()} : value.dump(); }
+static std::string text_of(const Value& value) {
+  return value.is_string() ? std::string{value.as_string()} : value.dump();
+}
 
 // ["a",0,"b"] as "a.0.b".
-std::string path_of(const Value& loc) {
+static std::string path_of(const Value& loc) {
   if (!loc.is_array()) return loc.dump();
   std::string path;
   for (const Value& step : loc.as_array()) {
@@ -19,12 +20,12 @@ std::string path_of(const Value& loc) {
   return path;
 }
 
-void append(std::string& description, std::string_view separator, const std::string& more) {
+static void append(std::string& description, std::string_view separator, const std::string& more) {
   if (!description.empty()) description += separator;
   description += more;
 }
 
-std::string description_of(const Value& data, std::string_view message) {
+static std::string description_of(const Value& data, std::string_view message) {
   std::string description;
   if (const Value* const loc = data.find("loc")) append(description, ", ", "at " + path_of(*loc));
   for (const std::string_view name : {"expected", "got", "reason", "limit"}) {
@@ -45,8 +46,6 @@ std::string description_of(const Value& data, std::string_view message) {
   }
   return description;
 }
-
-}  // namespace
 
 std::string error_description(std::string_view message, std::string_view data) {
   if (data.empty() || data == "null") return {};

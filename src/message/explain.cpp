@@ -2,13 +2,8 @@
 #include "message/explain.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
-#include <memory>
 
 #include "codec/json_writer.hpp"
-#include "wirecall/bytes.hpp"
-#include "wirecall/limits.hpp"
 
 namespace wirecall::message {
 namespace {
@@ -19,20 +14,13 @@ constexpr std::array<std::string_view, 13> kNames{"jsonrpc", "method",      "par
 
 std::string_view name_of(ValueKind kind) noexcept {
   switch (kind) {
-    case ValueKind::null:
-      return "null";
-    case ValueKind::boolean:
-      return "a boolean";
-    case ValueKind::number:
-      return "a number";
-    case ValueKind::string:
-      return "a string";
-    case ValueKind::array:
-      return "an array";
-    case ValueKind::object:
-      return "an object";
-    default:
-      return "something else";
+    case ValueKind::null: return "null";
+    case ValueKind::boolean: return "a boolean";
+    case ValueKind::number: return "a number";
+    case ValueKind::string: return "a string";
+    case ValueKind::array: return "an array";
+    case ValueKind::object: return "an object";
+    default: return "something else";
   }
 }
 

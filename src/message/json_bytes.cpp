@@ -177,33 +177,17 @@ bool Measure::value(const char*& at, bool wraps) noexcept {
 bool Measure::scalar(const char*& p, const Head& head) noexcept {
   p += head.bytes + msgpack::content_bytes(head);
   switch (head.type) {
-    case Type::nil:
-      add(4);
-      return true;
-    case Type::boolean:
-      add(head.value != 0 ? 4 : 5);
-      return true;
-    case Type::positive:
-      add(digits_of(head.value));
-      return true;
-    case Type::negative:
-      add(1 + digits_of(0 - head.value));
-      return true;
+    case Type::nil: add(4); return true;
+    case Type::boolean: add(head.value != 0 ? 4 : 5); return true;
+    case Type::positive: add(digits_of(head.value)); return true;
+    case Type::negative: add(1 + digits_of(0 - head.value)); return true;
     case Type::float32:
-    case Type::float64:
-      add(kFloatBytesMin, kFloatBytesMax);
-      return std::isfinite(msgpack::real(head));
-    case Type::string:
-      add(quoted_bytes(p - head.value, head.value));
-      return true;
-    case Type::binary:
-      add(kBytesBytes + codec::base64_size(head.value));
-      return true;
-    case Type::extension:
-      break;
+    case Type::float64: add(kFloatBytesMin, kFloatBytesMax); return std::isfinite(msgpack::real(head));
+    case Type::string: add(quoted_bytes(p - head.value, head.value)); return true;
+    case Type::binary: add(kBytesBytes + codec::base64_size(head.value)); return true;
+    case Type::extension: break;
     case Type::array:
-    case Type::map:
-      return false;
+    case Type::map: return false;
   }
   if (head.extension == kTimestampExtension) {
     add(kTimestampBytesMin, kTimestampBytesMax);

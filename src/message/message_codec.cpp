@@ -2,7 +2,6 @@
 #include "message/message_codec.hpp"
 
 #include <algorithm>
-#include <cstddef>
 
 #include "base/assert.hpp"
 #include "framing/token.hpp"

@@ -1,7 +1,7 @@
 // MessageCodec: an encoding of whole messages, as a row of one list: its name, its media types, its first bytes, and
-// what makes messages of it JSON and JSON them. A new encoding is a file with its Transcoder and its row. JSON and
-// MessagePack are in the list; further ones are added before anything is served.
-// Thread: adding is the main thread's; the rest any.
+// what makes messages of it JSON and JSON them. A new encoding is a file with its Transcoder, and its places in
+// message_codec.cpp or a call of add_codec. JSON and MessagePack are in the list; further ones are added before
+// anything is served. Thread: adding is the main thread's; the rest any.
 #pragma once
 
 #include <array>
@@ -19,7 +19,8 @@ class Transcoder;
 struct MessageCodec {
   std::string_view name;                          ///< by which options choose it
   std::span<const std::string_view> media_types;  ///< of HTTP; the first is said, all are understood
-  /// A message begins with such a byte. Of two codecs no byte is the same; JSON's are those of no other.
+  /// A message begins with such a byte. Of two codecs no byte is the same; null for JSON,
+  /// which all bytes are that no codec claims.
   bool (*begins_with)(unsigned char first);
   /// What params and results are in that are not made JSON: of a NativeTranscoder its own, else JSON's.
   const Codec& (*values)() noexcept = &json_codec;

@@ -16,7 +16,6 @@
 namespace wirecall::message {
 namespace {
 
-using codec::Transcoded;
 using std::string_view_literals::operator""sv;
 
 /// The value of a member of a JSON object; empty where there is none.
@@ -160,7 +159,7 @@ bool MsgpackTranscoder::envelope(std::string_view json, Buffer& out) {
     const std::size_t before = out.size();
     codec::append_string(out, name);
     const bool is_params = name == "params";
-    const Transcoded result = to_msgpack_(value, out, is_params ? codec::Names::members : codec::Names::data);
+    const codec::Transcoded result = to_msgpack_(value, out, is_params ? codec::Names::members : codec::Names::data);
     if (result.done()) {
       ++count;
       continue;

@@ -14,21 +14,20 @@
 #include "wirecall/codec.hpp"
 
 namespace wirecall::message {
-namespace {
 
 using codec::Transcoded;
 using codec::TranscodeStatus;
 using msgpack::Head;
 using msgpack::Type;
 
-std::string_view string_at(const char* p, const Head& head) noexcept {
+static std::string_view string_at(const char* p, const Head& head) noexcept {
   return {p + head.bytes, static_cast<std::size_t>(head.value)};
 }
 
-bool is_opaque(const Head& head) noexcept { return head.type == Type::binary || head.type == Type::extension; }
+static bool is_opaque(const Head& head) noexcept { return head.type == Type::binary || head.type == Type::extension; }
 
 // The error in MessagePack, of which only the data have no form in JSON, with the data of `other`; else `other`.
-Error with_other_data(std::string_view msgpack, Error other) {
+static Error with_other_data(std::string_view msgpack, Error other) {
   const std::unique_ptr<Reader> reader = msgpack_codec().reader();
   reader->reset(msgpack);
   if (reader->kind() != ValueKind::object) return other;
@@ -53,16 +52,11 @@ Error with_other_data(std::string_view msgpack, Error other) {
   return {static_cast<int>(*code), *std::move(text), std::string{other.data()}};
 }
 
-}  // namespace
-
 Transcoder::Status MsgpackTranscoder::check(std::string_view message, const Limits& limits, EnvelopeMembers& members) {
   switch (walk_message(message, limits.depth, members)) {
-    case ScanStatus::complete:
-      return Status::done;
-    case ScanStatus::too_deep:
-      return Status::too_deep;
-    default:
-      return Status::malformed;
+    case ScanStatus::complete: return Status::done;
+    case ScanStatus::too_deep: return Status::too_deep;
+    default: return Status::malformed;
   }
 }
 
@@ -214,10 +208,8 @@ std::size_t MsgpackTranscoder::bytes_left(const Buffer& out) const noexcept {
   return bytes_max_ - std::min(bytes_max_, out.size() - start_);
 }
 
-namespace {
-
 /// Where the value of the first member of that name begins; null where there is none, or no envelope.
-const char* find_value(std::string_view envelope, std::string_view wanted) noexcept {
+static const char* find_value(std::string_view envelope, std::string_view wanted) noexcept {
   const char* p = envelope.data();
   const Head head = msgpack::read_head(p);
   if (head.type != Type::map) return nullptr;
@@ -231,8 +223,6 @@ const char* find_value(std::string_view envelope, std::string_view wanted) noexc
   }
   return nullptr;
 }
-
-}  // namespace
 
 std::string_view MsgpackTranscoder::method_of(std::string_view envelope,
                                               const EnvelopeMembers& members) const noexcept {

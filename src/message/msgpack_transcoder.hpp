@@ -4,9 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "codec/json_reader.hpp"

@@ -3,11 +3,9 @@
 #include "message/msgpack_walk.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/utf8.hpp"
 #include "codec/msgpack_format.hpp"
-#include "wirecall/limits.hpp"
 
 namespace wirecall::message {
 namespace {
@@ -256,22 +254,14 @@ ScanStatus walk_whole(const char* p, const char* const end, std::uint32_t depth_
 
 bool is_envelope_name(std::string_view name) noexcept {
   switch (name.size()) {
-    case 2:
-      return name == "id" || name == "to";
-    case 4:
-      return name == "from" || name == "hops";
-    case 5:
-      return name == "error";
-    case 6:
-      return name == "method" || name == "params" || name == "result" || name == "stream";
-    case 7:
-      return name == "jsonrpc";
-    case 10:
-      return name == "timeout_ms" || name == "tracestate";
-    case 11:
-      return name == "traceparent";
-    default:
-      return false;
+    case 2: return name == "id" || name == "to";
+    case 4: return name == "from" || name == "hops";
+    case 5: return name == "error";
+    case 6: return name == "method" || name == "params" || name == "result" || name == "stream";
+    case 7: return name == "jsonrpc";
+    case 10: return name == "timeout_ms" || name == "tracestate";
+    case 11: return name == "traceparent";
+    default: return false;
   }
 }
 

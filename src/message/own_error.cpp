@@ -1,16 +1,13 @@
 #include "message/own_error.hpp"
 
 #include <new>
-#include <string>
 
 #include "wirecall/message.hpp"
 #include "wirecall/value.hpp"
 
 namespace wirecall::message {
 
-namespace {
-
-Error with_data(const OwnError& error) {
+static Error with_data(const OwnError& error) {
   std::string data = R"({"reason":")";
   data += error.reason;
   data += R"(","origin":"local","delivered":")";
@@ -24,8 +21,6 @@ Error with_data(const OwnError& error) {
   data += '}';
   return {error.code, std::string{message_of(error.code)}, std::move(data)};
 }
-
-}  // namespace
 
 Error make(const OwnError& error) {
   try {

@@ -1,17 +1,10 @@
 #include "message/read_error.hpp"
 
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <utility>
-
 #include "message/own_error.hpp"
 
 namespace wirecall::message {
 
-Error malformed_response() {
-  return make({.code = ErrorCode::invalid_request, .reason = "the response is malformed", .delivered = "maybe"});
-}
+Error malformed_response() { return make(ErrorCode::invalid_request, "the response is malformed", "maybe"); }
 
 bool is_error(Reader& reader, std::string_view text) {
   using Integers = std::numeric_limits<std::int64_t>;

@@ -6,17 +6,14 @@
 #include "message/own_error.hpp"
 
 namespace wirecall::message {
-namespace {
 
 // Of memory that is kept from message to message.
 constexpr std::size_t kKeptBytesMax = std::size_t{1} << 20;
 
 /// The reason is one of the constants of codec/transcode.hpp: plain ASCII without quotes or backslashes.
-Error cannot(ErrorCode code, std::string_view why) {
+static Error cannot(ErrorCode code, std::string_view why) {
   return {code, std::string{message_of(code)}, std::string{R"({"reason":")"}.append(why).append("\"}")};
 }
-
-}  // namespace
 
 Error unrepresentable_params(std::string_view why) { return cannot(ErrorCode::invalid_params, why); }
 Error unrepresentable_result(std::string_view why) { return cannot(ErrorCode::internal_error, why); }

@@ -7,15 +7,12 @@
 
 #include "framing/json_text.hpp"
 #include "options/rows.hpp"
-#include "wirecall/bytes.hpp"
-#include "wirecall/codec.hpp"
 #include "wirecall/value.hpp"
 
 namespace wirecall {
 namespace {
 
 using net::OptionRow;
-using net::OptionSlot;
 
 template <class T>
 class JsonOptions {
@@ -89,7 +86,7 @@ void require_each_valid(T options) {
   for (const OptionRow& row : net::option_rows()) {
     const auto in = net::slot_in<T>(row);
     if (in == nullptr) continue;
-    const OptionSlot value = in(options, row);
+    const net::OptionSlot value = in(options, row);
     const auto assigned = net::assign(row, value, Value::parse(net::json_of(row, value)).value());
     if (!assigned) throw std::invalid_argument{assigned.error()};
   }

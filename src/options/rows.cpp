@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <limits>
 
 #include "base/edit_distance.hpp"
 #include "base/printable.hpp"
 #include "base/utf8.hpp"
 #include "message/message_codec.hpp"
-#include "wirecall/error.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::net {

@@ -2,13 +2,12 @@
 // of the command, its help, its configuration file, the check of what a program has put into the struct, and
 // docs/options.md all come of it: what is read from anywhere is brought to a Value and given to `assign`.
 //
-// An option is a number, true or false, a string, one of some words, or a list of strings or numbers. Its default is what a
-// new struct holds. Names with a dot are members of an object: "limits.batch".
+// An option is a number, true or false, a string, one of some words, or a list of strings or numbers. Its default is
+// what a new struct holds. Names with a dot are members of an object: "limits.batch".
 #pragma once
 
 #include <cstdint>
 #include <expected>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>

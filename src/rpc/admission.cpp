@@ -1,11 +1,6 @@
 // See admission.hpp.
 #include "rpc/admission.hpp"
 
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstdint>
-
 #include "message/own_error.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/refused_messages.hpp"
@@ -49,10 +44,8 @@ RateWait wait_for_rate(ServedPeer& peer) {
 }  // namespace
 
 Error too_many_of_principal(std::string_view delivered) {
-  return message::make({.code = ErrorCode::limit_exceeded,
-                        .reason = "too many calls of this principal, address or user are in flight",
-                        .delivered = delivered,
-                        .limit = "principal_calls"});
+  return message::limit_exceeded("too many calls of this principal, address or user are in flight", "principal_calls",
+                                 delivered);
 }
 
 bool belongs_to_a_call(const Received& message) noexcept {
@@ -79,10 +72,7 @@ bool refuse_rate(const Received& message, CallState& state) {
 
 std::optional<Error> refuse_full(ServedPeer& peer) {
   if (peer.load->calls >= peer.limits.in_flight) {
-    return message::make({.code = ErrorCode::limit_exceeded,
-                          .reason = "too many calls of this connection are in flight",
-                          .delivered = "no",
-                          .limit = "in_flight"});
+    return message::limit_exceeded("too many calls of this connection are in flight", "in_flight");
   }
   if (peer.broker && peer.broker->shed_call()) return std::nullopt;
   return too_many_of_principal("no");

@@ -1,21 +1,15 @@
 // See authentication.hpp.
 #include "rpc/authentication.hpp"
 
-#include <new>
-#include <string>
-#include <utility>
-
 #include "base/dotted_name.hpp"
 #include "message/own_error.hpp"
-#include "message/transcoder.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/refused_messages.hpp"
 #include "rpc/request_subject.hpp"
 
 namespace wirecall::rpc {
-namespace {
 
-void log_unauthenticated(const ServedPeer& peer, const Received& message) noexcept try {
+static void log_unauthenticated(const ServedPeer& peer, const Received& message) noexcept try {
   if (message.kind != MessageKind::request && message.kind != MessageKind::notification) return;
   const bool tells = is_reserved(message.method()) && message.has(Member::params);
   const bool shown =
@@ -29,12 +23,9 @@ void log_unauthenticated(const ServedPeer& peer, const Received& message) noexce
   // The peer is told all the same.
 }
 
-}  // namespace
-
 Error unauthenticated() {
-  return message::make({.code = ErrorCode::unauthenticated,
-                        .reason = "say who you are: rpc.hello with a token that is known, or Authorization by HTTP",
-                        .delivered = "no"});
+  return message::make(ErrorCode::unauthenticated,
+                       "say who you are: rpc.hello with a token that is known, or Authorization by HTTP", "no");
 }
 
 bool is_still_known(const ServedPeer& peer, bool was_open) noexcept {

@@ -1,33 +1,28 @@
 // See batch_run.hpp.
 #include "rpc/batch_run.hpp"
 
-#include <algorithm>
-#include <string>
-
 #include "message/call_text.hpp"
 #include "message/own_error.hpp"
 #include "rpc/authentication.hpp"
 #include "rpc/call_options.hpp"
 #include "rpc/encoded_messages.hpp"
 #include "rpc/invocation.hpp"
-#include "wirecall/reflect.hpp"
 
 namespace wirecall::rpc {
-namespace {
 
 // What is left of a batch is answered so that is not run any more; what of it has begun may have done what it was to
 // do.
-Error closes_within_batch(bool begun) {
+static Error closes_within_batch(bool begun) {
   return message::make(
       {.code = ErrorCode::draining, .reason = "the connection is being closed", .delivered = begun ? "maybe" : "no"});
 }
 
-void keep_open_batch(const ServedPeer& peer, std::shared_ptr<OpenBatch> open) {
+static void keep_open_batch(const ServedPeer& peer, std::shared_ptr<OpenBatch> open) {
   peer.loop.batches.open.insert_or_assign(&peer, std::move(open));
 }
 
 // It is kept for a later turn.
-void hold_batch(ServedPeer& peer, BatchRun& run) {
+static void hold_batch(ServedPeer& peer, BatchRun& run) {
   BatchReply& batch = run.scope.current();
   const std::size_t answers = std::max(batch.bytes, batch.text.capacity());
   const std::size_t listed = run.rendering != nullptr ? run.rendering->text().size() : 0;
@@ -36,7 +31,7 @@ void hold_batch(ServedPeer& peer, BatchRun& run) {
 }
 
 // What has been answered goes with the rest; who is late answers into the same.
-void open_batch(ServedPeer& peer, BatchRun& run) {
+static void open_batch(ServedPeer& peer, BatchRun& run) {
   auto open = std::make_shared<OpenBatch>(run, peer.form);
   open->run.scope.local = std::move(run.scope.local);
   open->run.scope.shared = std::move(run.scope.shared);
@@ -47,12 +42,12 @@ void open_batch(ServedPeer& peer, BatchRun& run) {
   peer.sink.interrupt();
 }
 
-void interrupt_batch(ServedPeer& peer, BatchRun& run) {
+static void interrupt_batch(ServedPeer& peer, BatchRun& run) {
   if (run.next != BatchRun::Next::none) open_batch(peer, run);
 }
 
 // All its calls have been made.
-void close_batch(ServedPeer& peer, BatchRun& run) {
+static void close_batch(ServedPeer& peer, BatchRun& run) {
   if (run.single) return;
   BatchReply& batch = run.scope.current();
   WIRECALL_ASSERT(!batch.dispatched && batch.unanswered <= batch.gaps.size());
@@ -65,7 +60,7 @@ void close_batch(ServedPeer& peer, BatchRun& run) {
   peer.loop.batches.scratch = std::move(batch.text);
 }
 
-void serve_element_as(BatchRun& run, const Received& element, CallState& state) {
+static void serve_element_as(BatchRun& run, const Received& element, CallState& state) {
   if (run.way == BatchRun::Way::encoded) {
     const bool calls = element.kind == MessageKind::request || element.kind == MessageKind::notification;
     // Somebody may have begun to look on since the batch has come.
@@ -83,8 +78,8 @@ void serve_element_as(BatchRun& run, const Received& element, CallState& state) 
 
 // False when the batch goes no further: it is others' turn first, or others serve the rest. `scope` is null where the
 // batch is one message.
-[[gnu::always_inline]] inline bool serve_next(ServedPeer& peer, BatchRun& run, BatchScope* scope,
-                                              const Received& element, Share* share) {
+[[gnu::always_inline]] static inline bool serve_next(ServedPeer& peer, BatchRun& run, BatchScope* scope,
+                                                     const Received& element, Share* share) {
   if (share != nullptr && share->steps_left <= 0 && !peer.sink.next_share()) [[unlikely]]
     return false;
   std::size_t bytes = element.text.size();
@@ -121,8 +116,6 @@ void serve_element_as(BatchRun& run, const Received& element, CallState& state) 
   }
   return false;
 }
-
-}  // namespace
 
 OpenBatch::OpenBatch(const BatchRun& of, MessageForm form)
     : encoded(of.encoded.text),

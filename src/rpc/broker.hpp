@@ -10,7 +10,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "rpc/openrpc.hpp"
 #include "rpc/rendering.hpp"

@@ -2,7 +2,6 @@
 #include "wirecall/call.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/assert.hpp"
 #include "rpc/broker.hpp"
@@ -16,10 +15,8 @@ namespace wirecall {
 
 using rpc::PendingCall;
 
-namespace {
-
 // A result that its codec cannot hold is the handler's mistake: the peer learns no more than of an exception.
-Error result_not_encodable(const rpc::LoopContext& loop_context, const Method& method, const Writer& writer) {
+static Error result_not_encodable(const rpc::LoopContext& loop_context, const Method& method, const Writer& writer) {
   // Of a result that can be encoded, and is refused nevertheless, the failure says what it "is not".
   const char* begin = writer.failure().starts_with("is not ") ? "the result " : "the result cannot be encoded: ";
   (*loop_context.log)(LogLevel::error, begin + writer.failure(), {{"method", method.name()}});
@@ -28,8 +25,8 @@ Error result_not_encodable(const rpc::LoopContext& loop_context, const Method& m
 
 // A result that does not fit, or that its codec cannot hold, becomes an error. Out of line: no call that goes well
 // should pay for its stack frame.
-[[gnu::noinline, gnu::cold]] int replace_result(rpc::Reply& reply, rpc::LoopContext& loop_context, const Method& method,
-                                                std::string_view id) {
+[[gnu::noinline, gnu::cold]] static int replace_result(rpc::Reply& reply, rpc::LoopContext& loop_context,
+                                                       const Method& method, std::string_view id) {
   const Writer& writer = loop_context.codecs.writer_of(reply.form());
   const Error error = writer.failed() ? result_not_encodable(loop_context, method, writer) : rpc::reply_too_large();
   rpc::count_error(loop_context, method, error.code());
@@ -38,8 +35,8 @@ Error result_not_encodable(const rpc::LoopContext& loop_context, const Method& m
 }
 
 // end_result without begin_result: a mistake of the handler's, but the peer waits.
-int result_never_begun(rpc::Reply& reply, const rpc::LoopContext& loop_context, const Method& method,
-                       std::string_view id) {
+static int result_never_begun(rpc::Reply& reply, const rpc::LoopContext& loop_context, const Method& method,
+                              std::string_view id) {
   loop_context.write_log(LogLevel::error, "method " + method.name() + ": a result was ended that had not been begun");
   const Error error{ErrorCode::internal_error};
   rpc::count_error(loop_context, method, error.code());
@@ -48,7 +45,7 @@ int result_never_begun(rpc::Reply& reply, const rpc::LoopContext& loop_context, 
 }
 
 // The token by which a caller asks for progress, as sent; empty when it does not.
-std::string progress_token(std::string_view params, Reader& reader) {
+static std::string progress_token(std::string_view params, Reader& reader) {
   if (params.empty()) return {};
   reader.reset(params);
   if (reader.kind() != ValueKind::object) return {};
@@ -65,16 +62,16 @@ std::string progress_token(std::string_view params, Reader& reader) {
 }
 
 // The one end of every result.
-[[gnu::always_inline]] inline int end_result(rpc::Reply& reply, rpc::LoopContext& loop_context, const Method& method,
-                                             std::string_view id) {
+[[gnu::always_inline]] static inline int end_result(rpc::Reply& reply, rpc::LoopContext& loop_context,
+                                                    const Method& method, std::string_view id) {
   if (loop_context.codecs.writer_of(reply.form()).failed() || !reply.end(id)) [[unlikely]]
     return replace_result(reply, loop_context, method, id);
   return 0;
 }
 
 // Ends the result that was begun, or answers for one that never was: the code that the call has come to.
-int finish_reply(rpc::MessageSink& sink, rpc::Reply& reply, rpc::LoopContext& loop_context, const Method& method,
-                 std::string_view id, bool notification) {
+static int finish_reply(rpc::MessageSink& sink, rpc::Reply& reply, rpc::LoopContext& loop_context, const Method& method,
+                        std::string_view id, bool notification) {
   int code = static_cast<int>(ErrorCode::internal_error);
   rpc::answer_within_memory(sink, reply, [&] {
     if (reply.begun()) {
@@ -87,8 +84,6 @@ int finish_reply(rpc::MessageSink& sink, rpc::Reply& reply, rpc::LoopContext& lo
   });
   return code;
 }
-
-}  // namespace
 
 // ---- Call: the answer is given on the caller's stack ----
 

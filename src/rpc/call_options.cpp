@@ -1,11 +1,7 @@
 #include "rpc/call_options.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <limits>
-#include <string>
-#include <system_error>
 
 #include "message/own_error.hpp"
 #include "rpc/batch_run.hpp"
@@ -13,11 +9,10 @@
 #include "rpc/reserved.hpp"
 
 namespace wirecall::rpc {
-namespace {
 
 // A number's size, whatever a double can hold: 0 for zero, else 1 + the power of ten of its first digit, or less than 0
 // for a number below 1.
-long power_of_ten(std::string_view number) noexcept {
+static long power_of_ten(std::string_view number) noexcept {
   constexpr long kFar = 1'000'000;
   long power = 0;
   bool fraction = false;
@@ -44,12 +39,10 @@ long power_of_ten(std::string_view number) noexcept {
   return power > 0 ? power : power - 1;
 }
 
-Error late_call() {
+static Error late_call() {
   return message::make(
       {.code = ErrorCode::timeout, .reason = "the time was up before the call began", .delivered = "no"});
 }
-
-}  // namespace
 
 std::uint32_t milliseconds_of(std::string_view number) noexcept {
   constexpr std::uint32_t kMax = std::numeric_limits<std::uint32_t>::max();
@@ -90,10 +83,7 @@ bool take_call_options(const Received& message, CallState& state) {
     const std::optional<std::uint64_t> hops = read_count(peer.loop, message[Member::hops]);
     if (!hops) return refused(invalid("hops must be a whole number from 0"));
     if (*hops > peer.limits.hops) {
-      return refused(message::make({.code = ErrorCode::limit_exceeded,
-                                    .reason = "too many calls within calls",
-                                    .delivered = "no",
-                                    .limit = "hops"}));
+      return refused(message::limit_exceeded("too many calls within calls", "hops"));
     }
     extras.bounds.hops = static_cast<std::uint32_t>(*hops);
   }

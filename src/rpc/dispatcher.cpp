@@ -1,26 +1,16 @@
 // See dispatcher.hpp.
 #include "rpc/dispatcher.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <new>
-
-#include "base/assert.hpp"
 #include "message/own_error.hpp"
-#include "message/transcoder.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/invocation.hpp"
 #include "rpc/own_subscriptions.hpp"
-#include "rpc/peer_calls.hpp"
 
 namespace wirecall::rpc {
-namespace {
 
 // No other request of ours has such an id: a response to it comes from a peer that is there.
 constexpr std::string_view kPing = R"({"jsonrpc":"2.0","method":"rpc.ping","id":"rpc.ping"})";
 constexpr std::string_view kPingId = R"("rpc.ping")";
-
-}  // namespace
 
 void Dispatcher::handle(const Received& message, std::span<const Received> elements) {
   if (!authenticate(peer_, message)) [[unlikely]]
@@ -69,9 +59,7 @@ void Dispatcher::await_identity() {
 void Dispatcher::end_if_revoked() noexcept {
   if (!is_revoked(peer_)) return;
   refuse_open_batch();
-  end_calls(message::make({.code = ErrorCode::unauthenticated,
-                           .reason = peer_.calls->identity->shown.credential.revoked(),
-                           .delivered = "maybe"}));
+  end_calls(message::make(ErrorCode::unauthenticated, peer_.calls->identity->shown.credential.revoked(), "maybe"));
 }
 
 void Dispatcher::on_writable() {
@@ -104,9 +92,7 @@ void Dispatcher::end_calls(const Error& error) noexcept {
 }
 
 void Dispatcher::stop_calls() noexcept {
-  end_calls(message::make({.code = ErrorCode::draining,
-                           .reason = "the server has shut down before the call was done",
-                           .delivered = "maybe"}));
+  end_calls(message::make(ErrorCode::draining, "the server has shut down before the call was done", "maybe"));
 }
 
 bool Dispatcher::send_keepalive() {
@@ -158,10 +144,8 @@ void Dispatcher::limit_half_closed() {
   all += kept;
   const std::chrono::nanoseconds until =
       peer_.loop.scheduler->now() + std::chrono::milliseconds{peer_.limits.half_closed_ms};
-  const Error error = message::make({.code = ErrorCode::limit_exceeded,
-                                     .reason = "too many calls wait for callers that have ended their side",
-                                     .delivered = "maybe",
-                                     .limit = "half_closed_calls"});
+  const Error error = message::limit_exceeded("too many calls wait for callers that have ended their side",
+                                              "half_closed_calls", "maybe");
   const std::size_t own = std::min(calls->active, kept);
   if (peer_.broker) peer_.broker->limit_calls(kept - own, until, error);
   calls->limit(own, until, error);

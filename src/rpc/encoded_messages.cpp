@@ -1,20 +1,13 @@
 // See encoded_messages.hpp.
 #include "rpc/encoded_messages.hpp"
 
-#include <algorithm>
-#include <optional>
-#include <vector>
-
 #include "base/dotted_name.hpp"
-#include "message/json_bytes.hpp"
 #include "message/own_error.hpp"
-#include "message/transcoder.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/invocation.hpp"
 #include "rpc/refused_messages.hpp"
 
 namespace wirecall::rpc {
-namespace {
 
 // Of a message that is made JSON, whatever of it is needed, rather than measured.
 constexpr std::size_t kTranscodedBytes = 4096;
@@ -22,22 +15,22 @@ constexpr std::size_t kTranscodedBytes = 4096;
 constexpr std::size_t kJsonBytesOfByte = 7;
 
 // Whether a reserved method takes its params as they came: events and items go on to others.
-bool reads_encoded(std::string_view reserved) noexcept {
+static bool reads_encoded(std::string_view reserved) noexcept {
   return reserved == "rpc.publish" || reserved == "rpc.item" || reserved == "$/progress";
 }
 
 // Whether a reserved method looks at no more of its params than whether there are any.
-bool takes_no_params(std::string_view reserved) noexcept {
+static bool takes_no_params(std::string_view reserved) noexcept {
   return reserved == "rpc.ping" || reserved == "rpc.undelivered";
 }
 
-bool is_call(const Received& message) noexcept {
+static bool is_call(const Received& message) noexcept {
   return message.kind == MessageKind::request || message.kind == MessageKind::notification;
 }
 
 // Whether a single message for a reserved method, which looks at JSON, is handled as it would be as such without being
 // made that: because it is too large, or nobody looks at its params.
-Passthrough need_not_be_json(const ServedPeer& peer, EncodedText encoded, std::string_view name) {
+static Passthrough need_not_be_json(const ServedPeer& peer, EncodedText encoded, std::string_view name) {
   const std::size_t bytes_max = peer.limits.max_message_size;
   const bool unread = takes_no_params(name) && encoded.text.size() > kTranscodedBytes;
   if (!unread && encoded.text.size() <= bytes_max / kJsonBytesOfByte) return Passthrough::no;
@@ -50,14 +43,12 @@ Passthrough need_not_be_json(const ServedPeer& peer, EncodedText encoded, std::s
 }
 
 // What is said to wirecall itself is looked at as JSON.
-void serve_unpacked(Received& message, CallState& state) {
+static void serve_unpacked(Received& message, CallState& state) {
   Buffer json;
   const std::string_view why = state.peer.loop.codecs.native(message.encoding).unpack(message, state.peer.limits, json);
   if (why.empty()) return serve_message(state.peer, message, state);
   refuse(message, state, message::unrepresentable_params(why));
 }
-
-}  // namespace
 
 Passthrough may_pass_through(const ServedPeer& peer, EncodedText encoded, const message::EnvelopeMembers& members) {
   if (peer.loop.services.broker == nullptr) return Passthrough::yes;

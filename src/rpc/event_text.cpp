@@ -4,7 +4,6 @@
 #include "codec/transcode.hpp"
 #include "message/call_text.hpp"
 #include "message/transcoder.hpp"
-#include "wirecall/message.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::rpc {

@@ -1,21 +1,16 @@
 // See internal_call.hpp.
 #include "rpc/internal_call.hpp"
 
-#include <utility>
-
 #include "base/decimal.hpp"
 #include "message/call_text.hpp"
 #include "message/cancel_request.hpp"
-#include "message/explain.hpp"
-#include "wirecall/reflect.hpp"
 
 namespace wirecall::rpc {
-namespace {
 
-constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_cast<unsigned>(member); }
+static constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_cast<unsigned>(member); }
 
 // `members` are those that have been written: what else is found has come in by the params, which are none then.
-void handle_text(Dispatcher& caller, Buffer text, std::uint32_t members) {
+static void handle_text(Dispatcher& caller, Buffer text, std::uint32_t members) {
   const std::string_view padded = text.padded();
   Received message;
   if (padded.size() > caller.limits().max_message_size) return caller.refuse_size();
@@ -25,8 +20,6 @@ void handle_text(Dispatcher& caller, Buffer text, std::uint32_t members) {
                                 message::unreadable_at(padded, scan.offset));
   caller.handle(message);
 }
-
-}  // namespace
 
 void invoke(Dispatcher& caller, const InternalCall& call, std::string_view params_json) {
   constexpr std::uint32_t kAlways = bit(Member::jsonrpc) | bit(Member::method) | bit(Member::id) | bit(Member::params);

@@ -3,7 +3,6 @@
 // answers into its sink, and Dispatcher::identify says as whom it calls. One thread (the loop's).
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>

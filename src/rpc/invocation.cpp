@@ -1,8 +1,6 @@
 // See invocation.hpp.
 #include "rpc/invocation.hpp"
 
-#include <chrono>
-
 namespace wirecall {
 
 void Next::operator()(Call& call) const {

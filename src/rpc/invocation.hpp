@@ -105,8 +105,7 @@ void serve_message(ServedPeer& peer, const Received& message, CallState& state);
 // False where the call has been refused.
 [[gnu::always_inline]] inline bool Invocation::may_begin(ServedPeer& peer, Call& call) {
   if (peer.draining) [[unlikely]] {
-    call.error(
-        message::make({.code = ErrorCode::draining, .reason = "the server is shutting down", .delivered = "no"}));
+    call.error(message::make(ErrorCode::draining, "the server is shutting down", "no"));
     return false;
   }
   if (is_full(peer)) [[unlikely]] {

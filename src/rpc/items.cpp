@@ -1,9 +1,5 @@
 #include "rpc/items.hpp"
 
-#include <limits>
-#include <stdexcept>
-#include <utility>
-
 #include "base/decimal.hpp"
 #include "message/call_text.hpp"
 #include "message/own_error.hpp"
@@ -37,13 +33,9 @@ namespace wirecall::rpc {
 
 using std::chrono::nanoseconds;
 
-namespace {
-
-void require_encoded(const Writer& writer) {
+static void require_encoded(const Writer& writer) {
   if (writer.failed()) throw std::runtime_error("an item cannot be encoded: " + writer.failure());
 }
-
-}  // namespace
 
 // ---- gathered ----
 
@@ -65,16 +57,10 @@ void GatheredItems::end() {
   *bytes_of_peer_ += text_.size() - counted_;
   counted_ = text_.size();
   if (counted_ > bytes_max_) {
-    throw message::make({.code = ErrorCode::too_large,
-                         .reason = "the items together are larger than a message may be",
-                         .delivered = "maybe",
-                         .limit = "max_message_size"});
+    throw message::too_large("the items together are larger than a message may be", "maybe");
   }
   if (*bytes_of_peer_ > bytes_of_peer_max_) {
-    throw message::make({.code = ErrorCode::limit_exceeded,
-                         .reason = "too many items are being gathered for this connection",
-                         .delivered = "maybe",
-                         .limit = "hard_output"});
+    throw message::limit_exceeded("too many items are being gathered for this connection", "hard_output", "maybe");
   }
   ++stats_->stream_items;
 }
@@ -131,9 +117,7 @@ Buffer SentItems::native_head() const {
 Writer& SentItems::begin() {
   if (ended_) throw Cancelled{};
   if (starved()) {
-    throw message::make({.code = ErrorCode::cancelled,
-                         .reason = "the caller has ended the connection, and gives no more credit",
-                         .delivered = "maybe"});
+    throw message::make(ErrorCode::cancelled, "the caller has ended the connection, and gives no more credit", "maybe");
   }
   out_ = &sink_->open_message();
   start_ = out_->size();
@@ -169,10 +153,7 @@ void SentItems::end() {
   if (too_large || writer.failed()) {
     discard();
     require_encoded(writer);
-    throw message::make({.code = ErrorCode::too_large,
-                         .reason = "an item is larger than a message may be",
-                         .delivered = "maybe",
-                         .limit = "max_message_size"});
+    throw message::too_large("an item is larger than a message may be", "maybe");
   }
   sink_->close_compact_as(form_);  // a writer has written the item
   ++loop_context_->stats.stream_items;

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <string>
 #include <string_view>
 
 #include "rpc/loop_context.hpp"

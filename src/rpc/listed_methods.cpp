@@ -2,7 +2,6 @@
 #include "rpc/listed_methods.hpp"
 
 #include "rpc/access.hpp"
-#include "wirecall/reflect.hpp"
 
 namespace wirecall::rpc {
 

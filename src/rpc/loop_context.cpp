@@ -1,16 +1,11 @@
 // See loop_context.hpp.
 #include "rpc/loop_context.hpp"
 
-#include <utility>
-
 #include "message/transcoder.hpp"
 
 namespace wirecall::rpc {
-namespace {
 
 const LogSink kNoLog;
-
-}  // namespace
 
 LoopCodecs::LoopCodecs(const Codec& codec)
     : codec(codec), readers{.reader = codec.reader(), .defaults = {}}, writer(codec.writer()) {}

@@ -2,33 +2,27 @@
 #include "rpc/openrpc.hpp"
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
 #include "rpc/access.hpp"
-#include "wirecall/bytes.hpp"
-#include "wirecall/detail/bind.hpp"
-#include "wirecall/schema.hpp"
 
 namespace wirecall::rpc {
-namespace {
 
 constexpr std::array<std::string_view, 6> kVersions{"1.2.6", "1.3.0", "1.3.1", "1.3.2", "1.4.0", "1.4.1"};
 
-void write_text(Writer& writer, std::string_view name, std::string_view value) {
+static void write_text(Writer& writer, std::string_view name, std::string_view value) {
   writer.key(name);
   writer.string(value);
 }
 
 // A content descriptor's two members that are always there.
-void write_descriptor(Writer& writer, std::string_view name, std::string_view schema) {
+static void write_descriptor(Writer& writer, std::string_view name, std::string_view schema) {
   write_text(writer, "name", name);
   writer.key("schema");
   writer.json(schema);
 }
 
 // The schema with the default as one more keyword. One that is no object has no place for it.
-std::string with_default(std::string schema, std::string_view value) {
+static std::string with_default(std::string schema, std::string_view value) {
   if (value.empty() || !schema.ends_with('}')) return schema;
   schema.pop_back();
   if (!schema.ends_with('{')) schema += ',';
@@ -36,7 +30,7 @@ std::string with_default(std::string schema, std::string_view value) {
 }
 
 // What `json` begins with, and whether it is an object with that member.
-bool is_object_with(Reader& reader, std::string_view json, std::string_view member) {
+static bool is_object_with(Reader& reader, std::string_view json, std::string_view member) {
   reader.reset(json);
   if (reader.kind() != ValueKind::object) return false;
   static_cast<void>(reader.begin_object());
@@ -48,18 +42,18 @@ bool is_object_with(Reader& reader, std::string_view json, std::string_view memb
   return false;
 }
 
-bool is_array(Reader& reader, std::string_view json) {
+static bool is_array(Reader& reader, std::string_view json) {
   reader.reset(json);
   return reader.kind() == ValueKind::array;
 }
 
 // Readers look behind the end of what they read.
-std::string padded(std::string text) {
+static std::string padded(std::string text) {
   text.resize(text.size() + kPaddingBytes);
   return text;
 }
 
-void write_described(Writer& writer, Reader& reader, const DescribedMethod& method) {
+static void write_described(Writer& writer, Reader& reader, const DescribedMethod& method) {
   const std::string params = padded(method.params);
   const std::string_view params_view = std::string_view{params}.substr(0, method.params.size());
   writer.key("params");
@@ -90,7 +84,7 @@ void write_described(Writer& writer, Reader& reader, const DescribedMethod& meth
 
 // All positions from there on. OpenRPC has no word for that, so its name, which nobody calls it by, and what is said of
 // it tell.
-void write_rest(Writer& writer, const Method& method, const detail::ArgumentType& rest) {
+static void write_rest(Writer& writer, const Method& method, const detail::ArgumentType& rest) {
   std::string name = "rest";
   while (std::ranges::find(method.params(), name, &Param::name) != method.params().end()) name += '_';
   writer.begin_object(Writer::kUnknownSize);
@@ -104,7 +98,7 @@ void write_rest(Writer& writer, const Method& method, const detail::ArgumentType
 }
 
 // Tools take a document without any for one of a server at localhost.
-void write_servers(Writer& writer, const DocumentOrigin& origin) {
+static void write_servers(Writer& writer, const DocumentOrigin& origin) {
   if (origin.urls.empty()) return;
   writer.key("servers");
   writer.begin_array(origin.urls.size());
@@ -116,8 +110,6 @@ void write_servers(Writer& writer, const DocumentOrigin& origin) {
   }
   writer.end_array();
 }
-
-}  // namespace
 
 void write_params(Writer& writer, const Method& method) {
   writer.key("params");

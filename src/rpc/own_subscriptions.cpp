@@ -1,26 +1,18 @@
 // See own_subscriptions.hpp.
 #include "rpc/own_subscriptions.hpp"
 
-#include <cstdint>
-#include <new>
-#include <stop_token>
-#include <tuple>
-#include <utility>
-
 #include "base/random_id.hpp"
 #include "message/call_text.hpp"
 #include "message/error_text.hpp"
 #include "message/own_error.hpp"
 #include "rpc/pending.hpp"
 #include "wirecall/detail/bind.hpp"
-#include "wirecall/reflect.hpp"
 #include "wirecall/registry.hpp"
 
 namespace wirecall::rpc {
-namespace {
 
 // An event up to its value.
-std::string event_head(std::string_view notification, std::string_view id, std::string_view member) {
+static std::string event_head(std::string_view notification, std::string_view id, std::string_view member) {
   std::string text;
   message::begin_call(text, to_json(notification), R"({"subscription":")");
   return text.append(id).append("\",\"").append(member).append("\":");
@@ -36,8 +28,6 @@ Context context_of(const Context& call, std::stop_token stop) {
           call.peer_credentials(),
           call.caller_name()};
 }
-
-}  // namespace
 
 class OwnSubscriptions::Sink final : public detail::EventSink {
  public:
@@ -98,10 +88,7 @@ class OwnSubscriptions::Sink final : public detail::EventSink {
 std::shared_ptr<detail::EventSink> OwnSubscriptions::begin(const Method& method, Context context,
                                                            std::shared_ptr<CallerLink> link, MessageForm form) {
   if (by_id_.size() >= limits_->subscriptions) {
-    throw message::make({.code = ErrorCode::limit_exceeded,
-                         .reason = "too many subscriptions of this connection",
-                         .delivered = "no",
-                         .limit = "subscriptions"});
+    throw message::limit_exceeded("too many subscriptions of this connection", "subscriptions");
   }
   std::string id = random_id();
   const std::string head = event_head(method.subscription()->notification, id, "result");
@@ -139,19 +126,15 @@ namespace wirecall {
 
 // ---- the method that ends them ----
 
-namespace {
-
 using UnsubscribeShape = detail::Shape<bool, std::string>;
 
-void unsubscribe(void*, Call& call) {
+static void unsubscribe(void*, Call& call) {
   UnsubscribeShape::Arguments arguments{};
   detail::ParamReaders& readers = call.param_readers();
   if (!detail::decode_arguments(call.params(), call.method(), readers, arguments))
     return call.invalid_params(*readers.reader);
   detail::answer(call, call.unsubscribe(std::get<0>(arguments)));
 }
-
-}  // namespace
 
 Method& Registry::add_subscription(SubscriptionNames names, std::vector<Param> params, detail::Binding binding) {
   if (names.unsubscribe == names.subscribe)

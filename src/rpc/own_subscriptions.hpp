@@ -4,10 +4,8 @@
 // One thread. Implements docs/wire.md "Subscriptions to a method".
 #pragma once
 
-#include <cstddef>
 #include <map>
 #include <memory>
-#include <string>
 #include <string_view>
 
 #include "rpc/items.hpp"

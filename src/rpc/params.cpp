@@ -15,10 +15,9 @@
 #include "wirecall/registry.hpp"
 
 namespace wirecall::detail {
-namespace {
 
 // One parameter that nobody gave: an optional one stays empty, a default is decoded, anything else is missing.
-bool fill(const Method& method, ParamReaders& readers, void* argument, std::size_t i) {
+static bool fill(const Method& method, ParamReaders& readers, void* argument, std::size_t i) {
   const ArgumentType& type = method.signature().arguments[i];
   const std::string_view json = method.params()[i].default_json();
   if (!json.empty()) {
@@ -33,7 +32,7 @@ bool fill(const Method& method, ParamReaders& readers, void* argument, std::size
   return readers.reader->failed_at(method.params()[i].name());
 }
 
-bool fill_missing(const Method& method, ParamReaders& readers, void* const* arguments, std::uint64_t given) {
+static bool fill_missing(const Method& method, ParamReaders& readers, void* const* arguments, std::uint64_t given) {
   const auto types = method.signature().arguments;
   for (std::size_t i = 0; i < types.size(); ++i) {
     if ((given >> i) & 1 || types[i].gathers()) continue;
@@ -43,18 +42,17 @@ bool fill_missing(const Method& method, ParamReaders& readers, void* const* argu
 }
 
 // For any codec; below, for JSON, whose reader is known and of which a signed integer needs no call.
-inline bool decode_one(Reader& reader, const ArgumentType& type, void* argument) {
+static inline bool decode_one(Reader& reader, const ArgumentType& type, void* argument) {
   return type.decode(reader, argument);
 }
 
-[[gnu::always_inline]] inline bool decode_one(json::JsonReader& reader, const ArgumentType& type, void* argument) {
+[[gnu::always_inline]] static inline bool decode_one(json::JsonReader& reader, const ArgumentType& type,
+                                                     void* argument) {
   if (type.integer_bytes == 0) return type.decode(reader, argument);
   std::int64_t value;
   if (!reader.read_int(type.type->minimum, static_cast<std::int64_t>(type.type->maximum), value)) return false;
   switch (type.integer_bytes) {
-    case 8:
-      std::memcpy(argument, &value, 8);
-      break;
+    case 8: std::memcpy(argument, &value, 8); break;
     case 4: {
       const auto narrow = static_cast<std::int32_t>(value);
       std::memcpy(argument, &narrow, 4);
@@ -75,7 +73,7 @@ inline bool decode_one(Reader& reader, const ArgumentType& type, void* argument)
 
 // What is given, and which parameters that were: bit i for the one at i, but for a Rest.
 template <class R>
-bool decode_positional(const Method& method, R& reader, void* const* arguments, std::uint64_t& given) {
+static bool decode_positional(const Method& method, R& reader, void* const* arguments, std::uint64_t& given) {
   const auto types = method.signature().arguments;
   static_cast<void>(reader.begin_array());
   std::size_t i = 0;
@@ -97,8 +95,8 @@ bool decode_positional(const Method& method, R& reader, void* const* arguments, 
 }
 
 // Which of `params` that is; their number for none. Callers mostly keep the order, so `expected` is tried first.
-[[gnu::always_inline]] inline std::size_t find_param(std::span<const Param> params, std::size_t expected,
-                                                     std::string_view name) noexcept {
+[[gnu::always_inline]] static inline std::size_t find_param(std::span<const Param> params, std::size_t expected,
+                                                            std::string_view name) noexcept {
   if (expected < params.size() && rpc::same_name(params[expected].name(), name)) [[likely]]
     return expected;
   std::size_t i = 0;
@@ -107,7 +105,7 @@ bool decode_positional(const Method& method, R& reader, void* const* arguments, 
 }
 
 template <class R>
-bool decode_named(const Method& method, R& reader, void* const* arguments, std::uint64_t& given) {
+static bool decode_named(const Method& method, R& reader, void* const* arguments, std::uint64_t& given) {
   const auto types = method.signature().arguments;
   const std::span<const Param> params = method.params();
   const std::size_t count = params.size();
@@ -137,8 +135,8 @@ bool decode_named(const Method& method, R& reader, void* const* arguments, std::
   return true;
 }
 
-bool decode_given(std::string_view params, const Method& method, Reader& reader, void* const* arguments,
-                  std::uint64_t& given) {
+static bool decode_given(std::string_view params, const Method& method, Reader& reader, void* const* arguments,
+                         std::uint64_t& given) {
   if (reader.is_json()) [[likely]] {
     auto& json = static_cast<json::JsonReader&>(reader);
     json.reset(params);
@@ -287,8 +285,6 @@ class FailureList {
   FailureList{params, method, readers, arguments}.collect();
   return false;
 }
-
-}  // namespace
 
 bool decode_params(std::string_view params, const Method& method, ParamReaders& readers, void* const* arguments) {
   Reader& reader = *readers.reader;

@@ -1,11 +1,6 @@
 #include "rpc/peer_calls.hpp"
 
-#include <algorithm>
 #include <charconv>
-#include <chrono>
-#include <exception>
-#include <new>
-#include <string>
 #include <system_error>
 
 #include "base/decimal.hpp"
@@ -15,7 +10,6 @@
 #include "message/read_error.hpp"
 #include "message/transcoder.hpp"
 #include "rpc/event_text.hpp"
-#include "wirecall/reflect.hpp"
 #include "wirecall/value.hpp"
 
 namespace wirecall {
@@ -24,11 +18,10 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 namespace rpc {
-namespace {
 
 // What whoever waits is given: that there was no memory, when there is none to say anything else.
 template <class Make>
-std::exception_ptr made(const Make& make) noexcept {
+static std::exception_ptr made(const Make& make) noexcept {
   try {
     return std::make_exception_ptr(make());
   } catch (...) {
@@ -36,25 +29,19 @@ std::exception_ptr made(const Make& make) noexcept {
   }
 }
 
-Error cannot_be_called() {
-  return message::make({.code = ErrorCode::provider_lost,
-                        .reason = "the caller cannot be called: it has no connection of its own, or the handler is no "
-                                  "coroutine",
-                        .delivered = "no"});
+static Error cannot_be_called() {
+  return message::make(ErrorCode::provider_lost,
+                       "the caller cannot be called: it has no connection of its own, or the handler is no coroutine",
+                       "no");
 }
-
-}  // namespace
 }  // namespace rpc
 
 namespace detail {
-namespace {
 
-rpc::PeerCalls& calls_of(const Context& context) {
+static rpc::PeerCalls& calls_of(const Context& context) {
   if (context.caller_link() == nullptr) throw rpc::cannot_be_called();
   return context.caller_link()->calls();
 }
-
-}  // namespace
 
 CallerRequest::CallerRequest(const Context& context, std::string_view method, std::string_view params_json)
     : calls_(context.caller_link() != nullptr ? context.caller_link()->shared_calls() : nullptr) {
@@ -83,36 +70,30 @@ void throw_wrong_result(const Reader& reader, std::string_view type) {
 }  // namespace detail
 
 namespace rpc {
-namespace {
 
 constexpr char kIdMark = 'h';  // of a handler's call: "h1"
 
 Error lost(std::string_view delivered) {
-  return message::make({.code = ErrorCode::provider_lost, .reason = "the caller has gone", .delivered = delivered});
+  return message::make(ErrorCode::provider_lost, "the caller has gone", delivered);
 }
 
-void append_id(Buffer& out, std::uint64_t id) {
+static void append_id(Buffer& out, std::uint64_t id) {
   out.push_back('"');
   out.push_back(kIdMark);
   append_number(out, id);
   out.push_back('"');
 }
 
-void append_hops(Buffer& out, const Context& context) {
+static void append_hops(Buffer& out, const Context& context) {
   out.append(R"(,"hops":)");
   append_number(out, context.hops() + 1);
 }
-
-}  // namespace
 
 // What calls and notifications need alike.
 void PeerCalls::require_sendable(const Context& context) const {
   if (gone_) throw lost("no");
   if (context.hops() >= limits_->hops) {
-    throw message::make({.code = ErrorCode::limit_exceeded,
-                         .reason = "too many calls within calls",
-                         .delivered = "no",
-                         .limit = "hops"});
+    throw message::limit_exceeded("too many calls within calls", "hops");
   }
 }
 
@@ -122,10 +103,7 @@ void PeerCalls::begin(detail::CallerRequest& call, const Context& context, std::
   require_sendable(context);
   if (!sink_->capabilities().calls_back) throw cannot_be_called();
   if (calls_.size() >= limits_->in_flight) {
-    throw message::make({.code = ErrorCode::limit_exceeded,
-                         .reason = "too many calls of this connection's caller are in flight",
-                         .delivered = "no",
-                         .limit = "in_flight"});
+    throw message::limit_exceeded("too many calls of this connection's caller are in flight", "in_flight");
   }
   const nanoseconds left = std::min<nanoseconds>(context.remaining(), milliseconds{limits_->call_timeout_ms});
   if (left <= nanoseconds{0}) {
@@ -156,7 +134,7 @@ void PeerCalls::begin(detail::CallerRequest& call, const Context& context, std::
 
 void PeerCalls::require_fitting(const Buffer& text, std::string_view reason) const {
   if (text.size() <= limits_->max_message_size) return;
-  throw message::make({.code = ErrorCode::too_large, .reason = reason, .delivered = "no", .limit = "max_message_size"});
+  throw message::too_large(reason);
 }
 
 void PeerCalls::send(std::string_view text) {

@@ -1,37 +1,27 @@
 #include "rpc/pending.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <exception>
-
-#include "base/assert.hpp"
 #include "base/reserve_extra.hpp"
 #include "codec/json_compact.hpp"
 #include "codec/json_scan.hpp"
 #include "message/own_error.hpp"
-#include "message/transcoder.hpp"
 #include "rpc/call_options.hpp"
 #include "rpc/method_counts.hpp"
 #include "rpc/own_subscriptions.hpp"
-#include "wirecall/task.hpp"
 
 namespace wirecall::rpc {
-namespace {
 
-OwnCounts::Row* own_row(const LoopContext& loop_context, const Method& method) noexcept {
+static OwnCounts::Row* own_row(const LoopContext& loop_context, const Method& method) noexcept {
   return loop_context.services.own_counts != nullptr ? loop_context.services.own_counts->of(method) : nullptr;
 }
 
 // From a turn, in which nobody answers for the message any more.
-void send_late_batch(const ServedPeer& peer, BatchReply& batch) noexcept {
+static void send_late_batch(const ServedPeer& peer, BatchReply& batch) noexcept {
   try {
     send_batch(peer, batch);
   } catch (const std::bad_alloc&) {
     peer.sink.lose_answer();
   }
 }
-
-}  // namespace
 
 void PendingCall::expired() { calls->expired(*this); }
 
@@ -45,8 +35,7 @@ void PendingCalls::watch(PendingCall& call) {
 
 void PendingCalls::expired(PendingCall& call) {
   if (call.due(owner->limits) > owner->loop.scheduler->now()) return watch(call);  // items have come
-  end(call,
-      message::make({.code = ErrorCode::timeout, .reason = "the call was not answered in time", .delivered = "maybe"}));
+  end(call, message::make(ErrorCode::timeout, "the call was not answered in time", "maybe"));
 }
 
 std::chrono::nanoseconds PendingCall::due(const Limits& limits) const noexcept {
@@ -334,10 +323,8 @@ void count_error(const LoopContext& loop_context, const Method& method, int code
   if (OwnCounts::Row* const row = own_row(loop_context, method)) ++row->errors;
 }
 
-namespace {
-
 // A peer's parser must be able to read what a handler put into its error, and a reply is one line.
-bool make_compact(Buffer& text) {
+static bool make_compact(Buffer& text) {
   const char* const begin = text.padded().data();
   const char* const end = begin + text.size();
   const Scan scan = json::scan(text.view(), kDepthMax);
@@ -346,8 +333,6 @@ bool make_compact(Buffer& text) {
   text.set_end(json::compact(text.data(), text.view()));
   return true;
 }
-
-}  // namespace
 
 void send_error(Reply& reply, const LoopContext& loop_context, const Method& method, const Error& error,
                 std::string_view id_json) {
@@ -366,9 +351,7 @@ Buffer clean_data(const LoopContext& loop_context, const Method& method, const E
   return data;
 }
 
-namespace {
-
-Error error_to_answer(const LoopContext& loop_context, const Method& method) {
+static Error error_to_answer(const LoopContext& loop_context, const Method& method) {
   std::string text;
   try {
     throw;
@@ -384,8 +367,6 @@ Error error_to_answer(const LoopContext& loop_context, const Method& method) {
   loop_context.write_log(LogLevel::error, "method " + method.name() + " raised: " + text);
   return Error{ErrorCode::internal_error};
 }
-
-}  // namespace
 
 Error error_of_exception(const LoopContext& loop_context, const Method& method) noexcept {
   try {

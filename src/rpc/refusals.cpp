@@ -1,8 +1,6 @@
 // See refusals.hpp.
 #include "rpc/refusals.hpp"
 
-#include <utility>
-
 namespace wirecall::rpc {
 
 bool Refusals::wants_reason() noexcept {

@@ -1,24 +1,15 @@
 // See refused_messages.hpp.
 #include "rpc/refused_messages.hpp"
 
-#include <algorithm>
-#include <string>
-#include <utility>
-
 #include "message/error_text.hpp"
-#include "message/explain.hpp"
 #include "message/own_error.hpp"
-#include "message/reply_text.hpp"
 
 namespace wirecall::rpc {
-namespace {
 
 // Whether somebody may wait for the answer to this element of a batch by its id.
-bool has_waiting_id(const Received& element) noexcept {
+static bool has_waiting_id(const Received& element) noexcept {
   return element.kind == MessageKind::request || (element.kind == MessageKind::invalid && element.has(Member::id));
 }
-
-}  // namespace
 
 void refuse(const Received& message, CallState& state, const Error& error) {
   state.peer.loop.stats.count_error(error.code());
@@ -55,11 +46,7 @@ void refuse_syntax(ServedPeer& peer, ScanStatus status, const message::Unreadabl
 
 void refuse_size(ServedPeer& peer) {
   peer.loop.stats.count_error(static_cast<int>(ErrorCode::too_large));
-  CallState{peer, nullptr}.reply.error(message::make({.code = ErrorCode::too_large,
-                                                      .reason = "the message is larger than allowed",
-                                                      .delivered = "no",
-                                                      .limit = "max_message_size"}),
-                                       "null");
+  CallState{peer, nullptr}.reply.error(message::too_large("the message is larger than allowed"), "null");
 }
 
 // The bytes are counted before any is written.

@@ -3,10 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdint>
-#include <cstring>
-#include <new>
-#include <stdexcept>
 
 #include "base/dotted_name.hpp"
 #include "base/edit_distance.hpp"
@@ -17,11 +13,10 @@
 #include "rpc/names.hpp"
 
 namespace wirecall {
-namespace {
 
 // The first and last eight bytes and the size. Names are ours, not a peer's, so a peer cannot choose collisions; it
 // only has to be fast, and names that differ in their middle alone are compared in full anyway.
-[[gnu::always_inline]] inline std::uint64_t hash_of(std::string_view name) noexcept {
+[[gnu::always_inline]] static inline std::uint64_t hash_of(std::string_view name) noexcept {
   constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15;
   const char* p = name.data();
   const std::size_t size = name.size();
@@ -40,7 +35,7 @@ namespace {
   return hash ^ hash >> 32;
 }
 
-void check_name(std::string_view name) {
+static void check_name(std::string_view name) {
   const auto refuse = [&](std::string_view why) {
     throw std::invalid_argument("wirecall: method name \"" + std::string{name} + "\" " + std::string{why});
   };
@@ -57,8 +52,6 @@ void check_name(std::string_view name) {
     refuse("is not UTF-8");
   }
 }
-
-}  // namespace
 
 void Param::set_default(std::string json) {
   default_ = std::move(json);

@@ -7,12 +7,9 @@
 #include "rpc/message_sink.hpp"
 
 namespace wirecall::rpc {
-namespace {
 
 // What a piece costs beyond its bytes: looking up and describing a method takes some microseconds.
 constexpr std::size_t kPieceSteps = 8;
-
-}  // namespace
 
 bool Rendering::advance(MessageSink& sink, std::size_t bytes_max) {
   const Share* const share = sink.share();

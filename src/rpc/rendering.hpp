@@ -6,9 +6,7 @@
 
 #include <cstddef>
 #include <memory>
-#include <string>
 #include <string_view>
-#include <utility>
 
 #include "wirecall/bytes.hpp"
 #include "wirecall/principal.hpp"

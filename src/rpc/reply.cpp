@@ -1,7 +1,6 @@
 #include "rpc/reply.hpp"
 
 #include "message/own_error.hpp"
-#include "wirecall/message.hpp"
 
 namespace wirecall::rpc {
 

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <memory>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "message/replaced.hpp"

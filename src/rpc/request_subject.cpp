@@ -2,16 +2,10 @@
 #include "rpc/request_subject.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
-#include <memory>
-#include <utility>
 
 #include "message/message_codec.hpp"
-#include "wirecall/codec.hpp"
 
 namespace wirecall::rpc {
-namespace {
 
 constexpr std::size_t kReadMax = 4096;
 // The earlier ones count more.
@@ -19,7 +13,7 @@ constexpr std::array<std::string_view, 5> kNames{"topic", "method", "methods", "
 // rpc.register has an array of objects as its `methods`.
 constexpr int kDepthMax = 3;
 
-std::string subject_of(EncodedText value, int depth) {
+static std::string subject_of(EncodedText value, int depth) {
   const std::unique_ptr<Reader> reader = message::codec_of(value.encoding).values().reader();
   reader->reset(value.text);
   std::string_view text;
@@ -47,8 +41,6 @@ std::string subject_of(EncodedText value, int depth) {
   }
   return subject;
 }
-
-}  // namespace
 
 std::string subject_of(EncodedText params) {
   if (params.empty() || params.text.size() > kReadMax) return {};

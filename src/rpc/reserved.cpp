@@ -1,21 +1,12 @@
 #include "rpc/reserved.hpp"
 
-#include <algorithm>
-#include <array>
-#include <limits>
-#include <optional>
-#include <utility>
-#include <vector>
-
 #include "message/own_error.hpp"
-#include "rpc/access.hpp"
 #include "rpc/authentication.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/call_options.hpp"
 #include "rpc/listed_methods.hpp"
 #include "rpc/openrpc.hpp"
 #include "rpc/reserved_params.hpp"
-#include "wirecall/reflect.hpp"
 
 namespace wirecall::rpc {
 namespace {
@@ -192,7 +183,7 @@ std::string hello(const ReservedCall& call) {
     name = std::move(result.name);
     session = std::move(result.session);
   } else if (!resume.empty()) {
-    throw message::make({.code = ErrorCode::unauthenticated, .reason = "there is no such session", .delivered = "no"});
+    throw message::make(ErrorCode::unauthenticated, "there is no such session", "no");
   }
   if (name && name->empty()) name.reset();
   call.greeted = true;

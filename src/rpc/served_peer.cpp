@@ -1,9 +1,6 @@
 // See served_peer.hpp.
 #include "rpc/served_peer.hpp"
 
-#include <string>
-#include <utility>
-
 #include "rpc/authentication.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/peer_calls.hpp"

@@ -1,11 +1,6 @@
 // See unknown_method.hpp.
 #include "rpc/unknown_method.hpp"
 
-#include <chrono>
-#include <memory>
-#include <string>
-#include <utility>
-
 #include "base/dotted_name.hpp"
 #include "message/own_error.hpp"
 #include "rpc/admission.hpp"
@@ -15,16 +10,14 @@
 #include "rpc/call_record.hpp"
 #include "rpc/refused_messages.hpp"
 #include "rpc/reserved.hpp"
-#include "wirecall/reflect.hpp"
 
 namespace wirecall::rpc {
-namespace {
 
 // What a search for a name that was mistyped costs, however many names there are.
 constexpr std::size_t kSuggestionSteps = 256;
 
 // Calls that reach a method are logged by middleware.
-void log_unserved(const ServedPeer& peer, std::string_view name, ErrorCode code) noexcept {
+static void log_unserved(const ServedPeer& peer, std::string_view name, ErrorCode code) noexcept {
   const LogSink& log = *peer.loop.services.call_log;
   if (is_reserved(name) || !log.takes(LogLevel::info)) return;
   const Principal* const known = peer.principal();
@@ -36,13 +29,13 @@ void log_unserved(const ServedPeer& peer, std::string_view name, ErrorCode code)
 }
 
 // Whether the time is up of what is served again in a later turn, so far as it does not say so itself.
-bool is_late(const ServedPeer& peer, const BatchRun& run) {
+static bool is_late(const ServedPeer& peer, const BatchRun& run) {
   const std::chrono::milliseconds time{peer.limits.call_timeout_ms};
   return run.received_at && peer.loop.now() - *run.received_at >= time;
 }
 
 // False where the name is none of ours.
-bool serve_own(const Received& message, std::string_view name, CallState& state) {
+static bool serve_own(const Received& message, std::string_view name, CallState& state) {
   ServedPeer& peer = state.peer;
   BrokerPeer* const broker = peer.join_broker();
   Identity* const shown = peer.loop.services.authority != nullptr ? &peer.identity().shown : nullptr;
@@ -65,13 +58,10 @@ bool serve_own(const Received& message, std::string_view name, CallState& state)
         running->next = BatchRun::Next::same_element;
       }
       return true;
-    case Served::unknown:
-      break;
+    case Served::unknown: break;
   }
   return false;
 }
-
-}  // namespace
 
 Error no_such_client() {
   return message::make(

@@ -15,20 +15,14 @@ namespace wirecall::runtime {
 static std::string_view cure(int error) noexcept {
   switch (error) {
     case EPERM:
-    case EACCES:
-      return "likely seccomp, as containers have it, or the sysctl kernel.io_uring_disabled: allow it there";
-    case ENOSYS:
-      return "this kernel is built without it, or a filter hides it";
+    case EACCES: return "likely seccomp, as containers have it, or the sysctl kernel.io_uring_disabled: allow it there";
+    case ENOSYS: return "this kernel is built without it, or a filter hides it";
     case EINVAL:
-    case EOPNOTSUPP:
-      return "this kernel is older than Linux 6.1: a newer one has what is needed";
-    case ENOMEM:
-      return "the memory that may be locked is used up: raise the limit with ulimit -l";
+    case EOPNOTSUPP: return "this kernel is older than Linux 6.1: a newer one has what is needed";
+    case ENOMEM: return "the memory that may be locked is used up: raise the limit with ulimit -l";
     case EMFILE:
-    case ENFILE:
-      return cure_of_shortage(error);
-    default:
-      return "nothing is known to help";
+    case ENFILE: return cure_of_shortage(error);
+    default: return "nothing is known to help";
   }
 }
 

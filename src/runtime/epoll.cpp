@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <string_view>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -14,7 +13,6 @@
 #include <system_error>
 #include <unistd.h>
 #include <utility>
-#include <vector>
 
 #include "base/reserve_extra.hpp"
 #include "base/sanitizers.hpp"
@@ -175,8 +173,7 @@ void EpollBackend::perform(Operation& operation) {
   const std::uint32_t at = operation.handle.slot;
   Slot& slot = slot_for(operation);
   switch (operation.kind) {
-    case OperationKind::open:
-      break;
+    case OperationKind::open: break;
     case OperationKind::accept:
       assert_accepts_or_receives(slot);
       slot.accepting = true;
@@ -197,16 +194,12 @@ void EpollBackend::perform(Operation& operation) {
       end_multishot(at, ECANCELED);
       prompt_ = true;
       break;
-    case OperationKind::send:
-      send(at, operation);
-      break;
+    case OperationKind::send: send(at, operation); break;
     case OperationKind::shut_down:
       slot.shut_down = true;
       ::shutdown(slot.fd, SHUT_WR);
       break;
-    case OperationKind::close:
-      close(at);
-      break;
+    case OperationKind::close: close(at); break;
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <span>
-#include <utility>
 
 #include "base/assert.hpp"
 #include "base/reserve_extra.hpp"
@@ -21,7 +20,6 @@ namespace {
 using runtime::Completion;
 using runtime::Handle;
 using runtime::IoUser;
-using runtime::kHeavyInTurn;
 using runtime::Operation;
 using runtime::OperationKind;
 using runtime::TurnUser;
@@ -150,7 +148,7 @@ void Loop::turn(nanoseconds wait_max) {
     ++state.rounds;
     state.going_on.swap(state.at_next_turn);
   }
-  state.going_on_left = kHeavyInTurn;
+  state.going_on_left = runtime::kHeavyInTurn;
   state.in_turn = true;
   state.ending.swap(state.at_next_turn_end);
   finish_turn();

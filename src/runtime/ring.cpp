@@ -2,9 +2,7 @@
 #include "runtime/ring.hpp"
 
 #include <cerrno>
-#include <cstdlib>
 #include <exception>
-#include <new>
 #include <sys/socket.h>
 #include <system_error>
 #include <thread>
@@ -12,7 +10,6 @@
 #include "runtime/descriptor.hpp"
 
 namespace wirecall::runtime {
-namespace {
 
 using std::chrono::nanoseconds;
 
@@ -23,11 +20,11 @@ constexpr std::size_t kPageBytes = 4096;
 // How long the kernel is given to receive a byte that has arrived already.
 constexpr std::chrono::seconds kTrial{1};
 
-[[noreturn]] void refused(int error, const char* what) {
+[[noreturn]] static void refused(int error, const char* what) {
   throw std::system_error{error, std::generic_category(), what};
 }
 
-void try_ring() {
+static void try_ring() {
   const ReceiveBuffers buffers;
   Ring ring{buffers};
   ring.enable();
@@ -48,8 +45,6 @@ void try_ring() {
   }
   if (result != 1) refused(result < 0 ? -result : EIO, "io_uring's multishot receive");
 }
-
-}  // namespace
 
 Ring::FreeBuffers Ring::make_free_buffers() {
   static_assert(std::max(ReceiveBuffers::kCount, ReceiveBuffers::kLargeCount) * sizeof(io_uring_buf) <= kPageBytes);

@@ -1,10 +1,6 @@
 // See spsc_channel.hpp.
 #include "runtime/spsc_channel.hpp"
 
-#include <cstring>
-#include <new>
-#include <utility>
-
 #include "base/assert.hpp"
 #include "base/reserve_extra.hpp"
 

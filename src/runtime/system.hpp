@@ -30,17 +30,12 @@ namespace wirecall::runtime {
 /// What helps where the system has too little of something; empty for any other errno.
 [[nodiscard]] inline std::string_view cure_of_shortage(int error) noexcept {
   switch (error) {
-    case EMFILE:
-      return "there are no descriptors left: raise the limit with ulimit -n";
-    case ENFILE:
-      return "all programs together have used up the descriptors: raise the sysctl fs.file-max";
+    case EMFILE: return "there are no descriptors left: raise the limit with ulimit -n";
+    case ENFILE: return "all programs together have used up the descriptors: raise the sysctl fs.file-max";
     case ENOBUFS:
-    case ENOMEM:
-      return "the system has no memory for it: give it more, or raise the limit of the container";
-    case ENOSPC:
-      return "there are no watches left: raise the sysctl fs.epoll.max_user_watches";
-    default:
-      return {};
+    case ENOMEM: return "the system has no memory for it: give it more, or raise the limit of the container";
+    case ENOSPC: return "there are no watches left: raise the sysctl fs.epoll.max_user_watches";
+    default: return {};
   }
 }
 

@@ -3,8 +3,6 @@
 #include <system_error>
 #include <utility>
 
-#include "base/assert.hpp"
-
 namespace wirecall::runtime {
 
 void ThreadPool::run(Job job) {

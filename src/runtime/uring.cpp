@@ -1,15 +1,9 @@
 // See uring.hpp. A turn, what is done with the descriptors in it, sending, and what is polled.
 #include "runtime/uring.hpp"
 
-#include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <poll.h>
-#include <sys/socket.h>
 
 namespace wirecall::runtime {
-
-using std::chrono::nanoseconds;
 
 // Small buffers that what is deferred may hold.
 constexpr std::size_t kSmallDeferred = ReceiveBuffers::kCount * 3 / 4;
@@ -47,7 +41,7 @@ void UringBackend::reserve_slots(std::size_t operations) {
   keep(arrived_, 2 * Ring::kCompletions + 8 * slots);
 }
 
-std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanoseconds until) {
+std::span<Completion> UringBackend::turn(std::span<Operation> submitted, std::chrono::nanoseconds until) {
   if (std::exchange(returned_, false)) completions_.clear();
   if (completions_.empty() && larger_.capacity() > completions_.capacity()) [[unlikely]]
     completions_ = std::exchange(larger_, {});
@@ -208,8 +202,7 @@ void UringBackend::perform(Operation& operation) {
   Slot& slot = slot_for(operation);
   WIRECALL_ASSERT(!slot.closing);
   switch (operation.kind) {
-    case OperationKind::open:
-      break;
+    case OperationKind::open: break;
     case OperationKind::accept:
       assert_accepts_or_receives(slot);
       slot.accepting = true;
@@ -224,9 +217,7 @@ void UringBackend::perform(Operation& operation) {
       assert_polls(slot);
       poll_for(at, operation.wanted);
       break;
-    case OperationKind::cancel:
-      cancel(at);
-      break;
+    case OperationKind::cancel: cancel(at); break;
     case OperationKind::send:
       assert_sends(slot, operation.buffer);
       slot.unsent = std::move(operation.buffer);
@@ -239,9 +230,7 @@ void UringBackend::perform(Operation& operation) {
       slot.shut_down = true;
       ::shutdown(slot.fd, SHUT_WR);
       break;
-    case OperationKind::close:
-      close(at);
-      break;
+    case OperationKind::close: close(at); break;
   }
 }
 
@@ -404,10 +393,8 @@ void UringBackend::polled(std::uint32_t at, std::int32_t result) {
 void UringBackend::completed(const Arrived& told) {
   const std::uint32_t at = slot_of(told.user_data);
   switch (entry_of(told.user_data)) {
-    case Entry::receive:
-      return received(at, told);
-    case Entry::accept:
-      return accepted(at, told);
+    case Entry::receive: return received(at, told);
+    case Entry::accept: return accepted(at, told);
     case Entry::arrivals: {
       const bool ended = (told.flags & IORING_CQE_F_MORE) == 0;
       if (ended) --slots_[at].in_flight;
@@ -428,17 +415,11 @@ void UringBackend::completed(const Arrived& told) {
       if (told.result > 0) slots_[at].hung_up |= static_cast<short>(told.result & (POLLERR | POLLHUP));
       tell_broken(at);
       break;
-    case Entry::ready:
-      return polled(at, told.result);
-    case Entry::wait_timer:
-      wait_timer_.expired();
-      [[fallthrough]];
-    case Entry::wake:
-      listen(entry_of(told.user_data));
-      break;
+    case Entry::ready: return polled(at, told.result);
+    case Entry::wait_timer: wait_timer_.expired(); [[fallthrough]];
+    case Entry::wake: listen(entry_of(told.user_data)); break;
     case Entry::send:  // told already
-    case Entry::cancel:
-      break;
+    case Entry::cancel: break;
   }
 }
 

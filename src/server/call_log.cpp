@@ -1,11 +1,5 @@
 #include "server/call_log.hpp"
 
-#include <chrono>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-
 #include "rpc/broker.hpp"
 #include "rpc/call_record.hpp"
 #include "wirecall/principal.hpp"

@@ -1,10 +1,8 @@
 // See listeners.hpp.
 #include "server/listeners.hpp"
 
-#include <cerrno>
 #include <fcntl.h>
 #include <stdexcept>
-#include <system_error>
 
 namespace wirecall {
 

@@ -4,21 +4,16 @@
 // learns under the mutex that nothing was taken.
 #include "server/loop_takeover.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <linux/membarrier.h>
-#include <new>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/assert.hpp"
 #include "connection/channel.hpp"
 
 namespace wirecall::net {
-namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::nanoseconds;
 
 // The watcher polls at most so seldom while handlers run: a poll costs the loop some microseconds.
 constexpr milliseconds kPollIntervalMax{10};
@@ -35,23 +30,21 @@ constexpr std::string_view kReturned =
 constexpr int kQuietPollsBeforeSleep = 25;
 
 // Twice in the shortest time that a handler is given, so that none has more than half as much again.
-milliseconds poll_interval(milliseconds after, milliseconds logged_after) noexcept {
+static milliseconds poll_interval(milliseconds after, milliseconds logged_after) noexcept {
   if (after == milliseconds{0} || (logged_after != milliseconds{0} && logged_after < after)) after = logged_after;
   return std::clamp(after / 2, milliseconds{1}, kPollIntervalMax);
 }
 
 // Whether `took` is more than `limit`, which is none when it is 0.
-bool is_over(std::chrono::steady_clock::duration took, milliseconds limit) noexcept {
+static bool is_over(std::chrono::steady_clock::duration took, milliseconds limit) noexcept {
   return limit != milliseconds{0} && took >= limit;
 }
 
-bool wants_watcher(const LoopTakeover::Settings& settings) noexcept {
+static bool wants_watcher(const LoopTakeover::Settings& settings) noexcept {
   return settings.after != milliseconds{0} || settings.logged_after != milliseconds{0};
 }
 
-bool membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0) == 0; }
-
-}  // namespace
+static bool membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0) == 0; }
 
 LoopTakeover::LoopTakeover(Host& host, Settings settings)
     : host_(&host),
@@ -139,7 +132,7 @@ void LoopTakeover::begin_lease() noexcept {
   if (watches_) host_->loop_context.services.watchdog_slot = &current_->slot;
 }
 
-void LoopTakeover::turn(nanoseconds wait_max) {
+void LoopTakeover::turn(std::chrono::nanoseconds wait_max) {
   try {
     host_->loop.turn(wait_max);
   } catch (...) {

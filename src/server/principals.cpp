@@ -3,24 +3,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstddef>
 #include <cstdio>
-#include <cstring>
 #include <iterator>
-#include <memory>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <sys/stat.h>
-#include <utility>
-#include <vector>
 
 #include "base/printable.hpp"
 #include "codec/json_scan.hpp"
 #include "rpc/access.hpp"
-#include "wirecall/bytes.hpp"
-#include "wirecall/limits.hpp"
-#include "wirecall/log.hpp"
 #include "wirecall/value.hpp"
 
 namespace wirecall {

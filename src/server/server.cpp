@@ -5,15 +5,9 @@
 #include "wirecall/server.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <chrono>
-#include <cstring>
-#include <exception>
-#include <optional>
 #include <pthread.h>
 #include <sched.h>
-#include <stdexcept>
 #include <system_error>
 #include <thread>
 
@@ -33,7 +27,6 @@
 namespace wirecall {
 
 using net::ServingLoop;
-using std::chrono::nanoseconds;
 
 namespace {
 
@@ -70,17 +63,10 @@ void warn_of_no_takeover(const LogSink& log, int error) {
   line.append(std::strerror(error)).append("; ");
   switch (error) {
     case EPERM:
-    case EACCES:
-      line += "likely seccomp, as containers have it: allow it there";
-      break;
-    case ENOSYS:
-      line += "this kernel is built without it, or a filter hides it: allow it there";
-      break;
-    case EINVAL:
-      line += "this kernel is older than Linux 4.14: a newer one has what is needed";
-      break;
-    default:
-      line += "nothing is known to help";
+    case EACCES: line += "likely seccomp, as containers have it: allow it there"; break;
+    case ENOSYS: line += "this kernel is built without it, or a filter hides it: allow it there"; break;
+    case EINVAL: line += "this kernel is older than Linux 4.14: a newer one has what is needed"; break;
+    default: line += "nothing is known to help";
   }
   line += "; a handler that does not come back holds up its loop (takeover_ms) and is not named (slow_handler_ms)";
   log(LogLevel::warning, line);
@@ -255,14 +241,12 @@ Endpoint Server::listen(std::string_view uri) {
   const Endpoint endpoint{uri};
   ServingLoop& first = *state.loops.front();
   switch (endpoint.kind()) {
-    case EndpointKind::tcp:
-      return state.listen_on_each(endpoint);
+    case EndpointKind::tcp: return state.listen_on_each(endpoint);
     case EndpointKind::stdio:  // which stays where its end is waited for
       return first.listen(endpoint, [&first](auto connection) { first.open_here(std::move(connection)); });
     case EndpointKind::unix_socket:
     case EndpointKind::inproc:
-    case EndpointKind::http:
-      break;
+    case EndpointKind::http: break;
   }
   Endpoint bound = first.listen(endpoint, [&state](auto connection) { state.hand_round(std::move(connection)); });
   state.is_bound(bound);
@@ -281,15 +265,11 @@ Endpoint Server::listen(const Listeners& listeners, std::size_t number) {
 // By which name others reach a port that is bound at all addresses, only they know: each knows this one for itself.
 void Server::State::is_bound(const Endpoint& endpoint) {
   switch (endpoint.kind()) {
-    case EndpointKind::unix_socket:
-      http.unix_paths.push_back(endpoint.path());
-      return;
+    case EndpointKind::unix_socket: http.unix_paths.push_back(endpoint.path()); return;
     case EndpointKind::stdio:
     case EndpointKind::inproc:
-    case EndpointKind::http:
-      return;
-    case EndpointKind::tcp:
-      break;
+    case EndpointKind::http: return;
+    case EndpointKind::tcp: break;
   }
   http.bound_hosts.push_back(endpoint.host());
   const bool everywhere = endpoint.host() == "0.0.0.0" || endpoint.host() == "::";

@@ -1,13 +1,7 @@
 // See serving_loop.hpp.
 #include "server/serving_loop.hpp"
 
-#include <algorithm>
-#include <cstring>
-#include <new>
-#include <thread>
-
 #include "base/reserve_extra.hpp"
-#include "runtime/backend.hpp"
 #include "runtime/inbox.hpp"
 #include "runtime/system.hpp"
 
@@ -15,8 +9,6 @@ namespace wirecall::net {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-
-namespace {
 
 // How long a loop that stops waits for its peers to see the end, once all is said.
 constexpr milliseconds kParting{100};
@@ -27,8 +19,6 @@ constexpr milliseconds kMemoryPause{1};
 constexpr std::uint8_t kIdleLooks = 4;
 // A peer that connects again and again while there are too many must not fill the log: so long it is silent of them.
 constexpr nanoseconds kFullLogPause = std::chrono::minutes{1};
-
-}  // namespace
 
 ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerShared& shared)
     : shared_(&shared),

@@ -1,10 +1,7 @@
 // See acceptor.hpp.
 #include "transport/acceptor.hpp"
 
-#include <chrono>
 #include <fcntl.h>
-#include <optional>
-#include <utility>
 
 #include "transport/setup.hpp"
 
@@ -60,12 +57,9 @@ std::unique_ptr<Acceptor> open_acceptor(Loop& loop, const Endpoint& endpoint, Li
   switch (endpoint.kind()) {
     case EndpointKind::tcp:
     case EndpointKind::unix_socket:
-    case EndpointKind::http:
-      break;
-    case EndpointKind::stdio:
-      return listen_on_stdio(loop, endpoint, std::move(accepted));
-    case EndpointKind::inproc:
-      return listen_on_inproc(loop, endpoint, std::move(accepted));
+    case EndpointKind::http: break;
+    case EndpointKind::stdio: return listen_on_stdio(loop, endpoint, std::move(accepted));
+    case EndpointKind::inproc: return listen_on_inproc(loop, endpoint, std::move(accepted));
   }
   return open_acceptor(loop, listen_on(endpoint), std::move(accepted), std::move(failed));
 }

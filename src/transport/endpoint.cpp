@@ -103,18 +103,11 @@ std::expected<Endpoint, std::string> Endpoint::parse(std::string_view uri) {
 // Why `rest` is nothing that the kind has behind its scheme; empty when it is.
 std::string_view Endpoint::parse_rest(std::string_view rest) {
   switch (kind_) {
-    case EndpointKind::tcp:
-      return parse_tcp(rest);
-    case EndpointKind::http:
-      return parse_http(rest);
-    case EndpointKind::unix_socket:
-      path_ = rest;
-      return refuse_path(rest);
-    case EndpointKind::inproc:
-      path_ = rest;
-      return refuse_name(rest);
-    case EndpointKind::stdio:
-      break;
+    case EndpointKind::tcp: return parse_tcp(rest);
+    case EndpointKind::http: return parse_http(rest);
+    case EndpointKind::unix_socket: path_ = rest; return refuse_path(rest);
+    case EndpointKind::inproc: path_ = rest; return refuse_name(rest);
+    case EndpointKind::stdio: break;
   }
   return rest.empty() ? std::string_view{} : "this process has only one standard input";
 }

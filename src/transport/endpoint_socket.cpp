@@ -1,9 +1,6 @@
 // See endpoint_socket.hpp: which function a kind of endpoint is opened by, and what helps when it cannot be.
 #include "transport/endpoint_socket.hpp"
 
-#include <cerrno>
-#include <cstring>
-
 #include "runtime/system.hpp"
 #include "transport/loopback.hpp"
 #include "transport/setup.hpp"
@@ -19,30 +16,22 @@ static std::string_view cure_of_listen(const Endpoint& endpoint, int error) noex
     case EACCES:
       return tcp ? "ports below 1024 are for privileged programs: listen on a higher one"
                  : "this user may not make files in that folder: listen in another";
-    case EADDRNOTAVAIL:
-      return "this machine has no such address: listen on 127.0.0.1, 0.0.0.0 or one of its own";
+    case EADDRNOTAVAIL: return "this machine has no such address: listen on 127.0.0.1, 0.0.0.0 or one of its own";
     case ENOENT:
-    case ENOTDIR:
-      return "there is no such folder: make it, or listen in another";
-    default:
-      return runtime::cure_of_shortage(error);
+    case ENOTDIR: return "there is no such folder: make it, or listen in another";
+    default: return runtime::cure_of_shortage(error);
   }
 }
 
 static std::string_view cure_of_connect(int error) noexcept {
   switch (error) {
-    case ECONNREFUSED:
-      return "nothing listens there: start the server, or check the address";
-    case ENOENT:
-      return "there is no such file: start the server, or check the path";
-    case EACCES:
-      return "this user may not write to the socket's file: run as one who may, or have its mode changed";
+    case ECONNREFUSED: return "nothing listens there: start the server, or check the address";
+    case ENOENT: return "there is no such file: start the server, or check the path";
+    case EACCES: return "this user may not write to the socket's file: run as one who may, or have its mode changed";
     case ETIMEDOUT:
     case EHOSTUNREACH:
-    case ENETUNREACH:
-      return "the host does not answer: check its address and what stands in between";
-    default:
-      return runtime::cure_of_shortage(error);
+    case ENETUNREACH: return "the host does not answer: check its address and what stands in between";
+    default: return runtime::cure_of_shortage(error);
   }
 }
 
@@ -64,16 +53,13 @@ std::runtime_error connect_failure(const Endpoint& endpoint, int error) {
 
 BoundSocket listen_on(const Endpoint& endpoint) {
   switch (endpoint.kind()) {
-    case EndpointKind::tcp:
-      return listen_on_tcp(endpoint);
-    case EndpointKind::unix_socket:
-      return listen_on_unix(endpoint);
+    case EndpointKind::tcp: return listen_on_tcp(endpoint);
+    case EndpointKind::unix_socket: return listen_on_unix(endpoint);
     case EndpointKind::http:
       throw failure("cannot listen on", endpoint, "it is an endpoint for clients",
                     "listen on tcp://" + endpoint.authority() + ", where HTTP is understood as well");
     case EndpointKind::stdio:
-    case EndpointKind::inproc:
-      break;
+    case EndpointKind::inproc: break;
   }
   throw failure("cannot listen on", endpoint, "it has no socket of its own", "have a server listen on it");
 }
@@ -81,14 +67,10 @@ BoundSocket listen_on(const Endpoint& endpoint) {
 PendingConnection connect_to(const Endpoint& endpoint, std::chrono::milliseconds timeout) {
   switch (endpoint.kind()) {
     case EndpointKind::tcp:
-    case EndpointKind::http:
-      return PendingConnection{connect_to_tcp(endpoint, timeout)};
-    case EndpointKind::unix_socket:
-      return PendingConnection{connect_to_unix(endpoint, timeout)};
-    case EndpointKind::inproc:
-      return connect_to_inproc(endpoint);
-    case EndpointKind::stdio:
-      break;
+    case EndpointKind::http: return PendingConnection{connect_to_tcp(endpoint, timeout)};
+    case EndpointKind::unix_socket: return PendingConnection{connect_to_unix(endpoint, timeout)};
+    case EndpointKind::inproc: return connect_to_inproc(endpoint);
+    case EndpointKind::stdio: break;
   }
   throw failure("cannot connect to", endpoint, "whoever started this process is there already",
                 "listen on it, and call from a handler");

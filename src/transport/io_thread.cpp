@@ -4,13 +4,8 @@
 #include "transport/io_thread.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdint>
-#include <new>
-#include <optional>
 #include <sys/ioctl.h>
 #include <thread>
-#include <utility>
 
 #include "base/assert.hpp"
 #include "base/reserve_extra.hpp"
@@ -190,9 +185,7 @@ void IoThread::Connection::perform(Record& record) {
   if (state_ != State::open) return;
   tell([&] {
     switch (record.kind) {
-      case kOpen:
-        socket_ = pending.attach(io_->loop_);
-        return socket_->start(*this);
+      case kOpen: socket_ = pending.attach(io_->loop_); return socket_->start(*this);
       case kPause:
         wanted_ = false;
         if (!held_) socket_->pause();
@@ -211,13 +204,9 @@ void IoThread::Connection::perform(Record& record) {
           waiting_.append(record.buffer.view());
         }
         return mark();
-      case kShutDown:
-        shuts_down_ = waiting_tells_ = true;
-        return shut_down_if_sent();
-      case kCount:
-        return unsent.store(socket_->unsent() + waiting_.size(), std::memory_order_relaxed);
-      default:
-        return;
+      case kShutDown: shuts_down_ = waiting_tells_ = true; return shut_down_if_sent();
+      case kCount: return unsent.store(socket_->unsent() + waiting_.size(), std::memory_order_relaxed);
+      default: return;
     }
   });
 }

@@ -4,14 +4,10 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <array>
-#include <cerrno>
-#include <chrono>
 #include <limits>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <new>
 #include <sys/socket.h>
-#include <utility>
 
 #include "base/assert.hpp"
 

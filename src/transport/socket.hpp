@@ -3,7 +3,6 @@
 // listeners belong to their users and live on their loop's thread.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <optional>
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstddef>
 #include <cstring>
 #include <expected>
 #include <fcntl.h>
@@ -22,21 +21,20 @@
 #include "transport/setup.hpp"
 
 namespace wirecall::transport {
-namespace {
 
 // Endpoint has seen to it that the path fits.
-sockaddr_un address_of(const Endpoint& endpoint) noexcept {
+static sockaddr_un address_of(const Endpoint& endpoint) noexcept {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, endpoint.path().data(), endpoint.path().size());
   return address;
 }
 
-int bind_to(int fd, const sockaddr_un& address) noexcept {
+static int bind_to(int fd, const sockaddr_un& address) noexcept {
   return ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
 }
 
-int connect_on(int fd, const sockaddr_un& address) noexcept {
+static int connect_on(int fd, const sockaddr_un& address) noexcept {
   return ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
 }
 
@@ -45,7 +43,7 @@ constexpr std::chrono::milliseconds kLockPause{10};
 constexpr int kLockTries = 100;
 
 // Waits a moment until nobody else has it. Where the folder cannot be opened, binding will say why.
-Descriptor locked_folder(const std::string& path) {
+static Descriptor locked_folder(const std::string& path) {
   const std::string folder = path.substr(0, path.rfind('/') + 1);
   Descriptor lock{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   for (int tries = 1; lock.get() >= 0 && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
@@ -56,7 +54,7 @@ Descriptor locked_folder(const std::string& path) {
 }
 
 // False when somebody listens there.
-bool remove_stale(const Endpoint& endpoint, const sockaddr_un& address) {
+static bool remove_stale(const Endpoint& endpoint, const sockaddr_un& address) {
   struct stat status{};
   if (::lstat(address.sun_path, &status) != 0) return true;  // gone by itself
   if (!S_ISSOCK(status.st_mode)) {
@@ -76,7 +74,7 @@ bool remove_stale(const Endpoint& endpoint, const sockaddr_un& address) {
 
 // The file, or why there is none: EADDRINUSE when somebody listens there already. A file whose program does not listen
 // yet looks like one that stayed behind: so the folder is locked until ours does.
-std::expected<SocketFile, int> listen_there(int fd, const Endpoint& endpoint) {
+static std::expected<SocketFile, int> listen_there(int fd, const Endpoint& endpoint) {
   const sockaddr_un address = address_of(endpoint);
   const Descriptor lock = locked_folder(endpoint.path());
   int error = bind_to(fd, address);
@@ -86,8 +84,6 @@ std::expected<SocketFile, int> listen_there(int fd, const Endpoint& endpoint) {
   if (::listen(fd, kBacklog) != 0) throw listen_failure(endpoint, errno);
   return file;
 }
-
-}  // namespace
 
 SocketFile::SocketFile(std::string path) : path_(std::move(path)) {
   struct stat status{};

@@ -67,23 +67,17 @@ class Simulation {
       case 0:
       case 1:
       case 2:
-      case 3:
-        return call(who);
+      case 3: return call(who);
       case 4:
       case 5:
-      case 6:
-        return answer(who);
-      case 7:
-        return offer(who);
-      case 8:
-        return cancel(who);
-      case 9:
-        return world_.advance(std::chrono::milliseconds{pick(40)});
+      case 6: return answer(who);
+      case 7: return offer(who);
+      case 8: return cancel(who);
+      case 9: return world_.advance(std::chrono::milliseconds{pick(40)});
       case 10:
         if (pick(6) == 0) leave(who);
         return;
-      default:
-        return disturb(who);
+      default: return disturb(who);
     }
   }
 
@@ -138,13 +132,11 @@ class Simulation {
                                                  R"(,"policy":"hash:user")",
                                                  R"(,"policy":"first","concurrency":1)"};
     switch (pick(4)) {
-      case 0:
-        return client.send(test::notification("rpc.unregister", R"(["work"])"));
+      case 0: return client.send(test::notification("rpc.unregister", R"(["work"])"));
       case 1:
         client.send(test::notification("rpc.hello", R"(["worker"])"));
         return client.send(test::notification("rpc.register", R"({"method":"w.>"})"));
-      default:
-        return client.send(test::notification("rpc.register", R"({"method":"work")" + kTerms[pick(6)] + "}"));
+      default: return client.send(test::notification("rpc.register", R"({"method":"work")" + kTerms[pick(6)] + "}"));
     }
   }
 

@@ -1,11 +1,12 @@
 // Sessions: a client that comes back on another connection, and shows by a secret that it is who it was.
+#include "broker/sessions.hpp"
+
 #include <chrono>
 #include <gtest/gtest.h>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "broker/sessions.hpp"
 #include "rpc/access.hpp"
 #include "tests/broker/world.hpp"
 

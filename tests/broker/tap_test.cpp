@@ -261,7 +261,8 @@ TEST_F(Tap, what_is_long_is_shown_by_its_beginning) {
   caller.send(request("echo", "[\"" + text + "\"]"));
   const json cut = seen(admin).at(0);
   EXPECT_FALSE(cut.contains("params"));
-  EXPECT_EQ(cut.at("params_begin"), "[\"" + std::string(broker::TapFeed::kValueShownMax - 3, 'x')) << "whole characters";
+  EXPECT_EQ(cut.at("params_begin"), "[\"" + std::string(broker::TapFeed::kValueShownMax - 3, 'x'))
+      << "whole characters";
   EXPECT_EQ(cut.at("bytes"), text.size() + 4);
   caller.send(request("a\\u0062c"));
   EXPECT_EQ(seen(admin).at(0).at("method"), "abc");

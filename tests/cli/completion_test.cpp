@@ -1,6 +1,4 @@
 // What shells complete, and the manual page: made of the parser's flags, so every command and flag is in them.
-#include "cli/commands/commands.hpp"
-
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "cli/command_texts.hpp"
+#include "cli/commands/commands.hpp"
 #include "tests/cli/process.hpp"
 #include "tests/server/folder.hpp"
 

@@ -1,12 +1,11 @@
 // `wirecall ls`, `clients` and `describe` as a user runs them, at a broker that is a process of its own.
-#include "cli/commands/commands.hpp"
-
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cli/commands/commands.hpp"
 #include "tests/cli/broker_tool.hpp"
 #include "tests/connection/peer.hpp"
 #include "wirecall/endpoint.hpp"

@@ -1,6 +1,4 @@
 // `wirecall reply` as a user runs it, at a broker that is a process of its own.
-#include "cli/commands/commands.hpp"
-
 #include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -9,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/commands/commands.hpp"
 #include "tests/cli/broker_tool.hpp"
 #include "tests/connection/peer.hpp"
 #include "tests/server/folder.hpp"

@@ -1,12 +1,11 @@
 // `wirecall stats` as a user runs it, at a broker that is a process of its own, and the reading of its numbers.
-#include "cli/commands/commands.hpp"
-
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/commands/commands.hpp"
 #include "cli/view/broker_stats.hpp"
 #include "tests/cli/broker_tool.hpp"
 

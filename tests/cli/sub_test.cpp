@@ -1,6 +1,4 @@
 // `wirecall sub` and `wirecall pub` as a user runs them, at a broker that is a process of its own.
-#include "cli/commands/commands.hpp"
-
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <signal.h>
@@ -9,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/commands/commands.hpp"
 #include "tests/cli/broker_tool.hpp"
 #include "tests/connection/peer.hpp"
 #include "wirecall/endpoint.hpp"

@@ -1,7 +1,5 @@
 // `wirecall top` as a user runs it: on a terminal, which is a pseudo-terminal, at a broker that is a process of its
 // own.
-#include "cli/commands/commands.hpp"
-
 #include <array>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -16,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/commands/commands.hpp"
 #include "tests/cli/broker_tool.hpp"
 
 namespace wirecall::cli {

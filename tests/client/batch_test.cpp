@@ -42,17 +42,14 @@ class EachWay : public testing::TestWithParam<int> {
   static typename AnyBatch::Results in_way(int way, AnyBatch batch, Client& client) {
     using Results = typename AnyBatch::Results;
     switch (way) {
-      case 0:
-        return std::move(batch).send();
+      case 0: return std::move(batch).send();
       case 1: {
         std::promise<Results> done;
         std::move(batch).then([&](Results results) { done.set_value(std::move(results)); });
         return done.get_future().get();
       }
-      case 2:
-        return std::move(batch).future().get();
-      default:
-        return client.run(awaited(std::move(batch)));
+      case 2: return std::move(batch).future().get();
+      default: return client.run(awaited(std::move(batch)));
     }
   }
   // The same on a simulated system, on one thread.

@@ -38,17 +38,14 @@ Task<int> awaited(Client& client) { co_return co_await client.request<int>("numb
 
 int call_in_way(int way, Client& client) {
   switch (way) {
-    case 0:
-      return client.call<int>("number");
-    case 1:
-      return client.request<int>("number").future().get();
+    case 0: return client.call<int>("number");
+    case 1: return client.request<int>("number").future().get();
     case 2: {
       std::promise<std::expected<int, Error>> done;
       static_cast<void>(client.request<int>("number").then([&](auto result) { done.set_value(std::move(result)); }));
       return done.get_future().get().value_or(-1);
     }
-    case 3:
-      return client.run(awaited(client));
+    case 3: return client.run(awaited(client));
     default: {
       int last = -1;
       for (const int item : client.stream<int>("number")) last = item;

@@ -48,8 +48,7 @@ struct Way {
     using Results = typename AnyBatch::Results;
     Client& client = *world.client;
     switch (number) {
-      case 0:
-        return ends_of(std::move(batch).send());
+      case 0: return ends_of(std::move(batch).send());
       case 1: {
         std::optional<Results> results;
         std::move(batch).then([&](Results given) { results.emplace(std::move(given)); });

@@ -49,14 +49,10 @@ Outcome scanned(std::string_view text, std::uint32_t depth_max = 256) {
   Buffer padded{text};
   const Scan scan = json_codec().scan(padded.padded(), depth_max);
   switch (scan.status) {
-    case ScanStatus::complete:
-      return {Status::complete, scan.offset};
-    case ScanStatus::incomplete:
-      return {Status::more, text.size()};
-    case ScanStatus::malformed:
-      return {Status::malformed, scan.offset};
-    case ScanStatus::too_deep:
-      return {Status::too_deep, scan.offset};
+    case ScanStatus::complete: return {Status::complete, scan.offset};
+    case ScanStatus::incomplete: return {Status::more, text.size()};
+    case ScanStatus::malformed: return {Status::malformed, scan.offset};
+    case ScanStatus::too_deep: return {Status::too_deep, scan.offset};
   }
   std::abort();
 }
@@ -198,21 +194,14 @@ class Texts {
 
   std::string value(int depth) {
     switch (pick(depth == 0 ? 5 : 8)) {
-      case 0:
-        return pick(2) == 0 ? "true" : "null";
-      case 1:
-        return std::to_string(static_cast<int>(random_()) % 100000);
-      case 2:
-        return "-0." + std::to_string(random_() % 1000) + (pick(2) == 0 ? "e-7" : "E12");
+      case 0: return pick(2) == 0 ? "true" : "null";
+      case 1: return std::to_string(static_cast<int>(random_()) % 100000);
+      case 2: return "-0." + std::to_string(random_() % 1000) + (pick(2) == 0 ? "e-7" : "E12");
       case 3:
-      case 4:
-        return string();
-      case 5:
-        return "false";
-      case 6:
-        return list(depth, "[", "]", false);
-      default:
-        return list(depth, "{", "}", true);
+      case 4: return string();
+      case 5: return "false";
+      case 6: return list(depth, "[", "]", false);
+      default: return list(depth, "{", "}", true);
     }
   }
   std::string broken(std::string text) {

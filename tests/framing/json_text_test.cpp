@@ -42,9 +42,7 @@ class Reading {
       const std::string_view part = input.substr(0, found.size);
       input.remove_prefix(found.size);
       switch (found.find) {
-        case Find::part:
-          kept_ += part;
-          break;
+        case Find::part: kept_ += part; break;
         case Find::message:
           log.push_back(kept_ + std::string{part});
           kept_.clear();
@@ -55,11 +53,8 @@ class Reading {
           kept_.clear();
           if (framing_.recover(part) == Recovery::close) close();
           break;
-        case Find::lost:
-          close();
-          break;
-        default:
-          break;
+        case Find::lost: close(); break;
+        default: break;
       }
     }
   }

@@ -32,9 +32,7 @@ Log read_frames(std::span<const std::string_view> pieces, const Settings&... set
       const std::string_view part = input.substr(0, found.size);
       input.remove_prefix(found.size);
       switch (found.find) {
-        case Find::part:
-          kept += part;
-          break;
+        case Find::part: kept += part; break;
         case Find::message:
           log.push_back(kept + std::string{part});
           kept.clear();
@@ -46,15 +44,9 @@ Log read_frames(std::span<const std::string_view> pieces, const Settings&... set
             return log;
           }
           break;
-        case Find::too_large:
-          log.emplace_back("too large");
-          return log;
-        case Find::nothing:
-          EXPECT_NE(found.skip, 0U);
-          break;
-        default:
-          ADD_FAILURE() << "an answer that these framings do not give";
-          return log;
+        case Find::too_large: log.emplace_back("too large"); return log;
+        case Find::nothing: EXPECT_NE(found.skip, 0U); break;
+        default: ADD_FAILURE() << "an answer that these framings do not give"; return log;
       }
     }
   }

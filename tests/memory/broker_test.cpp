@@ -482,8 +482,7 @@ bool serve(std::size_t number, Failing failing) {
         leave(company);
         stage = Stage::ending;
         return false;
-      case Stage::ending:
-        return gone(company);
+      case Stage::ending: return gone(company);
     }
     return true;
   };

@@ -90,30 +90,18 @@ class Maker {
   std::string value(int levels) {
     const unsigned kind = pick(levels > 0 ? 16 : 11);
     switch (kind) {
-      case 0:
-        return {static_cast<char>(pick(0x80))};
-      case 1:
-        return {static_cast<char>(0xE0 + pick(32))};
-      case 2:
-        return from_hex(kOfOneByte[pick(kOfOneByte.size())]);
-      case 3:
-        return string(pick(12));
-      case 4:
-        return string(pick(70));
-      case 5:
-        return "\xC4" + std::string(1, static_cast<char>(pick(4))) + "abcd";
-      case 6:
-        return sized("\xC5", 2, pick(300)) + "x";
-      case 7:
-        return from_hex(kNumbers[pick(kNumbers.size())]);
-      case 8:
-        return from_hex(kExtensions[pick(kExtensions.size())]);
-      case 9:
-        return sized("\xD8", 0, 0) + std::string(17, 'e');
-      case 10:
-        return sized("\xDA", 2, 3) + "abc";
-      default:
-        return container(levels - 1);
+      case 0: return {static_cast<char>(pick(0x80))};
+      case 1: return {static_cast<char>(0xE0 + pick(32))};
+      case 2: return from_hex(kOfOneByte[pick(kOfOneByte.size())]);
+      case 3: return string(pick(12));
+      case 4: return string(pick(70));
+      case 5: return "\xC4" + std::string(1, static_cast<char>(pick(4))) + "abcd";
+      case 6: return sized("\xC5", 2, pick(300)) + "x";
+      case 7: return from_hex(kNumbers[pick(kNumbers.size())]);
+      case 8: return from_hex(kExtensions[pick(kExtensions.size())]);
+      case 9: return sized("\xD8", 0, 0) + std::string(17, 'e');
+      case 10: return sized("\xDA", 2, 3) + "abc";
+      default: return container(levels - 1);
     }
   }
   std::string envelope() {
@@ -122,14 +110,9 @@ class Maker {
     for (unsigned i = 0; i < count; ++i) {
       const std::string name{kNames[pick(kNames.size())]};
       switch (pick(8)) {
-        case 0:
-          out += value(2);
-          break;
-        case 1:
-          out += sized("\xD9", 1, static_cast<unsigned>(name.size())) + name;
-          break;
-        default:
-          out += static_cast<char>(0xA0 + name.size()) + name;
+        case 0: out += value(2); break;
+        case 1: out += sized("\xD9", 1, static_cast<unsigned>(name.size())) + name; break;
+        default: out += static_cast<char>(0xA0 + name.size()) + name;
       }
       out += value(4);
     }

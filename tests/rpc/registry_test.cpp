@@ -109,7 +109,9 @@ TEST(Registry, EmptyOneFindsNothing) {
 
 TEST(Registry, KnowsWhatAMethodIsMadeOf) {
   Registry registry;
-  registry.method("f", [](const Context&, int, std::optional<double>) { return "x"s; }, {Param("a").description("the a"), "b"})
+  registry
+      .method("f", [](const Context&, int, std::optional<double>) { return "x"s; },
+              {Param("a").description("the a"), "b"})
       .summary("does f");
   const Method& method = *registry.find("f");
   EXPECT_EQ(method.summary(), "does f");

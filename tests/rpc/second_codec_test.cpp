@@ -31,21 +31,14 @@ class TaggedReader final : public Reader {
   }
   ValueKind kind() const override {
     switch (*p_) {
-      case 'n':
-        return ValueKind::null;
+      case 'n': return ValueKind::null;
       case 't':
-      case 'f':
-        return ValueKind::boolean;
-      case 's':
-        return ValueKind::string;
-      case 'b':
-        return ValueKind::bytes;
-      case '[':
-        return ValueKind::array;
-      case '{':
-        return ValueKind::object;
-      default:
-        return ValueKind::number;
+      case 'f': return ValueKind::boolean;
+      case 's': return ValueKind::string;
+      case 'b': return ValueKind::bytes;
+      case '[': return ValueKind::array;
+      case '{': return ValueKind::object;
+      default: return ValueKind::number;
     }
   }
   bool read_null() override { return *p_ == 'n' && ++p_ != nullptr; }
@@ -101,23 +94,15 @@ class TaggedReader final : public Reader {
     do {
       switch (*p_) {
         case '[':
-        case '{':
-          ++depth, ++p_;
-          break;
+        case '{': ++depth, ++p_; break;
         case ']':
-        case '}':
-          --depth, ++p_;
-          break;
+        case '}': --depth, ++p_; break;
         case 'n':
         case 't':
-        case 'f':
-          ++p_;
-          break;
+        case 'f': ++p_; break;
         case 'i':
         case 'u':
-        case 'd':
-          p_ += 9;
-          break;
+        case 'd': p_ += 9; break;
         default: {
           std::string_view ignored;
           text(ignored);

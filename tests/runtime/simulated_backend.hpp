@@ -139,14 +139,9 @@ class SimulatedBackend final : public Backend {
     if (found == ends_.end()) std::abort();
     End& end = **found;
     switch (operation.kind) {
-      case OperationKind::open:
-        break;
-      case OperationKind::accept:
-        end.accepting = true;
-        break;
-      case OperationKind::receive:
-        end.receiving = true;
-        break;
+      case OperationKind::open: break;
+      case OperationKind::accept: end.accepting = true; break;
+      case OperationKind::receive: end.receiving = true; break;
       case OperationKind::poll:
         end.polls = true;
         end.polled = operation.wanted;
@@ -162,9 +157,7 @@ class SimulatedBackend final : public Backend {
         end.prompt = operation.prompt;
         send(end);
         break;
-      case OperationKind::shut_down:
-        end.peer->shut_down = true;
-        break;
+      case OperationKind::shut_down: end.peer->shut_down = true; break;
       case OperationKind::close:
         end_multishot(end, ECANCELED);
         if (end.sending) end_send(end, ECANCELED);

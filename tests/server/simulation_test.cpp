@@ -136,12 +136,9 @@ class Caller {
       case 0:
         return {request("later", "[" + std::to_string(n) + "," + std::to_string(n) + "]", with_id(id)),
                 result(std::to_string(n), id)};
-      case 1:
-        return {request("wrong", "[]", with_id(id)), error(7, id)};
-      case 2:
-        return {request("nowhere", "{}", with_id(id)), error(-32601, id)};
-      case 3:
-        return {request("add", R"([1,"x"])", with_id(id)), error(-32602, id)};
+      case 1: return {request("wrong", "[]", with_id(id)), error(7, id)};
+      case 2: return {request("nowhere", "{}", with_id(id)), error(-32601, id)};
+      case 3: return {request("add", R"([1,"x"])", with_id(id)), error(-32602, id)};
       case 4:
         return {request("later", "[1000,1]", R"(,"timeout_ms":)" + std::to_string(1 + n / 2) + with_id(id)),
                 error(-32002, id)};
@@ -153,17 +150,13 @@ class Caller {
 
   void say_something() {
     switch ((*random_)() % 8) {
-      case 0:
-        return say(request("add", "[1,2]", ""), {}, {});
-      case 1:
-        return say_batch();
-      case 2:
-        return say_large();
+      case 0: return say(request("add", "[1,2]", ""), {}, {});
+      case 1: return say_batch();
+      case 2: return say_large();
       case 3:
         if (protocol_ != Protocol::http) return say_cancelled();
         break;
-      case 4:
-        return say_stream();
+      case 4: return say_stream();
       case 5:
         if (protocol_ != Protocol::http) {
           const std::string id = new_id();
@@ -171,8 +164,7 @@ class Caller {
                      {R"({"jsonrpc":"2.0","error":{"code":-32600,)", R"(,"id":)" + id + "}"});
         }
         break;
-      default:
-        break;
+      default: break;
     }
     const auto [text, reply] = simple_call();
     say(text, std::to_string(last_id_), reply);
@@ -245,9 +237,7 @@ class Caller {
   // One message, and the reply if any is due.
   void say(const std::string& text, std::string_view id, const Expected& reply) {
     switch (protocol_) {
-      case Protocol::json:
-        unsent_ += text + (one_in(*random_, 2) ? "\n" : "");
-        break;
+      case Protocol::json: unsent_ += text + (one_in(*random_, 2) ? "\n" : ""); break;
       case Protocol::content_length:
         unsent_ += "Content-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
         break;

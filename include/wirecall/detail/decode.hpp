@@ -2,11 +2,9 @@
 // (src/codec/reflect.cpp) and call back through DecodeFunction, which keeps programs and compile times small.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>

@@ -1,12 +1,10 @@
 // Template bodies of encode, the mirror of decode.hpp.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <limits>
-#include <memory>
 #include <span>
 #include <string_view>
 #include <type_traits>

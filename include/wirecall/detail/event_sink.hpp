@@ -5,8 +5,6 @@
 
 #include <exception>
 #include <memory>
-#include <optional>
-#include <stop_token>
 #include <string>
 #include <utility>
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <coroutine>
-#include <exception>
 #include <string_view>
 
 #include "wirecall/codec.hpp"

@@ -2,13 +2,11 @@
 // of when_all and when_any. Not for users; included by task.hpp alone.
 #pragma once
 
-#include <concepts>
 #include <coroutine>
 #include <cstddef>
 #include <deque>
 #include <exception>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <stop_token>
 #include <tuple>

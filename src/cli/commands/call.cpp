@@ -13,16 +13,16 @@
 #include "wirecall/value.hpp"
 
 namespace wirecall::cli {
-namespace {
 
 // By HTTP a provider's line breaks come as they are; who reads lines takes each for an answer.
-int print_line(std::string json) {
+static int print_line(std::string json) {
   make_one_line(json.data(), json.data() + json.size());
   return print(json + '\n');
 }
 
 // Each result on a line, as soon as it is there.
-int print_stream(RawClient& caller, std::string_view method, detail::OutgoingCall call, const StopAtSignal& signal) {
+static int print_stream(RawClient& caller, std::string_view method, detail::OutgoingCall call,
+                        const StopAtSignal& signal) {
   try {
     ResultStream<Value> items{detail::ItemReader{std::move(call), kStreamCredit}};
     for (const Value& item : items) {
@@ -39,7 +39,7 @@ int print_stream(RawClient& caller, std::string_view method, detail::OutgoingCal
   }
 }
 
-int print_response(detail::OutgoingCall call, const StopAtSignal& signal) {
+static int print_response(detail::OutgoingCall call, const StopAtSignal& signal) {
   call.keep_response();
   detail::Answer answer = call.wait();
   if (!answer.ok() && signal.gave_up(answer.error())) return signal.status();
@@ -53,7 +53,7 @@ int print_response(detail::OutgoingCall call, const StopAtSignal& signal) {
 }
 
 // Result or error as one object on stdout, for programs that read it.
-int print_json(const Error& error) {
+static int print_json(const Error& error) {
   std::string text = fmt::format(R"({{"error":{{"code":{},"message":{})", error.code(), to_json(error.message()));
   if (!error.data().empty()) text.append(R"(,"data":)").append(error.data());
   return print_line(text + "}}");
@@ -179,8 +179,6 @@ class NotifyCommand final : public MethodCommand {
 
   std::string to_;
 };
-
-}  // namespace
 
 std::unique_ptr<Command> call_command(CLI::App& parent) { return std::make_unique<CallCommand>(parent); }
 std::unique_ptr<Command> notify_command(CLI::App& parent) { return std::make_unique<NotifyCommand>(parent); }

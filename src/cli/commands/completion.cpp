@@ -8,9 +8,8 @@
 #include "cli/files.hpp"
 
 namespace wirecall::cli {
-namespace {
 
-std::string replaced(std::string_view text, std::string_view what, std::string_view by) {
+static std::string replaced(std::string_view text, std::string_view what, std::string_view by) {
   std::string result;
   for (const char c : text) {
     if (what.find(c) != std::string_view::npos) {
@@ -24,21 +23,21 @@ std::string replaced(std::string_view text, std::string_view what, std::string_v
 }
 
 // Within single quotes, where a quote ends them: a typographic one stands for it.
-std::string in_quotes(std::string_view text) { return "'" + replaced(text, "'", "\u2019") + "'"; }
+static std::string in_quotes(std::string_view text) { return "'" + replaced(text, "'", "\u2019") + "'"; }
 
 /// What a flag does, as far as it is shown beside it.
-std::string first_of(const std::string& does) { return does.substr(0, does.find_first_of(";:\n")); }
+static std::string first_of(const std::string& does) { return does.substr(0, does.find_first_of(";:\n")); }
 
-std::vector<std::string> words_and_flags(const CommandText& command) {
+static std::vector<std::string> words_and_flags(const CommandText& command) {
   std::vector<std::string> all = command.choices;
   for (const FlagText& flag : command.flags) all.insert(all.end(), flag.names.begin(), flag.names.end());
   return all;
 }
 
 /// Whether the flag may stand alone, and means true then.
-bool is_truth(const FlagText& flag) { return flag.values == std::vector<std::string>{"true", "false"}; }
+static bool is_truth(const FlagText& flag) { return flag.values == std::vector<std::string>{"true", "false"}; }
 
-std::vector<std::string> flags_with_value(const CommandText& command) {
+static std::vector<std::string> flags_with_value(const CommandText& command) {
   std::vector<std::string> names;
   for (const FlagText& flag : command.flags) {
     if (!flag.value.empty() && !is_truth(flag)) names.insert(names.end(), flag.names.begin(), flag.names.end());
@@ -47,7 +46,7 @@ std::vector<std::string> flags_with_value(const CommandText& command) {
 }
 
 /// Which commands' flags take which words: "call --encoding" and "notify --encoding" of "json msgpack".
-std::map<std::string, std::vector<std::string>> flags_by_values(std::span<const CommandText> commands) {
+static std::map<std::string, std::vector<std::string>> flags_by_values(std::span<const CommandText> commands) {
   std::map<std::string, std::vector<std::string>> flags;
   for (const CommandText& command : commands) {
     for (const FlagText& flag : command.flags) {
@@ -58,8 +57,6 @@ std::map<std::string, std::vector<std::string>> flags_by_values(std::span<const 
   }
   return flags;
 }
-
-}  // namespace
 
 // Where the script offers nothing, bash offers files: for the value of a flag, and for ARGs. It takes --flag=value for
 // three words.

@@ -1,18 +1,6 @@
 // See demo.hpp.
 #include "cli/commands/demo.hpp"
 
-#include <chrono>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <string_view>
-#include <utility>
-
-#include "wirecall/error.hpp"
-#include "wirecall/stream.hpp"
-#include "wirecall/task.hpp"
-#include "wirecall/value.hpp"
-
 namespace wirecall {
 
 namespace cli {
@@ -89,31 +77,28 @@ struct Adapt<cli::Number> {
 };
 
 namespace cli {
-namespace {
 
-std::int64_t subtract(std::int64_t minuend, std::int64_t subtrahend) {
+static std::int64_t subtract(std::int64_t minuend, std::int64_t subtrahend) {
   std::int64_t difference = 0;
   if (__builtin_sub_overflow(minuend, subtrahend, &difference)) throw Error("the difference does not fit 64 bits");
   return difference;
 }
 
-Number sum(const Rest<Number>& numbers) {
+static Number sum(const Rest<Number>& numbers) {
   Number result;
   for (const Number& number : numbers) result = result + number;
   return result;
 }
 
-Raw echo(Raw value) { return value; }
+static Raw echo(Raw value) { return value; }
 
-Task<void> sleep(Context context, std::uint32_t ms) { return sleep_for(context, std::chrono::milliseconds{ms}); }
+static Task<void> sleep(Context context, std::uint32_t ms) { return sleep_for(context, std::chrono::milliseconds{ms}); }
 
-void fail(int code, std::string message) { throw Error(code, std::move(message)); }
+static void fail(int code, std::string message) { throw Error(code, std::move(message)); }
 
-Stream<std::int64_t> count(std::int64_t n) {
+static Stream<std::int64_t> count(std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) co_yield i;
 }
-
-}  // namespace
 
 void add_demo_methods(Registry& registry) {
   registry.method("subtract", subtract, {"minuend", "subtrahend"}).summary("the difference of two integers");

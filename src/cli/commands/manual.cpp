@@ -7,10 +7,9 @@
 #include "cli/files.hpp"
 
 namespace wirecall::cli {
-namespace {
 
 // One line of text; a dot or quote at its begin would be a request to the formatter.
-std::string escaped(std::string_view line) {
+static std::string escaped(std::string_view line) {
   std::string text = line.starts_with('.') || line.starts_with('\'') ? "\\&" : "";
   for (const char c : line) {
     if (c == '\\') {
@@ -25,7 +24,7 @@ std::string escaped(std::string_view line) {
 }
 
 // Texts of help have their line breaks where they are meant.
-std::string verbatim(std::string_view lines) {
+static std::string verbatim(std::string_view lines) {
   std::string text = ".nf\n";
   while (!lines.empty()) {
     const std::string_view line = lines.substr(0, lines.find('\n'));
@@ -35,7 +34,7 @@ std::string verbatim(std::string_view lines) {
   return text + ".fi\n";
 }
 
-std::string flags_text(const CommandText& command) {
+static std::string flags_text(const CommandText& command) {
   std::string text;
   for (const FlagText& flag : command.flags) {
     std::string names;
@@ -49,11 +48,9 @@ std::string flags_text(const CommandText& command) {
   return text;
 }
 
-std::string footer_without_exit_codes(const CommandText& command) {
+static std::string footer_without_exit_codes(const CommandText& command) {
   return command.footer.substr(0, command.footer.find(kExitCodes));
 }
-
-}  // namespace
 
 std::string manual_page(std::span<const CommandText> commands, std::string_view version) {
   std::string text = fmt::format(".TH WIRECALL 1 \"\" \"wirecall {}\" \"User Commands\"\n", version);

@@ -23,15 +23,13 @@ bool is_python_program(std::span<char* const> args) {
          });
 }
 
-namespace {
-
-bool is_name(std::string_view arg) {
+static bool is_name(std::string_view arg) {
   const auto is_letter = [](char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const auto continues = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); };
   return !arg.empty() && is_letter(arg.front()) && std::ranges::all_of(arg, continues);
 }
 
-bool names_module(std::string_view arg) {
+static bool names_module(std::string_view arg) {
   const std::size_t colon = arg.find(':');
   if (colon != std::string_view::npos && !is_name(arg.substr(colon + 1))) return false;
   std::string path;
@@ -60,11 +58,7 @@ except ModuleNotFoundError as failure:
 sys.exit(main())
 )";
 
-}  // namespace
-
-namespace {
-
-std::string first_argument(const std::vector<std::string>& unexpected) {
+static std::string first_argument(const std::vector<std::string>& unexpected) {
   bool is_value = false;
   for (const std::string& arg : unexpected) {
     if (std::exchange(is_value, arg == "--workers") || arg.starts_with('-')) continue;
@@ -72,8 +66,6 @@ std::string first_argument(const std::vector<std::string>& unexpected) {
   }
   return {};
 }
-
-}  // namespace
 
 bool asks_for_module(const std::vector<std::string>& unexpected) { return names_module(first_argument(unexpected)); }
 

@@ -2,16 +2,9 @@
 #include "cli/commands/serve.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <cstdint>
 #include <cstdio>
-#include <expected>
 #include <fmt/core.h>
-#include <optional>
 #include <signal.h>
-#include <stdexcept>
-#include <string_view>
-#include <utility>
 
 #include "base/printable.hpp"
 #include "cli/commands/demo.hpp"
@@ -19,7 +12,6 @@
 #include "cli/terminal.hpp"
 #include "transport/loopback.hpp"
 #include "wirecall/broker.hpp"
-#include "wirecall/log.hpp"
 
 namespace wirecall::cli {
 
@@ -135,10 +127,8 @@ int serve(const ServeOptions& options) {
   }
 }
 
-namespace {
-
 // Lines that reach `endpoint` from a terminal; none where only the parent or this process reaches it.
-std::string lines_to_copy(const ServeOptions& options, const Endpoint& endpoint) {
+static std::string lines_to_copy(const ServeOptions& options, const Endpoint& endpoint) {
   const bool tcp = endpoint.kind() == EndpointKind::tcp;
   if (!tcp && endpoint.kind() != EndpointKind::unix_socket) return {};
   const bool usual = endpoint == Endpoint{"tcp://127.0.0.1"};
@@ -177,8 +167,6 @@ std::string lines_to_copy(const ServeOptions& options, const Endpoint& endpoint)
   text += fmt::format("  printf '\\000\\000\\000\\{:03o}{}' | {}\n", request.size(), request, socket);
   return text;
 }
-
-}  // namespace
 
 std::string banner(const ServeOptions& options, std::span<const Endpoint> endpoints, const Registry& registry) {
   const std::string what = options.demo ? fmt::format("serves {} demo methods to", registry.methods().size())

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <cstdint>
 #include <fmt/core.h>
 #include <map>
 #include <sstream>
 #include <stdexcept>
-#include <utility>
-#include <vector>
 
 #include "base/printable.hpp"
 

@@ -1,33 +1,27 @@
 #include "cli/config/config_reloader.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <optional>
 #include <pthread.h>
 #include <signal.h>
-#include <stdexcept>
-#include <utility>
 
 #include "cli/config/service_manager.hpp"
 #include "options/rows.hpp"
 #include "server/principals.hpp"
-#include "wirecall/log.hpp"
 
 namespace wirecall::cli {
-namespace {
 
 using net::OptionRow;
 
-sigset_t hang_ups() {
+static sigset_t hang_ups() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGHUP);
   return set;
 }
 
-std::string value_of(const OptionRow& row, Options& options) { return net::json_of(row, row.in_server(options, row)); }
-
-}  // namespace
+static std::string value_of(const OptionRow& row, Options& options) {
+  return net::json_of(row, row.in_server(options, row));
+}
 
 void block_sighup() {
   const sigset_t set = hang_ups();

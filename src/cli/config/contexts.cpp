@@ -18,15 +18,14 @@
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::cli {
-namespace {
 
 constexpr std::size_t kFileBytesMax = 1024 * 1024;
 
-std::unexpected<std::string> cannot_write(const std::string& path, int error) {
+static std::unexpected<std::string> cannot_write(const std::string& path, int error) {
   return std::unexpected(fmt::format("cannot write {}: {}", path, std::strerror(error)));
 }
 
-bool write_all(int fd, std::string_view text) {
+static bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
@@ -35,8 +34,6 @@ bool write_all(int fd, std::string_view text) {
   }
   return ::fsync(fd) == 0;
 }
-
-}  // namespace
 
 const SavedContext* SavedContexts::find(const std::string& name) const {
   const auto found = std::ranges::find(contexts, name, &SavedContext::name);

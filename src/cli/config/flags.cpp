@@ -4,11 +4,10 @@
 #include <stdexcept>
 
 namespace wirecall::cli {
-namespace {
 
 using net::OptionRow;
 
-std::string help_of(const OptionRow& row, const std::string& value) {
+static std::string help_of(const OptionRow& row, const std::string& value) {
   std::string range = net::range_of(row);
   if (range.starts_with("a list")) range += ", the flag once for each";
   std::string help = std::string{row.doc} + ": " + range;
@@ -17,7 +16,7 @@ std::string help_of(const OptionRow& row, const std::string& value) {
 }
 
 // What stands for the value in the help.
-std::string value_name(const OptionRow& row) {
+static std::string value_name(const OptionRow& row) {
   const std::string range = net::range_of(row);
   if (range.starts_with("true")) return "true|false";
   if (range.starts_with("one of")) return "WORD";
@@ -25,8 +24,6 @@ std::string value_name(const OptionRow& row) {
   if (row.unit == "ms") return "MS";
   return row.unit == "bytes" ? "BYTES" : "N";
 }
-
-}  // namespace
 
 template <class T>
 OptionFlags<T>::OptionFlags(CLI::App& command) {

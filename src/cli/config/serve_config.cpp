@@ -4,17 +4,14 @@
 #include "cli/files.hpp"
 
 namespace wirecall::cli {
-namespace {
 
-std::expected<Options, std::string> options_of_file(const std::string& path) {
+static std::expected<Options, std::string> options_of_file(const std::string& path) {
   const auto text = read_small_file(path, kConfigBytesMax);
   if (!text) return std::unexpected(text.error());
   auto options = options_of_toml(*text);
   if (!options) return std::unexpected(path + ": " + options.error());
   return options;
 }
-
-}  // namespace
 
 ServeConfig::ServeConfig(CLI::App& command) : flags_(command) {
   command.add_option("-c,--config", path_, "Options as TOML, which flags override; --print-config writes such a file")

@@ -12,9 +12,8 @@
 #include <unistd.h>
 
 namespace wirecall::cli {
-namespace {
 
-void notify(std::string_view state) noexcept {
+static void notify(std::string_view state) noexcept {
   const char* const path = std::getenv("NOTIFY_SOCKET");
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -29,8 +28,6 @@ void notify(std::string_view state) noexcept {
                              static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + bytes)));
   ::close(descriptor);
 }
-
-}  // namespace
 
 void notify_ready() noexcept { notify("READY=1\n"); }
 

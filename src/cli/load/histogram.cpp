@@ -1,6 +1,5 @@
 #include "cli/load/histogram.hpp"
 
-#include <cmath>
 #include <fmt/core.h>
 
 namespace wirecall::cli {

@@ -1,12 +1,10 @@
 // See load.hpp. A LoadConnection is one connection with its calls in flight; Run paces all of them on one loop.
 #include "cli/load/load.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>

@@ -5,22 +5,20 @@
 #include "http/client.hpp"
 
 namespace wirecall::cli {
-namespace {
 
 using framing::Find;
-using framing::Found;
 
-HttpReply bad(std::string_view cause) {
+static HttpReply bad(std::string_view cause) {
   HttpReply reply;
   reply.cause = cause;
   return reply;
 }
 
-HttpReply join_chunks(std::string_view text, std::size_t head_bytes, Buffer& joined) {
+static HttpReply join_chunks(std::string_view text, std::size_t head_bytes, Buffer& joined) {
   joined.clear();
   framing::ChunkedBody chunks;
   for (std::size_t at = head_bytes; at < text.size();) {
-    const Found found = chunks.next(text.substr(at));
+    const framing::Found found = chunks.next(text.substr(at));
     if (found.find == Find::malformed) return bad("a chunk that is malformed");
     joined.append(text.substr(at + found.skip, found.size));
     at += found.skip + found.size;
@@ -30,8 +28,6 @@ HttpReply join_chunks(std::string_view text, std::size_t head_bytes, Buffer& joi
   }
   return {};
 }
-
-}  // namespace
 
 std::string http_request_head(const Endpoint& endpoint, std::string_view token, std::size_t body_bytes) {
   return net::request_head_of(endpoint, token) + "Content-Length: " + std::to_string(body_bytes) + "\r\n\r\n";

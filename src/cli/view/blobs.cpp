@@ -17,7 +17,6 @@
 #include "wirecall/value.hpp"
 
 namespace wirecall::cli {
-namespace {
 
 using namespace std::string_view_literals;
 
@@ -27,7 +26,7 @@ constexpr std::size_t kNpyHead = 10;  // magic, version, the header's size in tw
 constexpr std::array kImageMagics{
     "\x89PNG\r\n\x1a\n"sv, "\xff\xd8\xff"sv, "GIF87a"sv, "GIF89a"sv, "II*\0"sv, "MM\0*"sv};
 
-bool is_image(std::string_view content) {
+static bool is_image(std::string_view content) {
   if (std::ranges::any_of(kImageMagics, [&](std::string_view magic) { return content.starts_with(magic); }))
     return true;
   if (content.starts_with("RIFF") && content.substr(0, 12).ends_with("WEBP")) return true;
@@ -38,25 +37,25 @@ bool is_image(std::string_view content) {
   return size == content.size();
 }
 
-std::vector<std::byte> bytes_of(std::string_view text) {
+static std::vector<std::byte> bytes_of(std::string_view text) {
   std::vector<std::byte> bytes(text.size());
   std::ranges::transform(text, bytes.begin(), [](char c) { return static_cast<std::byte>(c); });
   return bytes;
 }
 
-std::string text_of(const std::vector<std::byte>& bytes) {
+static std::string text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 // What stands in the header of a .npy file behind a key: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
-std::string_view header_value(std::string_view header, std::string_view key, std::string_view end) {
+static std::string_view header_value(std::string_view header, std::string_view key, std::string_view end) {
   const std::size_t at = header.find(key);
   if (at == std::string_view::npos) return "?";
   const std::string_view rest = header.substr(at + key.size());
   return rest.substr(0, rest.find(end));
 }
 
-std::string array_description(std::string_view npy) {
+static std::string array_description(std::string_view npy) {
   const std::string_view header = npy.substr(std::min(kNpyHead, npy.size())).substr(0, 512);
   return std::string{"an array of "}
       .append(header_value(header, "'descr': '", "'"))
@@ -65,12 +64,10 @@ std::string array_description(std::string_view npy) {
       .append(")");
 }
 
-std::string_view image_suffix(std::string_view content) {
+static std::string_view image_suffix(std::string_view content) {
   if (content.starts_with("\xff\xd8")) return ".jpg";
   return content.starts_with("GIF") ? ".gif" : ".png";
 }
-
-}  // namespace
 
 std::string bytes_json(std::string_view bytes) { return Value{bytes_of(bytes)}.dump(); }
 

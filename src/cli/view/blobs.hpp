@@ -2,7 +2,6 @@
 // (docs/wire.md "Values beyond JSON"), and a result that is one becomes a file again. Pure.
 #pragma once
 
-#include <expected>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <fmt/core.h>
 #include <memory>
-#include <utility>
 
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"
@@ -13,17 +12,14 @@
 #include "wirecall/value.hpp"
 
 namespace wirecall::cli {
-namespace {
 
 using Added = std::expected<void, std::string>;
 
 /// What stands between the quotes of a string in JSON.
-std::string unquoted(std::string_view text) {
+static std::string unquoted(std::string_view text) {
   const std::string json = to_json(text);
   return json.substr(1, json.size() - 2);
 }
-
-}  // namespace
 
 std::expected<ReplyTemplate, std::string> ReplyTemplate::parse(std::string_view text) {
   ReplyTemplate made;

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <fmt/core.h>
-#include <string_view>
-#include <vector>
 
 #include "cli/view/members.hpp"
 

@@ -10,15 +10,12 @@
 #include "base/printable.hpp"
 
 namespace wirecall::cli {
-namespace {
 
 using namespace std::string_view_literals;
 
 constexpr std::string_view kGap = "  ";
 
-bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }
-
-}  // namespace
+static bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }
 
 void Table::add(std::vector<std::string> cells) {
   for (std::string& cell : cells) cell = printable(cell);
@@ -85,16 +82,12 @@ std::string rate_text(double rate) {
   return fmt::format("{:.{}f}", rate, decimals);
 }
 
-namespace {
-
 // In the smallest of the units, each `step` of the one before, in which it has three digits.
-std::string scaled(double number, double step, std::span<const std::string_view> units) {
+static std::string scaled(double number, double step, std::span<const std::string_view> units) {
   std::size_t unit = 0;
   for (; number >= 999.5 && unit + 1 < units.size(); ++unit) number /= step;
   return (unit == 0 ? count_text(number) : rate_text(number)).append(" ").append(units[unit]);
 }
-
-}  // namespace
 
 std::string time_text(double ns) { return scaled(ns, 1000, std::array{"ns"sv, "us"sv, "ms"sv, "s"sv}); }
 

@@ -2,10 +2,8 @@
 #include "cli/view/top_view.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <fmt/core.h>
 #include <tuple>
-#include <utility>
 
 #include "base/printable.hpp"
 #include "cli/view/table.hpp"

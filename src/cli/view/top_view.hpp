@@ -2,7 +2,6 @@
 // screen.hpp's.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
