@@ -4,10 +4,7 @@
 #pragma once
 
 #include <Python.h>
-#include <memory>
 #include <mutex>
-#include <utility>
-#include <vector>
 
 #include "wake_event.hpp"
 #include "wirecall/call.hpp"

@@ -2,11 +2,7 @@
 // broker refuses. It runs on the thread of an asyncio loop, or on the one that drives the client. Thread: any.
 #pragma once
 
-#include <memory>
 #include <nanobind/nanobind.h>
-#include <string>
-#include <string_view>
-#include <utility>
 
 #include "async_calls.hpp"
 #include "gil.hpp"

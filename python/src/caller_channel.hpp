@@ -4,9 +4,7 @@
 #pragma once
 
 #include <atomic>
-#include <memory>
 #include <nanobind/nanobind.h>
-#include <string>
 
 #include "wirecall/call.hpp"
 #include "wirecall/context.hpp"

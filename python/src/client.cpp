@@ -3,22 +3,15 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <cstddef>
 #include <future>
-#include <memory>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
-#include <optional>
 #include <pthread.h>
-#include <string>
 #include <thread>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
 #include "async_calls.hpp"
 #include "callback.hpp"

@@ -8,10 +8,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <stdexcept>
-#include <string>
 #include <sys/prctl.h>
-#include <utility>
-#include <vector>
 
 #include "base/edit_distance.hpp"
 #include "cli/config/config_file.hpp"

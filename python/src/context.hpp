@@ -3,9 +3,7 @@
 #pragma once
 
 #include <Python.h>
-#include <memory>
 #include <nanobind/nanobind.h>
-#include <optional>
 
 #include "wirecall/call.hpp"
 #include "wirecall/context.hpp"

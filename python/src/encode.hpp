@@ -6,8 +6,6 @@
 #include <Python.h>
 #include <nanobind/nanobind.h>
 #include <optional>
-#include <string>
-#include <string_view>
 
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"

@@ -4,9 +4,6 @@
 #pragma once
 
 #include <Python.h>
-#include <cstddef>
-#include <string>
-#include <string_view>
 
 #include "encode.hpp"
 #include "reference.hpp"

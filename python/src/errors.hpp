@@ -4,7 +4,6 @@
 
 #include <Python.h>
 #include <nanobind/nanobind.h>
-#include <string_view>
 
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"

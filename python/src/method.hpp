@@ -4,13 +4,7 @@
 // Made with the GIL. Otherwise const; thread: any.
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <nanobind/nanobind.h>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "reference.hpp"
 #include "shape.hpp"

@@ -3,8 +3,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
-#include <optional>
-#include <string>
 
 #include "client.hpp"
 #include "command.hpp"

@@ -1,11 +1,6 @@
 // NullWriter: writes nothing, for a trial of whether a value can be written. Thread: any, one at a time.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string_view>
-
 #include "wirecall/codec.hpp"
 
 namespace wirecall::python {

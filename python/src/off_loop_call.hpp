@@ -4,9 +4,6 @@
 
 #include <Python.h>
 #include <expected>
-#include <memory>
-#include <optional>
-#include <string>
 
 #include "context.hpp"
 #include "method.hpp"

@@ -4,11 +4,7 @@
 #pragma once
 
 #include <Python.h>
-#include <cstddef>
-#include <memory>
 #include <mutex>
-#include <string_view>
-#include <vector>
 
 #include "wake_event.hpp"
 #include "wirecall/bytes.hpp"

@@ -1,19 +1,13 @@
 // See server.hpp.
 #include "server.hpp"
 
-#include <cstddef>
-#include <cstdint>
 #include <expected>
-#include <memory>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 #include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "async_calls.hpp"
 #include "cli/config/config_reloader.hpp"

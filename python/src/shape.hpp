@@ -4,12 +4,8 @@
 #pragma once
 
 #include <Python.h>
-#include <cstdint>
 #include <deque>
 #include <nanobind/nanobind.h>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "reference.hpp"
 #include "wirecall/codec.hpp"

@@ -4,8 +4,6 @@
 #pragma once
 
 #include <Python.h>
-#include <string>
-#include <string_view>
 
 #include "shape.hpp"
 #include "wirecall/codec.hpp"

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <Python.h>
-#include <string_view>
 
 #include "wirecall/codec.hpp"
 

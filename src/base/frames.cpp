@@ -3,7 +3,6 @@
 // 49 ns with malloc. Not an allocator for anything else: larger blocks and overflow go to operator delete.
 // Under AddressSanitizer every block is its own, so that a use after destruction is found.
 #include <array>
-#include <cstddef>
 #include <new>
 
 #include "base/sanitizers.hpp"

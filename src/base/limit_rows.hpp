@@ -2,7 +2,6 @@
 // the table of options (options/rows.hpp).
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>

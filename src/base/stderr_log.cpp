@@ -2,12 +2,10 @@
 // for a page, which is as long as a line may be.
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 #include <mutex>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
-#include <utility>
 
 #include "wirecall/log.hpp"
 

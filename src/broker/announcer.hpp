@@ -2,13 +2,7 @@
 // thousands of methods before thousands who watch: each turn tells a share of that. One thread.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <deque>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "broker/context.hpp"
 #include "broker/event_bus.hpp"

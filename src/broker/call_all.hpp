@@ -3,12 +3,7 @@
 // thread.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <list>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "broker/call_all_shared.hpp"
 #include "broker/call_ledger.hpp"

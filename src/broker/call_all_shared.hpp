@@ -2,16 +2,6 @@
 // outcomes, which together are the answer. One thread. Pure.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "rpc/dispatcher.hpp"
 #include "rpc/load_bytes.hpp"
 #include "wirecall/bytes.hpp"

@@ -4,13 +4,7 @@
 
 #include <array>
 #include <bit>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <optional>
-#include <string_view>
-#include <utility>
 
 #include "base/assert.hpp"
 #include "broker/context.hpp"

@@ -2,11 +2,6 @@
 // limits and settings, and the log. Owned by the Router, before its parts. One thread.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 #include "broker/errors.hpp"
 #include "broker/method_table.hpp"
 #include "broker/operations_log.hpp"

@@ -3,9 +3,7 @@
 // turns of SubscriptionRelay's; neither waits for the other, and none promises which goes on first. One thread.
 #pragma once
 
-#include <cstddef>
 #include <deque>
-#include <memory>
 
 #include "broker/announcer.hpp"
 #include "broker/context.hpp"

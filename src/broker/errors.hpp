@@ -1,8 +1,6 @@
 // The errors of the broker's own: what relayed calls end with that no provider has answered, and what is refused.
 #pragma once
 
-#include <string_view>
-
 #include "wirecall/context.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/task.hpp"

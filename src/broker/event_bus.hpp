@@ -2,13 +2,6 @@
 // docs/broker.md "Events".
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string_view>
-#include <utility>
-
 #include "broker/context.hpp"
 #include "broker/event_delivery.hpp"
 #include "broker/fan_outs.hpp"

@@ -2,9 +2,6 @@
 // loses events, and learns how many once it has taken most of what waits for it. One thread.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-
 #include "broker/context.hpp"
 #include "rpc/event_text.hpp"
 #include "wirecall/bytes.hpp"

@@ -3,17 +3,9 @@
 // publisher sends is looked at, so that nothing of its own overtakes the event. One thread.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <list>
-#include <memory>
 #include <new>
-#include <span>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "broker/context.hpp"
 #include "broker/event_delivery.hpp"

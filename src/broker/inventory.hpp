@@ -2,11 +2,7 @@
 // (docs/broker.md "What there is"). Owned by the Router. One thread.
 #pragma once
 
-#include <chrono>
 #include <functional>
-#include <memory>
-#include <string_view>
-#include <utility>
 
 #include "broker/context.hpp"
 #include "rpc/method_counts.hpp"

@@ -5,16 +5,10 @@
 // Owned by the router. One thread. Pure.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
-#include <memory>
 #include <set>
-#include <string>
-#include <string_view>
-#include <utility>
 
 #include "rpc/peer_calls.hpp"
 #include "wirecall/registry.hpp"

@@ -3,9 +3,6 @@
 // Implements docs/wire.md "Methods of wirecall's own".
 #pragma once
 
-#include <span>
-#include <string_view>
-
 #include "rpc/reserved.hpp"
 
 namespace wirecall::broker {

@@ -3,11 +3,8 @@
 // it. Nothing that is a secret is handed to it. One thread. Implements docs/options.md "The log".
 #pragma once
 
-#include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <initializer_list>
-#include <string_view>
 
 #include "wirecall/error.hpp"
 #include "wirecall/log.hpp"

@@ -2,12 +2,7 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <new>
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include "base/decimal.hpp"
 #include "broker/splice.hpp"

@@ -2,13 +2,7 @@
 // work on. Owned by the connection's dispatcher. One thread.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "broker/method_subscriptions.hpp"
 #include "broker/relayed_calls.hpp"

@@ -1,8 +1,6 @@
 // See peer_table.hpp.
 #include "broker/peer_table.hpp"
 
-#include <utility>
-
 #include "base/assert.hpp"
 #include "broker/peer.hpp"
 

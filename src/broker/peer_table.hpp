@@ -2,10 +2,8 @@
 // that they have been given. Owned by the Router; the peers are not its own. One thread. Pure.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 
 #include "base/seeded_hash.hpp"

@@ -2,10 +2,6 @@
 // docs/broker.md "Registering".
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "broker/announcer.hpp"
 #include "broker/context.hpp"
 #include "broker/departures.hpp"

@@ -7,11 +7,6 @@
 // Owned by the Router. One thread. Implements docs/broker.md "What is relayed".
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
 #include "broker/answers.hpp"
 #include "broker/call_ledger.hpp"
 #include "broker/context.hpp"

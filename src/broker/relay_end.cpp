@@ -1,9 +1,6 @@
 // See relay.hpp: how a relayed call ends, by its provider's response or otherwise.
 #include <algorithm>
-#include <chrono>
 #include <new>
-#include <optional>
-#include <utility>
 
 #include "base/assert.hpp"
 #include "broker/call_all_shared.hpp"

@@ -8,18 +8,9 @@
 #pragma once
 
 #include <array>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <new>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "rpc/dispatcher.hpp"
 #include "rpc/load_bytes.hpp"

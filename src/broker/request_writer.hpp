@@ -3,10 +3,6 @@
 // came to who speaks it, and as JSON to others. One thread. Implements docs/broker.md "What is relayed".
 #pragma once
 
-#include <cstddef>
-#include <optional>
-#include <string_view>
-
 #include "broker/call_ledger.hpp"
 #include "broker/context.hpp"
 #include "wirecall/bytes.hpp"

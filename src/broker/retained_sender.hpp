@@ -2,10 +2,7 @@
 // turn has steps for; the rest when there is room again, or in a later turn. One thread.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <deque>
-#include <string>
 
 #include "broker/context.hpp"
 #include "broker/event_delivery.hpp"

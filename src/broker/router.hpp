@@ -4,11 +4,7 @@
 // only. One thread (the loop's). Implements docs/broker.md.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <memory>
-#include <string_view>
-#include <utility>
 
 #include "broker/announcer.hpp"
 #include "broker/answers.hpp"

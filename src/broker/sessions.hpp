@@ -3,13 +3,7 @@
 #pragma once
 
 #include <array>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <deque>
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include "broker/announcer.hpp"
 #include "broker/context.hpp"

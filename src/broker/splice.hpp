@@ -3,8 +3,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <string_view>
 
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"

@@ -5,11 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <memory>
-#include <string_view>
 
 #include "broker/relayed_calls.hpp"
 #include "rpc/dispatcher.hpp"

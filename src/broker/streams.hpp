@@ -5,11 +5,6 @@
 // room. One thread. Implements docs/wire.md "Many results from one call".
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string_view>
-
 #include "broker/call_ledger.hpp"
 #include "broker/context.hpp"
 #include "broker/relay.hpp"

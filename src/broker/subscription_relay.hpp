@@ -3,10 +3,7 @@
 // docs/broker.md "Subscriptions to a method".
 #pragma once
 
-#include <cstddef>
 #include <deque>
-#include <optional>
-#include <string_view>
 
 #include "broker/call_ledger.hpp"
 #include "broker/context.hpp"

@@ -10,11 +10,8 @@
 // One thread. Pure. Implements docs/broker.md "Events".
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 

@@ -3,12 +3,7 @@
 // nobody is shown anything. Asked only where it is not empty. One thread.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include "broker/context.hpp"
 #include "broker/event_delivery.hpp"

@@ -5,8 +5,6 @@
 // after it.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <list>
 #include <unordered_map>
 

@@ -5,12 +5,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdint>
 #include <fmt/core.h>
 #include <limits>
-#include <optional>
 #include <system_error>
-#include <utility>
 
 #include "base/ascii.hpp"
 #include "cli/view/blobs.hpp"

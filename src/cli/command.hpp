@@ -4,16 +4,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <chrono>
-#include <cstdint>
 #include <deque>
 #include <expected>
 #include <limits>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "cli/config/contexts.hpp"
 #include "cli/config/flags.hpp"

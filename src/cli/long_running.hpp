@@ -4,10 +4,7 @@
 
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
 
 #include "cli/interrupt.hpp"
 #include "cli/target.hpp"

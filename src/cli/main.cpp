@@ -5,12 +5,6 @@
 #include <exception>
 #include <fmt/core.h>
 #include <malloc.h>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "base/printable.hpp"
 #include "cli/command.hpp"

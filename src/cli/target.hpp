@@ -2,16 +2,10 @@
 // and an exit status. The connection is the caller's.
 #pragma once
 
-#include <chrono>
 #include <expected>
 #include <functional>
-#include <memory>
-#include <optional>
 #include <stop_token>
-#include <string>
-#include <string_view>
 #include <thread>
-#include <vector>
 
 #include "cli/interrupt.hpp"
 #include "wirecall/endpoint.hpp"

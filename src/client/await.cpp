@@ -1,10 +1,7 @@
 // What awaits a client's answers: a request, a batch, the next item of a stream. An answer comes on the thread that
 // drives the client. A task whose executor is that thread, or that has no executor, is resumed at once and reads the
 // answer in place. For any other task the answer is copied, and the task is resumed by its executor.
-#include <memory>
 #include <new>
-#include <optional>
-#include <utility>
 
 #include "client/core.hpp"
 #include "wirecall/batch.hpp"

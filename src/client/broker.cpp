@@ -1,8 +1,4 @@
 // See client.hpp, subscription.hpp and provider.hpp: what users hold of a broker, over a BrokerSession.
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
 
 #include "client/core.hpp"
 #include "message/read_error.hpp"

@@ -7,10 +7,6 @@
 
 #include <condition_variable>
 #include <functional>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "client/declarations.hpp"
 #include "client/outstanding_calls.hpp"

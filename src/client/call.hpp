@@ -4,13 +4,7 @@
 // is guarded by the client's mutex.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
 #include <stop_token>
-#include <vector>
 
 #include "base/assert.hpp"
 #include "client/lock.hpp"

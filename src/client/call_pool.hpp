@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <deque>
-#include <vector>
 
 #include "client/call.hpp"
 #include "client/driver.hpp"

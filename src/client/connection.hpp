@@ -3,15 +3,6 @@
 // Guarded by the client's mutex, but for the session, which is the thread's that drives.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "base/assert.hpp"
 #include "client/call.hpp"
 #include "client/dialer.hpp"

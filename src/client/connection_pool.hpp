@@ -5,13 +5,7 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "client/connection.hpp"
 #include "client/driver.hpp"

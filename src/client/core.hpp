@@ -10,14 +10,6 @@
 // Thread: any; what the parts say of theirs holds.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string_view>
-#include <vector>
-
 #include "client/broker_session.hpp"
 #include "client/call_pool.hpp"
 #include "client/connection_pool.hpp"

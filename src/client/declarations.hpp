@@ -4,14 +4,6 @@
 // See docs/client.md, "At a broker".
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "wirecall/error.hpp"
 #include "wirecall/provider.hpp"
 #include "wirecall/registry.hpp"

@@ -3,15 +3,9 @@
 // sessions. Owned by a ClientConnection and guarded by the client's mutex.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
 #include <functional>
-#include <memory>
 #include <mutex>
-#include <optional>
 #include <random>
-#include <string>
-#include <vector>
 
 #include "transport/pending_connection.hpp"
 #include "wirecall/endpoint.hpp"

@@ -11,16 +11,10 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "client/lock.hpp"
 #include "wirecall/loop.hpp"

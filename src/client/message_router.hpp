@@ -3,9 +3,6 @@
 // The driver's, from within a turn of the loop; without the mutex but where a Lock is given.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-
 #include "client/broker_session.hpp"
 #include "client/outstanding_calls.hpp"
 

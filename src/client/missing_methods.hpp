@@ -7,9 +7,7 @@
 #include <charconv>
 #include <cstdint>
 #include <limits>
-#include <string_view>
 #include <system_error>
-#include <utility>
 
 #include "wirecall/error.hpp"
 

@@ -11,11 +11,6 @@
 // With the mutex held, and the driver's, but what says so.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <span>
-#include <string_view>
-
 #include "client/call.hpp"
 #include "client/call_pool.hpp"
 #include "client/connection_pool.hpp"

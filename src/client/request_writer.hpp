@@ -2,8 +2,6 @@
 // The driver's, with the mutex held.
 #pragma once
 
-#include <chrono>
-
 #include "client/outstanding_calls.hpp"
 #include "wirecall/bytes.hpp"
 

@@ -3,11 +3,7 @@
 // nobody provides its method: then it is made again until somebody does, but never when it may have been delivered
 // (MissingMethods).
 #include <algorithm>
-#include <chrono>
-#include <cstdint>
 #include <limits>
-#include <string_view>
-#include <utility>
 
 #include "client/outstanding_calls.hpp"
 

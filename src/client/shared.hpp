@@ -3,10 +3,6 @@
 // Thread: options and endpoints any; the rest is the thread's that drives.
 #pragma once
 
-#include <memory>
-#include <string_view>
-#include <vector>
-
 #include "connection/connection.hpp"
 #include "framing/json_text.hpp"
 #include "message/message_codec.hpp"

@@ -4,14 +4,7 @@
 // Owned by its consumer. What both sides touch is guarded by the client's mutex.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <memory>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "client/core.hpp"
 #include "wirecall/bytes.hpp"

@@ -1,8 +1,6 @@
 // Points in time as RFC 3339 strings. The calendar is counted in eras of 400 years, which are all alike.
 #include "codec/codec_time.hpp"
 
-#include <string_view>
-
 #include "codec/msgpack_format.hpp"
 #include "wirecall/reflect.hpp"
 

@@ -1,7 +1,5 @@
 #include "codec/json_compact.hpp"
 
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 
 #include "base/text_block.hpp"

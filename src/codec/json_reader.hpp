@@ -6,12 +6,6 @@
 // Invariant: where a value comes next, `at_` is its first byte; everywhere else white space may come first.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-
 #include "codec/codec_arena.hpp"
 #include "wirecall/codec.hpp"
 

@@ -8,10 +8,7 @@
 // continue. That byte may be the zero behind the text: then the text is incomplete, not wrong.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <string_view>
 
 #include "base/ascii.hpp"
 #include "codec/json_escapes.hpp"

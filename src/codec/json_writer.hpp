@@ -8,11 +8,6 @@
 // Owned by one thread; the Buffer is the caller's.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string_view>
-
 #include "wirecall/codec.hpp"
 
 namespace wirecall::json {

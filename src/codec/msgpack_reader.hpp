@@ -6,13 +6,6 @@
 // Invariant: `at_` is where the next value begins, or where the last one ended.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "codec/codec_arena.hpp"
 #include "codec/transcode.hpp"
 #include "wirecall/codec.hpp"

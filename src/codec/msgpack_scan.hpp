@@ -4,9 +4,6 @@
 // A pure function: neither memory nor time beyond the bytes that there are.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-
 #include "wirecall/codec.hpp"
 
 namespace wirecall::msgpack {

@@ -4,13 +4,6 @@
 // Owned by one thread; the Buffer is the caller's.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string_view>
-#include <vector>
-
 #include "codec/msgpack_format.hpp"
 #include "codec/transcode.hpp"
 #include "wirecall/codec.hpp"

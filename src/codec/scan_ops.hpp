@@ -3,8 +3,6 @@
 // past the first byte they stop at. Pure.
 #pragma once
 
-#include <cstdint>
-
 #include "codec/eight_bytes.hpp"
 
 namespace wirecall::json {

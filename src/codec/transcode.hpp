@@ -14,12 +14,7 @@
 // time is linear in what is read and written. Both keep their memory for the next value. One owner, one thread each.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <span>
-#include <string_view>
-#include <vector>
 
 #include "codec/json_reader.hpp"
 #include "codec/json_writer.hpp"

@@ -8,13 +8,7 @@
 // loop and owner tell it, and what each of that means for the layers.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <memory>
-#include <span>
-#include <utility>
-#include <vector>
 
 #include "base/assert.hpp"
 #include "connection/channel_input.hpp"

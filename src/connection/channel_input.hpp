@@ -5,14 +5,6 @@
 //   backlog_at_ <= backlog_.size(); what waits is paused, until it has been consumed
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <vector>
-
 #include "connection/channel_output.hpp"
 #include "connection/turn_share.hpp"
 

@@ -16,11 +16,7 @@
 #pragma once
 
 #include <cerrno>
-#include <cstdint>
-#include <memory>
 #include <new>
-#include <optional>
-#include <string>
 
 #include "connection/channel_protocol.hpp"
 #include "runtime/turn.hpp"

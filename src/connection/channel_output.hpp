@@ -8,9 +8,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 
 #include "connection/channel_life.hpp"
 #include "rpc/memory_budget.hpp"

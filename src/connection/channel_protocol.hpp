@@ -2,11 +2,6 @@
 // HttpConnection or ClientHttp, which derive from Channel. All of it is called on the loop's thread.
 #pragma once
 
-#include <cstddef>
-#include <memory>
-#include <span>
-#include <vector>
-
 #include "connection/connection.hpp"
 #include "rpc/accounts.hpp"
 #include "wirecall/bytes.hpp"

@@ -3,11 +3,6 @@
 // Private to the sources of Channel.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <memory>
-#include <utility>
-
 #include "connection/channel.hpp"
 #include "rpc/accounts.hpp"
 

@@ -3,12 +3,6 @@
 // everything here lives on the loop's thread.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-
 #include "base/assert.hpp"
 #include "rpc/dispatcher.hpp"
 #include "wirecall/limits.hpp"

@@ -3,12 +3,6 @@
 // need. Owned by a connection, as any ByteStream; used on its loop's thread.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <utility>
-
 #include "transport/byte_stream.hpp"
 
 namespace wirecall::net {

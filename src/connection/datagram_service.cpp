@@ -153,7 +153,7 @@ bool DatagramService::Transaction::send_too_large() {
     append(reply);
   } else {
     BatchElements elements{reply.text};
-    for (Received element; elements.next(element) && errors.size() <= reply_bytes_max_;) {
+    for (Received element; elements.next(element);) {
       errors.push_back(errors.empty() ? '[' : ',');
       append(element);
     }

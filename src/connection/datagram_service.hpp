@@ -6,12 +6,6 @@
 // without data for each id that it answers; where that is too large as well nothing is sent, which is counted.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string_view>
-#include <vector>
-
 #include "connection/connection.hpp"
 #include "transport/datagram_socket.hpp"
 

@@ -1,6 +1,5 @@
 // The part of MessageConnection that reads other encodings than JSON. Of what is for a method of this process, and of
 // awaited answers, params and results stay as they are; the rest becomes JSON whole.
-#include <utility>
 
 #include "connection/message_connection.hpp"
 #include "connection/responses_received.hpp"

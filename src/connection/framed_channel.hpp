@@ -6,13 +6,6 @@
 // as JSON becomes that; what has no form in it is left out, and its sender told at the end of the turn.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "connection/channel.hpp"
 #include "framing/framing.hpp"
 #include "message/transcoder.hpp"

@@ -4,16 +4,9 @@
 // before says so (`forget`).
 #pragma once
 
-#include <chrono>
-#include <cstddef>
 #include <deque>
 #include <functional>
-#include <memory>
-#include <optional>
-#include <string>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "message/explain.hpp"
 #include "message/message_codec.hpp"

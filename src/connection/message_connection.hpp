@@ -9,13 +9,6 @@
 // Input, in order of its bytes: message_ (kept parts of an unfinished message), the channel's backlog.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string_view>
-#include <vector>
-
 #include "connection/connection.hpp"
 #include "connection/framed_channel.hpp"
 #include "framing/framing.hpp"

@@ -4,10 +4,6 @@
 // lives on its loop's thread.
 #pragma once
 
-#include <cstddef>
-#include <memory>
-#include <span>
-
 #include "connection/channel.hpp"
 #include "connection/connection.hpp"
 #include "framing/protocol.hpp"

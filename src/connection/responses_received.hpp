@@ -3,8 +3,6 @@
 // of MessageConnection.
 #pragma once
 
-#include <string_view>
-
 #include "connection/message_connection.hpp"
 
 namespace wirecall::net {

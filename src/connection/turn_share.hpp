@@ -3,9 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 
 #include "rpc/dispatcher.hpp"
 #include "wirecall/loop.hpp"

@@ -5,10 +5,6 @@
 // place to resume. One connection each, on its thread.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
 #include "framing/framing.hpp"
 #include "wirecall/limits.hpp"
 

@@ -7,9 +7,7 @@
 // once the message's length is known. One with a suffix names it, and whoever sends appends it.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include "wirecall/bytes.hpp"
 

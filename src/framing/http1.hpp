@@ -6,10 +6,7 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <string_view>
 
 #include "framing/framing.hpp"
 

@@ -5,10 +5,7 @@
 // One connection each, on its thread.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "framing/framing.hpp"
 #include "framing/json_automaton.hpp"

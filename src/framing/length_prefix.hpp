@@ -3,10 +3,6 @@
 // One connection each, on its thread.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
 #include "framing/framing.hpp"
 #include "wirecall/limits.hpp"
 

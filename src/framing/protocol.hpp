@@ -4,9 +4,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
 
 #include "framing/framing.hpp"
 

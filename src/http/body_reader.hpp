@@ -3,10 +3,7 @@
 // Owned by who reads the connection; knows no connection. One thread.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <span>
-#include <utility>
 
 #include "framing/http1.hpp"
 #include "wirecall/bytes.hpp"

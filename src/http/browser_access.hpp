@@ -5,9 +5,6 @@
 // Pure functions.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-
 #include "framing/http1.hpp"
 #include "http/settings.hpp"
 

@@ -3,13 +3,6 @@
 // thread; goes behind its parts.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-
 #include "connection/channel.hpp"
 #include "rpc/dispatcher.hpp"
 

@@ -9,16 +9,6 @@
 // A response that breaks the rules ends the connection: where it ends, and the next begins, is then anybody's guess.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "connection/channel.hpp"
 #include "framing/http1.hpp"
 #include "http/body_reader.hpp"

@@ -4,11 +4,6 @@
 // loop's thread.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "http/channel.hpp"
 #include "http/routes.hpp"
 #include "rpc/dispatcher.hpp"

@@ -6,13 +6,7 @@
 // Input, in order of its bytes: what the reader keeps of a head or body, the channel's backlog.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <memory>
-#include <span>
-#include <string_view>
-#include <vector>
 
 #include "framing/http1.hpp"
 #include "http/channel.hpp"

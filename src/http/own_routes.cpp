@@ -1,8 +1,5 @@
 // The paths of every server: the first entries of HttpRoutes, and what they answer.
 #include <expected>
-#include <memory>
-#include <string>
-#include <utility>
 
 #include "http/browser_access.hpp"
 #include "http/events.hpp"

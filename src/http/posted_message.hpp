@@ -3,11 +3,6 @@
 // Owned by an HttpConnection; lives on its loop's thread.
 #pragma once
 
-#include <span>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "connection/long_message.hpp"
 #include "http/body_reader.hpp"
 #include "message/transcoder.hpp"

@@ -1,10 +1,8 @@
 // The routes that a program adds: see HttpRoutes.
 #include <algorithm>
 #include <exception>
-#include <memory>
 #include <new>
 #include <stdexcept>
-#include <utility>
 
 #include "framing/token.hpp"
 #include "http/http_connection.hpp"

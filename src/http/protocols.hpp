@@ -2,8 +2,6 @@
 // Immutable; lives as long as the connections.
 #pragma once
 
-#include <memory>
-
 #include "connection/protocol_detector.hpp"
 #include "framing/json_text.hpp"
 #include "http/browser_access.hpp"

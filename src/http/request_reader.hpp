@@ -2,10 +2,6 @@
 // size and time. What a request is answered, it does not know. Owned by an HttpConnection; lives on its loop's thread.
 #pragma once
 
-#include <cstddef>
-#include <memory>
-#include <string_view>
-
 #include "framing/http1.hpp"
 #include "http/body_reader.hpp"
 #include "http/channel.hpp"

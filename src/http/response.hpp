@@ -3,10 +3,6 @@
 // HttpConnection. Functions of values, for the thread that owns the buffer.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
 #include "message/message_codec.hpp"
 #include "wirecall/bytes.hpp"
 

@@ -3,13 +3,9 @@
 // server runs. A value; immutable while connections refer to it.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "framing/http1.hpp"
 #include "wirecall/http.hpp"

@@ -2,12 +2,7 @@
 // outlives the connections that refer to it.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "http/routes.hpp"
 #include "rpc/rendering.hpp"

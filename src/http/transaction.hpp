@@ -3,14 +3,6 @@
 // that comes late. Owned by HttpTransactions; lives on its loop's thread.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "base/assert.hpp"
 #include "framing/http1.hpp"
 #include "http/channel.hpp"

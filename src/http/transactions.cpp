@@ -2,7 +2,6 @@
 #include "http/transactions.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/assert.hpp"
 #include "http/transaction.hpp"

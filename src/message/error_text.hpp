@@ -1,8 +1,6 @@
 // An error object as JSON text, where it is no response of its own. Pure.
 #pragma once
 
-#include <string>
-
 #include "wirecall/error.hpp"
 #include "wirecall/reflect.hpp"
 

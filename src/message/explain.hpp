@@ -2,10 +2,7 @@
 // its errors (docs/errors.md). Asked once a message has been refused, so it reads the text anew. Pure.
 #pragma once
 
-#include <cstddef>
 #include <optional>
-#include <string>
-#include <string_view>
 
 #include "wirecall/codec.hpp"
 #include "wirecall/message.hpp"

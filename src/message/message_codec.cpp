@@ -34,10 +34,14 @@ constinit std::array<const MessageCodec*, kEncodingsMax> codecs{&kJson, &kMsgpac
 constinit std::array<std::string_view, kEncodingsMax> names{kJson.name, kMsgpack.name};
 constinit std::size_t count = 2;
 
+// White space, what begins a value, and a byte order mark.
+constexpr std::string_view kJsonBegins = " \t\r\n{[\"-0123456789tfn\xEF";
+
 constexpr void claim(std::array<Encoding, 256>& bytes, const MessageCodec& codec, Encoding encoding) {
   for (unsigned first = 0; first < bytes.size(); ++first) {
     if (!codec.begins_with(static_cast<unsigned char>(first))) continue;
     WIRECALL_ASSERT(bytes[first] == Encoding::json);  // no other's
+    WIRECALL_ASSERT(!kJsonBegins.contains(static_cast<char>(first)));
     bytes[first] = encoding;
   }
 }

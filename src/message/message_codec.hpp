@@ -5,10 +5,7 @@
 #pragma once
 
 #include <array>
-#include <memory>
 #include <optional>
-#include <span>
-#include <string_view>
 
 #include "wirecall/codec.hpp"
 

@@ -170,7 +170,7 @@ bool MsgpackTranscoder::envelope(std::string_view json, Buffer& out) {
     if (is_response && (name == "result" || name == "error")) {
       write_error_member(unrepresentable_result(result.why), out);
       ++count;
-    } else if (is_term(name)) {
+    } else if (is_term(name) && !is_response) {  // a response without it is a response all the same
       return refuse(unrepresentable_result(result.why), begin, out);
     }
   }

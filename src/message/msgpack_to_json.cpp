@@ -1,8 +1,6 @@
 // See msgpack_transcoder.hpp: to JSON, as one walk over the heads of the envelope.
 #include <algorithm>
 #include <limits>
-#include <memory>
-#include <optional>
 
 #include "base/decimal.hpp"
 #include "codec/msgpack_format.hpp"
@@ -177,6 +175,8 @@ Transcoder::Status MsgpackTranscoder::read_long_batch(std::string_view batch, co
   if (others) text.append(text.size() == start_ + 1 ? "0" : ",0");
   text.push_back(']');
   received = {};
+  received.present = 0;
+  received.encoding = Encoding::json;
   received.kind = MessageKind::invalid;
   received.fault = Fault::batch_limit;
   received.batch_size = head.value;

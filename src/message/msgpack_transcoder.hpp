@@ -2,11 +2,6 @@
 // user data, so nothing is wrapped there. Values are transcoded by codec/transcode.hpp.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-#include <vector>
-
 #include "codec/json_reader.hpp"
 #include "codec/json_writer.hpp"
 #include "codec/transcode.hpp"

@@ -5,9 +5,6 @@
 // Pure functions over memory of the caller.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-
 #include "message/envelope_members.hpp"
 #include "wirecall/codec.hpp"
 

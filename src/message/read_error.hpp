@@ -1,8 +1,6 @@
 // Reading the error object of a response.
 #pragma once
 
-#include <string_view>
-
 #include "wirecall/codec.hpp"
 #include "wirecall/error.hpp"
 

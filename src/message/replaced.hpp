@@ -1,9 +1,7 @@
 // A message with another id: what stays of it is copied as it stands. Pure.
 #pragma once
 
-#include <cstddef>
 #include <cstring>
-#include <string_view>
 
 #include "message/reply_text.hpp"
 #include "wirecall/bytes.hpp"

@@ -2,9 +2,7 @@
 // compiled face.
 #pragma once
 
-#include <cstddef>
 #include <cstring>
-#include <string_view>
 
 #include "codec/json_writer.hpp"
 #include "wirecall/bytes.hpp"

@@ -17,15 +17,6 @@
 // It keeps its memory from message to message. One owner, one thread.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "codec/transcode.hpp"
 #include "message/envelope_members.hpp"
 #include "message/json_bytes.hpp"

@@ -6,14 +6,9 @@
 // what a new struct holds. Names with a dot are members of an object: "limits.batch".
 #pragma once
 
-#include <cstdint>
 #include <expected>
-#include <span>
-#include <string>
-#include <string_view>
 #include <type_traits>
 #include <variant>
-#include <vector>
 
 #include "base/limit_rows.hpp"
 #include "wirecall/options.hpp"

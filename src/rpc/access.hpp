@@ -4,12 +4,8 @@
 // Pure. Implements docs/access.md.
 #pragma once
 
-#include <cstddef>
 #include <memory>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include "base/seeded_hash.hpp"
 #include "wirecall/principal.hpp"

@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 

@@ -2,9 +2,6 @@
 // how many at once. One thread (the loop's). Implements docs/options.md.
 #pragma once
 
-#include <optional>
-#include <string_view>
-
 #include "rpc/pending.hpp"
 #include "rpc/served_peer.hpp"
 #include "wirecall/error.hpp"

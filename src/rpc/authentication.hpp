@@ -3,8 +3,6 @@
 // Implements docs/access.md.
 #pragma once
 
-#include <cstddef>
-
 #include "rpc/access.hpp"
 #include "rpc/pending.hpp"
 #include "rpc/served_peer.hpp"

@@ -5,16 +5,6 @@
 // Implements docs/wire.md "Batches".
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "base/assert.hpp"
 #include "message/transcoder.hpp"
 #include "rpc/pending.hpp"

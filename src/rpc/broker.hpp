@@ -3,13 +3,7 @@
 // one. Without a broker nothing is asked. Implemented by src/broker. One thread (the loop's).
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <memory>
-#include <string>
-#include <string_view>
 
 #include "rpc/openrpc.hpp"
 #include "rpc/rendering.hpp"

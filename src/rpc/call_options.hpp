@@ -2,11 +2,6 @@
 // the limits. One thread (the loop's). Implements docs/wire.md "Deadlines and cancelling".
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <optional>
-#include <string_view>
-
 #include "rpc/pending.hpp"
 #include "rpc/served_peer.hpp"
 #include "wirecall/context.hpp"

@@ -1,9 +1,6 @@
 // The record of one call in the log (Options::log_calls). Pure functions.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-
 #include "wirecall/log.hpp"
 
 namespace wirecall::rpc {

@@ -4,12 +4,6 @@
 // "Messages", "Batches" and "Deadlines and cancelling".
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <utility>
-
 #include "rpc/authentication.hpp"
 #include "rpc/batch_run.hpp"
 #include "rpc/encoded_messages.hpp"

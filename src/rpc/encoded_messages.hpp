@@ -2,11 +2,6 @@
 // envelopes are JSON by now (message/transcoder.hpp). One thread (the loop's).
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string_view>
-
 #include "rpc/pending.hpp"
 #include "rpc/served_peer.hpp"
 #include "wirecall/message.hpp"

@@ -6,10 +6,6 @@
 // Refers to the event and to the loop_context. One thread.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <string_view>
-
 #include "base/one_line.hpp"
 #include "message/message_codec.hpp"
 #include "rpc/loop_context.hpp"

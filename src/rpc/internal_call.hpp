@@ -3,10 +3,6 @@
 // answers into its sink, and Dispatcher::identify says as whom it calls. One thread (the loop's).
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string_view>
-
 #include "rpc/dispatcher.hpp"
 
 namespace wirecall::rpc {

@@ -2,9 +2,6 @@
 // method runs with middleware around it. One thread (the loop's).
 #pragma once
 
-#include <optional>
-#include <string_view>
-
 #include "base/dotted_name.hpp"
 #include "message/own_error.hpp"
 #include "rpc/access.hpp"

@@ -4,12 +4,7 @@
 // One thread. Implements docs/wire.md "Many results from one call".
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <list>
-#include <memory>
-#include <string_view>
 
 #include "rpc/loop_context.hpp"
 #include "rpc/message_sink.hpp"

@@ -1,11 +1,6 @@
 // What rpc.methods answers: the methods that can be called, as `wirecall ls` shows them.
 #pragma once
 
-#include <cstddef>
-#include <string>
-#include <string_view>
-#include <utility>
-
 #include "rpc/rendering.hpp"
 #include "wirecall/principal.hpp"
 #include "wirecall/registry.hpp"

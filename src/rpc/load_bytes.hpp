@@ -2,10 +2,6 @@
 // One thread.
 #pragma once
 
-#include <cstddef>
-#include <memory>
-#include <utility>
-
 #include "base/assert.hpp"
 #include "rpc/peer_load.hpp"
 

@@ -4,13 +4,7 @@
 #pragma once
 
 #include <array>
-#include <chrono>
-#include <cstddef>
-#include <memory>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include "message/message_codec.hpp"
 #include "rpc/accounts.hpp"

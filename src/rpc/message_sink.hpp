@@ -4,14 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
 
 #include "base/assert.hpp"
 #include "rpc/peer_load.hpp"

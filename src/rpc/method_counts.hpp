@@ -3,12 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <new>
-#include <vector>
 
 #include "base/histogram.hpp"
 #include "wirecall/registry.hpp"

@@ -3,11 +3,6 @@
 // Pure. The format: https://spec.open-rpc.org
 #pragma once
 
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-
 #include "rpc/rendering.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/registry.hpp"

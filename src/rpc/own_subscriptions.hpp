@@ -5,8 +5,6 @@
 #pragma once
 
 #include <map>
-#include <memory>
-#include <string_view>
 
 #include "rpc/items.hpp"
 #include "rpc/loop_context.hpp"

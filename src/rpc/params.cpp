@@ -1,12 +1,6 @@
 // Positional and named params, defaults filled in: the untyped half of the typed edge (detail/bind.hpp).
-#include <cstdint>
 #include <cstring>
 #include <iterator>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "base/edit_distance.hpp"
 #include "codec/json_reader.hpp"

@@ -5,13 +5,7 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <map>
-#include <memory>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "rpc/loop_context.hpp"
 #include "rpc/message_sink.hpp"

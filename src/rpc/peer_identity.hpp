@@ -1,9 +1,6 @@
 // PeerIdentity: who one peer is, where peers have to say so. Owned by its PendingCalls. One thread (the loop's).
 #pragma once
 
-#include <chrono>
-#include <memory>
-
 #include "rpc/access.hpp"
 #include "rpc/loop_context.hpp"
 #include "rpc/memory_budget.hpp"

@@ -2,9 +2,6 @@
 // share one. One thread (the loop's).
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
 
 #include "rpc/accounts.hpp"

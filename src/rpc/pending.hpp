@@ -6,17 +6,9 @@
 // stays taken: so a peer that cancels what it calls has no more handlers at work than Limits::in_flight.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <map>
-#include <memory>
 #include <new>
-#include <optional>
 #include <stop_token>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "rpc/items.hpp"
 #include "rpc/peer_calls.hpp"

@@ -3,11 +3,6 @@
 // it writes a few a second and counts the rest. One thread. Implements docs/errors.md "Why a message was refused".
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 #include "message/explain.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/error.hpp"

@@ -2,9 +2,6 @@
 // One thread (the loop's). Implements docs/errors.md "Why a message was refused".
 #pragma once
 
-#include <cstddef>
-#include <string_view>
-
 #include "rpc/pending.hpp"
 #include "rpc/served_peer.hpp"
 #include "wirecall/error.hpp"

@@ -4,10 +4,6 @@
 // loop's).
 #pragma once
 
-#include <cstddef>
-#include <memory>
-#include <string_view>
-
 #include "wirecall/bytes.hpp"
 #include "wirecall/principal.hpp"
 #include "wirecall/registry.hpp"

@@ -33,7 +33,8 @@ void Reply::write_native(std::string_view text, std::string_view id, std::string
   message::append_replaced(json, text, id, id_json);
   Limits unlimited;
   unlimited.max_message_size = bytes_max_;
-  static_cast<void>(native().from_json(json.padded(), unlimited, *out_));
+  if (!native().from_json(json.padded(), unlimited, *out_))
+    native().append_error(*out_, Error{ErrorCode::internal_error}, id_json);
 }
 
 void Reply::write(int code, std::string_view message, std::string_view data_json, std::string_view id_json) {

@@ -4,10 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <memory>
-#include <string_view>
-#include <vector>
 
 #include "message/replaced.hpp"
 #include "message/reply_text.hpp"

@@ -2,8 +2,6 @@
 // params of reserved methods only: those of others may be secrets. Pure.
 #pragma once
 
-#include <string>
-
 #include "wirecall/message.hpp"
 
 namespace wirecall::rpc {

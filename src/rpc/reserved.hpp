@@ -5,12 +5,6 @@
 // Implements docs/wire.md "Methods of wirecall's own".
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-
 #include "rpc/loop_context.hpp"
 #include "rpc/message_sink.hpp"
 #include "rpc/pending.hpp"

@@ -4,10 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include "rpc/reserved.hpp"
 #include "wirecall/reflect.hpp"

@@ -3,11 +3,6 @@
 // loop's).
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <vector>
-
 #include "rpc/loop_context.hpp"
 #include "rpc/message_sink.hpp"
 #include "wirecall/limits.hpp"

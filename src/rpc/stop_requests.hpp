@@ -2,7 +2,6 @@
 // them: so a turn asks a share, and later ones the others, in order. One thread.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <list>
 #include <new>

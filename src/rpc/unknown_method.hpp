@@ -2,8 +2,6 @@
 // One thread (the loop's).
 #pragma once
 
-#include <string_view>
-
 #include "rpc/pending.hpp"
 #include "rpc/served_peer.hpp"
 #include "wirecall/error.hpp"

@@ -8,10 +8,6 @@
 // Thread: the loop's, but for `wake`.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <span>
 
 #include "base/sanitizers.hpp"

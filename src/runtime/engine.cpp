@@ -3,8 +3,6 @@
 #include "wirecall/engine.hpp"
 
 #include <cerrno>
-#include <string>
-#include <string_view>
 #include <system_error>
 
 #include "runtime/backend.hpp"

@@ -6,13 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <string_view>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <system_error>
 #include <unistd.h>
-#include <utility>
 
 #include "base/reserve_extra.hpp"
 #include "base/sanitizers.hpp"

@@ -7,11 +7,8 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <functional>
-#include <memory>
 #include <mutex>
-#include <utility>
 
 #include "runtime/backend.hpp"
 #include "wirecall/detail/executor.hpp"

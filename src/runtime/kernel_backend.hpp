@@ -5,13 +5,9 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-#include <utility>
 #include <vector>
 
 #include "base/assert.hpp"
@@ -89,19 +85,19 @@ class KernelBackend : public Backend {
     slot.generation = handle.generation;
   }
   [[nodiscard]] Slot& slot_for(const Operation& operation) noexcept {
-    WIRECALL_ASSERT(find(operation.handle) != nullptr);
+    WIRECALL_DEBUG_ASSERT(find(operation.handle) != nullptr);
     return slots_[operation.handle.slot];
   }
   // What may begin on it.
   static void assert_accepts_or_receives(const Slot& slot) noexcept {
-    WIRECALL_ASSERT(!slot.receiving && !slot.accepting && !slot.polls);
+    WIRECALL_DEBUG_ASSERT(!slot.receiving && !slot.accepting && !slot.polls);
   }
   static void assert_polls(const Slot& slot) noexcept {
-    WIRECALL_ASSERT(!slot.receiving && !slot.accepting && slot.unsent.empty());
+    WIRECALL_DEBUG_ASSERT(!slot.receiving && !slot.accepting && slot.unsent.empty());
   }
   static void assert_sends(const Slot& slot, const Buffer& buffer) noexcept {
-    WIRECALL_ASSERT(slot.unsent.empty() && !slot.polls);
-    WIRECALL_ASSERT(!buffer.empty());
+    WIRECALL_DEBUG_ASSERT(slot.unsent.empty() && !slot.polls);
+    WIRECALL_DEBUG_ASSERT(!buffer.empty());
   }
 
   Completion& complete(OperationKind kind, std::uint32_t at, int error) {

@@ -3,7 +3,6 @@
 #include "wirecall/loop.hpp"
 
 #include <algorithm>
-#include <span>
 
 #include "base/assert.hpp"
 #include "base/reserve_extra.hpp"
@@ -249,7 +248,7 @@ std::vector<std::shared_ptr<void>> Loop::keep_lent() {
 }
 
 void Loop::State::complete(Completion& completion) {
-  WIRECALL_ASSERT(completion.handle.slot < slots.size());
+  WIRECALL_DEBUG_ASSERT(completion.handle.slot < slots.size());
   Slot& slot = slots[completion.handle.slot];
   if (slot.generation != completion.handle.generation) return;
   if (completion.kind == OperationKind::close) {

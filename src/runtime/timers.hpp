@@ -6,9 +6,7 @@
 // idle notes when it last spoke, and looks at that when the timer expires. Calls that wait have one each.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "base/assert.hpp"
@@ -29,7 +27,7 @@ class TimerHeap {
     if (index == 0) return;
     const std::size_t at = index - 1;
     WIRECALL_ASSERT(at < entries_.size());
-    WIRECALL_ASSERT(entries_[at].index == &index);
+    WIRECALL_DEBUG_ASSERT(entries_[at].index == &index);
     index = 0;
     const Entry last = entries_.back();
     entries_.pop_back();

@@ -9,12 +9,6 @@
 // it is in a system call that waits, sees that interrupted.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <vector>
-
 #include "base/reserve_extra.hpp"
 #include "runtime/kernel_backend.hpp"
 #include "runtime/ring.hpp"

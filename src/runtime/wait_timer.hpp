@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <sys/timerfd.h>
 
 #include "runtime/backend.hpp"

@@ -2,7 +2,6 @@
 #include "wirecall/watch.hpp"
 
 #include <fcntl.h>
-#include <utility>
 
 #include "base/assert.hpp"
 #include "runtime/descriptor.hpp"

@@ -1,10 +1,8 @@
 // What Listeners holds: for Server, which serves one of them.
 #pragma once
 
-#include <cstddef>
 #include <sys/types.h>
 #include <unistd.h>
-#include <vector>
 
 #include "transport/endpoint_socket.hpp"
 #include "wirecall/listeners.hpp"

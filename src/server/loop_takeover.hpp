@@ -19,19 +19,12 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
-#include <string_view>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "connection/connection.hpp"
 #include "rpc/dispatcher.hpp"

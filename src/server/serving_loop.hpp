@@ -5,14 +5,7 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <memory>
-#include <optional>
-#include <utility>
-#include <vector>
 
 #include "connection/connection.hpp"
 #include "connection/long_message.hpp"

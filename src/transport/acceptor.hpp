@@ -3,9 +3,6 @@
 // Belongs to its user; lives on its loop's thread. Nothing of the user is called but in a turn of the loop.
 #pragma once
 
-#include <memory>
-#include <utility>
-
 #include "transport/endpoint_socket.hpp"
 #include "transport/socket.hpp"
 #include "wirecall/endpoint.hpp"

@@ -2,11 +2,7 @@
 // stream belongs to its user and lives on one loop; nothing of the user is called from within a call to the stream.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <optional>
 #include <span>
-#include <string>
 
 #include "wirecall/bytes.hpp"
 #include "wirecall/context.hpp"

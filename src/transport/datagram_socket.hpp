@@ -30,7 +30,7 @@ class DatagramUser {
 
 class DatagramSocket {
  public:
-  /// Closes at once; the user is told nothing any more.
+  /// Closes at once; the user is told nothing any more. May be called within `received`.
   virtual ~DatagramSocket() = default;
 
   /// Begins to receive. Called once, before anything else.

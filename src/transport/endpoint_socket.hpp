@@ -3,12 +3,7 @@
 // Thread: any.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <string>
 #include <sys/types.h>
-#include <utility>
-#include <vector>
 
 #include "transport/pending_connection.hpp"
 #include "wirecall/endpoint.hpp"

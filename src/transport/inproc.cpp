@@ -5,11 +5,8 @@
 // Thread: any for connecting, the loop's for the rest.
 #include <cerrno>
 #include <map>
-#include <memory>
 #include <mutex>
-#include <string>
 #include <sys/socket.h>
-#include <utility>
 
 #include "runtime/inbox.hpp"
 #include "transport/setup.hpp"

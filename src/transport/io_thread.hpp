@@ -10,11 +10,7 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
-#include <cstddef>
 #include <functional>
-#include <memory>
-#include <vector>
 
 #include "runtime/backend.hpp"
 #include "runtime/spsc_channel.hpp"

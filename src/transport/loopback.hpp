@@ -2,8 +2,6 @@
 // the Host header that HTTP accepts. Pure: it resolves nothing. Thread: any.
 #pragma once
 
-#include <string_view>
-
 #include "wirecall/endpoint.hpp"
 
 namespace wirecall::transport {

@@ -4,8 +4,6 @@
 // A value with one owner. Thread: any, one at a time, but for `attach`, which is for the loop's.
 #pragma once
 
-#include <memory>
-
 #include "runtime/descriptor.hpp"
 #include "transport/byte_stream.hpp"
 #include "wirecall/loop.hpp"

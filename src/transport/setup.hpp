@@ -2,13 +2,9 @@
 // functions that open each kind. For the sources of this layer alone.
 #pragma once
 
-#include <chrono>
 #include <expected>
-#include <memory>
 #include <netdb.h>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 
 #include "runtime/descriptor.hpp"
 #include "transport/acceptor.hpp"

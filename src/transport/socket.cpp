@@ -104,14 +104,14 @@ std::optional<PeerCredentials> SocketStream::peer_credentials() const {
 }
 
 void SocketStream::completed(Completion& completion) {
-  WIRECALL_ASSERT(user_ != nullptr);
+  WIRECALL_DEBUG_ASSERT(user_ != nullptr);
   if (completion.kind == OperationKind::send) {
     if (completion.error != 0) return user_->failed(completion.error);
     return user_->sent(std::move(completion.buffer));
   }
   if (!completion.last) [[likely]]
     return user_->received(completion.bytes);
-  WIRECALL_ASSERT(receiving_ || completion.error != 0);
+  WIRECALL_DEBUG_ASSERT(receiving_ || completion.error != 0);
   receiving_ = false;
   if (completion.error == ECANCELED) {
     // Paused; and resumed, perhaps, before this came.

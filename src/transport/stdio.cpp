@@ -8,11 +8,8 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
-#include <cstdint>
 #include <fcntl.h>
 #include <limits.h>
-#include <optional>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -20,7 +17,6 @@
 #include <sys/socket.h>
 #include <system_error>
 #include <thread>
-#include <utility>
 
 #include "transport/setup.hpp"
 

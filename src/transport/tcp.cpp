@@ -4,15 +4,12 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
-#include <memory>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <string>
 #include <sys/socket.h>
 #include <thread>
-#include <vector>
 
 #include "transport/setup.hpp"
 

@@ -6,7 +6,6 @@
 // file, which listens on where nobody finds it.
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <expected>
 #include <fcntl.h>
@@ -16,7 +15,6 @@
 #include <sys/time.h>
 #include <sys/un.h>
 #include <thread>
-#include <utility>
 
 #include "transport/setup.hpp"
 

@@ -158,6 +158,26 @@ TEST_F(Datagrams, a_reply_has_a_bound_of_its_own) {
   EXPECT_EQ(service->counts().replies_too_large, 1U);
 }
 
+TEST_F(Datagrams, a_batch_whose_reply_is_too_large_is_refused_for_each_id_or_for_none) {
+  constexpr std::string_view kHeadOf20{"\xDC\x00\x14", 3};
+  std::string batch{kHeadOf20};
+  for (char id = 1; id <= 20; ++id) {
+    batch +=
+        "\x84\xA7jsonrpc\xA3\x32.0\xA6method\xA3"
+        "big\xA6params\x91\xCC\xC8\xA2id";
+    batch += id;
+  }
+  open({.reply_bytes_max = 1200, .reply_factor_max = 1000});
+  const Replies all = ask(batch);
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_TRUE(all.front().starts_with(kHeadOf20));
+  EXPECT_TRUE(all.front().ends_with("\xA2id\x14"));
+  service.reset();
+  open({.reply_bytes_max = 1000, .reply_factor_max = 1000});
+  EXPECT_EQ(ask(batch), Replies{});
+  EXPECT_EQ(service->counts().replies_too_large, 1U);
+}
+
 TEST_F(Datagrams, none_is_larger_than_the_socket_can_send) {
   open({.reply_bytes_max = 65'507, .reply_factor_max = 1000}, 300);
   EXPECT_EQ(ask(call("big", "[200]", "1")).front().size(), 236U);

@@ -111,6 +111,23 @@ TEST_F(MsgpackBroker, WhatTheOtherCannotHoldIsAnErrorForTheCallAlone) {
   EXPECT_EQ(caller.line(), result("9", 4));
 }
 
+TEST_F(MsgpackBroker, AMemberOfAResponseThatTheCallerCannotHoldIsLeftOut) {
+  RawPeer provider{endpoint_};
+  provider.send(line_of("rpc.register", R"({"method":"echo"})", "1") + "\n");
+  EXPECT_EQ(provider.line(), result("1", 1));
+  MsgpackPeer caller{endpoint_};
+  const auto answer = [&] {
+    provider.send(R"({"jsonrpc":"2.0","result":9,"hops":1e400,"id":)" + id_of(provider.line()) + "}\n");
+  };
+  caller.say(line_of("echo", "[1]", "2"));
+  answer();
+  EXPECT_EQ(caller.json(), result("9", 2));
+  caller.say("[" + line_of("echo", "[1]", "3") + "," + line_of("echo", "[2]", "4") + "]");
+  answer();
+  answer();
+  EXPECT_EQ(caller.json(), "[" + result("9", 3) + "," + result("9", 4) + "]");
+}
+
 TEST_F(MsgpackBroker, WhatNestsTooDeepAsJsonIsAnErrorForTheCallAlone) {
   RawPeer provider{endpoint_};
   provider.send(line_of("rpc.register", R"({"method":"echo"})", "1") + "\n");

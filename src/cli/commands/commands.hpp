@@ -3,10 +3,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
 
 #include "cli/command.hpp"
 #include "cli/command_texts.hpp"

@@ -5,10 +5,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <string_view>
 #include <system_error>
 #include <unistd.h>
-#include <utility>
 
 #include "cli/command.hpp"
 #include "cli/config/config_reloader.hpp"

@@ -1,7 +1,6 @@
 // `wirecall reply`: provides a method that answers by a template.
 #include <array>
 #include <atomic>
-#include <cstddef>
 #include <exception>
 #include <fmt/core.h>
 #include <stdexcept>

@@ -1,9 +1,6 @@
 // `wirecall serve`: a server in the foreground, and the banner that tells how to call it.
 #pragma once
 
-#include <span>
-#include <string>
-
 #include "cli/config/config_reloader.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/options.hpp"

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <expected>
-#include <string>
-#include <string_view>
 
 #include "options/rows.hpp"
 #include "wirecall/options.hpp"

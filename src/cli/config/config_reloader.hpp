@@ -6,10 +6,7 @@
 #include <atomic>
 #include <expected>
 #include <functional>
-#include <string>
-#include <string_view>
 #include <thread>
-#include <vector>
 
 #include "wirecall/options.hpp"
 #include "wirecall/server.hpp"

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/core.h>
-#include <string_view>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>

@@ -5,9 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <deque>
 #include <expected>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "options/rows.hpp"
 #include "wirecall/options.hpp"

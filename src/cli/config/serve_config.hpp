@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <expected>
-#include <string>
 
 #include "cli/config/flags.hpp"
 #include "wirecall/options.hpp"

@@ -3,11 +3,7 @@
 
 #include <charconv>
 #include <cstring>
-#include <memory>
-#include <span>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 #include "base/printable.hpp"
 #include "cli/load/load_http.hpp"

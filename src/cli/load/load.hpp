@@ -9,10 +9,8 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <map>
-#include <string>
 
 #include "cli/load/histogram.hpp"
 #include "wirecall/endpoint.hpp"

@@ -2,10 +2,6 @@
 // Load's (load.hpp).
 #pragma once
 
-#include <cstddef>
-#include <string>
-#include <string_view>
-
 #include "wirecall/bytes.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/limits.hpp"

@@ -3,12 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <exception>
-#include <utility>
-#include <vector>
 
 #include "base/ascii.hpp"
 #include "wirecall/codec.hpp"

@@ -2,7 +2,6 @@
 #include "cli/view/broker_stats.hpp"
 
 #include <algorithm>
-#include <cstdint>
 
 #include "cli/view/members.hpp"
 #include "cli/view/table.hpp"

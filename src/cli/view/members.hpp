@@ -2,9 +2,6 @@
 // or is something else, reads as nothing.
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "wirecall/value.hpp"
 
 namespace wirecall::cli {

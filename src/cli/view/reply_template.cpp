@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <fmt/core.h>
-#include <memory>
 
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"

@@ -13,8 +13,6 @@
 
 #include <cstddef>
 #include <expected>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "wirecall/error.hpp"

@@ -2,8 +2,6 @@
 // What it has no words for is left out or told as "any". Pure.
 #pragma once
 
-#include <string>
-
 #include "wirecall/value.hpp"
 
 namespace wirecall::cli {

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <fmt/core.h>
 #include <poll.h>
-#include <string_view>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -2,9 +2,6 @@
 // screen.hpp's.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "cli/view/broker_stats.hpp"
 #include "cli/view/screen.hpp"
 
