@@ -1,5 +1,6 @@
 // MsgpackTranscoder: messages in MessagePack. It walks the envelope member by member; params by name are members, not
-// user data, so nothing is wrapped there. Values are transcoded by codec/transcode.hpp.
+// user data, so nothing is wrapped there. Values are transcoded by codec/transcode.hpp. It has fifty functions: half
+// are the interface's, and both directions share its memory.
 #pragma once
 
 #include "codec/json_reader.hpp"
