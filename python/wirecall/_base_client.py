@@ -241,7 +241,7 @@ def check_provide_options(options: dict[str, object]) -> None:
         if type(value) is not kind:
             raise TypeError(f"the option {option} is of type {kind.__name__}, not {value!r}")
         least = 1 if option == "concurrency" else 0
-        if kind is int and not least <= value < 2**32:
+        if isinstance(value, int) and not least <= value < 2**32:
             raise ValueError(f"the option {option} is between {least} and {2**32 - 1}, not {value}")
 
 
