@@ -64,7 +64,7 @@ static std::string human(const LogRecord& record) {
   return line;
 }
 
-static std::string json(const LogRecord& record) {
+static std::string json_text(const LogRecord& record) {
   std::string line = R"({"time":")" + time_text(record.time) + R"(","level":")";
   line += name_of(record.level);
   line += R"(","message":)" + quoted(record.message);
@@ -90,7 +90,7 @@ void LogSink::operator()(LogLevel level, std::string_view message,
 }
 
 std::string format_log(LogFormat format, const LogRecord& record) {
-  return format == LogFormat::json ? json(record) : human(record);
+  return format == LogFormat::json ? json_text(record) : human(record);
 }
 
 }  // namespace wirecall

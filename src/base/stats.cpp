@@ -81,7 +81,7 @@ static std::string human(const Stats& stats) {
   return text;
 }
 
-static std::string json(const Stats& stats) {
+static std::string json_text(const Stats& stats) {
   std::string text = "{";
   std::string_view object;  // the name of the object that is open
   for (const StatsField& field : kFields) {
@@ -130,7 +130,7 @@ Stats& Stats::operator+=(const Stats& other) noexcept {
 std::string format_stats(StatsFormat format, const Stats& stats) {
   switch (format) {
     case StatsFormat::human: return human(stats);
-    case StatsFormat::json: return json(stats);
+    case StatsFormat::json: return json_text(stats);
     case StatsFormat::prometheus: return prometheus(stats);
   }
   return {};
