@@ -1,38 +1,31 @@
 // See errors.hpp.
 #include "broker/errors.hpp"
 
-#include "message/own_error.hpp"
 #include "rpc/unknown_method.hpp"
 
 namespace wirecall::broker {
 
-static Error own_error(ErrorCode code, std::string_view reason, std::string_view delivered) {
-  return message::make({.code = code, .reason = reason, .delivered = delivered});
-}
-
 static Error internal_error(std::string data) { return with_data(ErrorCode::internal_error, std::move(data)); }
 
 RelayErrors::RelayErrors()
-    : not_delivered(own_error(ErrorCode::provider_lost, "the provider has gone", "no")),
+    : not_delivered(message::make(ErrorCode::provider_lost, "the provider has gone", "no")),
       not_there(rpc::no_such_client()),
-      maybe_delivered(own_error(ErrorCode::provider_lost, "the provider has gone", "maybe")),
-      timed_out_before(own_error(ErrorCode::timeout, "the call was not answered in time", "no")),
-      timed_out(own_error(ErrorCode::timeout, "the call was not answered in time", "maybe")),
+      maybe_delivered(message::make(ErrorCode::provider_lost, "the provider has gone", "maybe")),
+      timed_out_before(message::make(ErrorCode::timeout, "the call was not answered in time", "no")),
+      timed_out(message::make(ErrorCode::timeout, "the call was not answered in time", "maybe")),
       malformed(internal_error(R"({"reason":"the provider's response is malformed"})")),
       same_subscription(internal_error(R"({"reason":"the provider has given the id of a subscription that is live"})")),
       overrun(internal_error(R"({"reason":"the provider sends more items than it has credit for"})")),
       no_memory(ErrorCode::internal_error),
-      cancelled_before(own_error(ErrorCode::cancelled, "the call was cancelled", "no")) {}
+      cancelled_before(message::make(ErrorCode::cancelled, "the call was cancelled", "no")) {}
 
 Error with_data(ErrorCode code, std::string data) { return {code, std::string{message_of(code)}, std::move(data)}; }
 
-Error forbidden() { return own_error(ErrorCode::forbidden, "the principal has no grant for that", "no"); }
+Error forbidden() { return message::make(ErrorCode::forbidden, "the principal has no grant for that", "no"); }
 
-Error conflict(std::string_view reason) { return own_error(ErrorCode::conflict, reason, "no"); }
+Error conflict(std::string_view reason) { return message::make(ErrorCode::conflict, reason, "no"); }
 
 Error has_ended() { return conflict("the connection has ended its side"); }
-
-Error limit_exceeded(std::string_view reason, std::string_view limit) { return message::limit_exceeded(reason, limit); }
 
 Error too_many_methods() { return limit_exceeded("too many methods of this connection", "methods"); }
 

@@ -1,6 +1,7 @@
 // The errors of the broker's own: what relayed calls end with that no provider has answered, and what is refused.
 #pragma once
 
+#include "message/own_error.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/task.hpp"
@@ -31,8 +32,7 @@ struct RelayErrors {
 [[nodiscard]] Error conflict(std::string_view reason);
 /// A connection that has ended its side wants something new.
 [[nodiscard]] Error has_ended();
-/// -32005, nothing of it delivered.
-[[nodiscard]] Error limit_exceeded(std::string_view reason, std::string_view limit);
+using message::limit_exceeded;
 [[nodiscard]] Error too_many_methods();
 [[nodiscard]] Error too_many_subscriptions();
 [[nodiscard]] Error too_many_calls();
