@@ -43,6 +43,10 @@ class Error : public std::exception {
       : Error(static_cast<int>(code), std::move(message), std::move(data_json)) {}
   Error(int code, std::string message, std::string data_json = {})
       : code_(code), message_(std::move(message)), data_(std::move(data_json)) {}
+  /// With the fixed message of the code.
+  [[nodiscard]] static Error with_data(ErrorCode code, std::string data_json) {
+    return {code, std::string{message_of(code)}, std::move(data_json)};
+  }
 
   [[nodiscard]] int code() const noexcept { return code_; }
   [[nodiscard]] const std::string& message() const noexcept { return message_; }

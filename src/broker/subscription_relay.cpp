@@ -65,7 +65,7 @@ bool SubscriptionRelay::has_room(const Route& route, Call& call) {
     return false;
   }
   if (call.context().caller_link() == nullptr) {
-    return refuse(with_data(ErrorCode::invalid_request, R"({"reason":"needs_connection"})"));
+    return refuse(Error::with_data(ErrorCode::invalid_request, R"({"reason":"needs_connection"})"));
   }
   if (caller_of(call).method_subscriptions >= context_->limits.subscriptions) return refuse(too_many_subscriptions());
   call.on_reply([](const Outcome&) {});  // so it is answered by a sink, behind which events may wait

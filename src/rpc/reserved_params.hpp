@@ -44,8 +44,8 @@ template <class Location>
 /// The same without a word of the value, which may be a secret.
 template <class Location>
 [[noreturn]] void refuse_unshown(Location location, std::string_view expected) {
-  throw Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
-              R"({"loc":[)" + to_json(location) + R"(],"expected":)" + to_json(expected) + "}"};
+  throw Error::with_data(ErrorCode::invalid_params,
+                         R"({"loc":[)" + to_json(location) + R"(],"expected":)" + to_json(expected) + "}");
 }
 
 /// Refuses what was given for `name`, or that nothing was: throws -32602.
