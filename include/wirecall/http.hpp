@@ -30,7 +30,7 @@ struct HttpRequest {
 
 struct HttpResponse {
   std::uint16_t status = 200;  ///< from 200 to 599
-  std::string body = {};       ///< not sent with 204
+  std::string body = {};       ///< not sent with 204, 205 and 304, which have none
   std::string content_type = "text/plain; charset=utf-8";
   /// Further header fields. A name is a token, a value has no line break; else the response is 500.
   std::vector<std::pair<std::string, std::string>> headers = {};

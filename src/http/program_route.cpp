@@ -79,7 +79,8 @@ void answer(const Program& program, HttpConnection& connection, const Kept& kept
                                                .principal = connection.principal()});
   for (const auto& [name, value] : response.headers)
     transaction.fields.append(name).append(": ").append(value).append("\r\n");
-  if (response.status == 204) return transaction.respond_empty(204);
+  if (response.status == 204 || response.status == 205 || response.status == 304)
+    return transaction.respond_empty(response.status);
   transaction.respond(response.status, response.body, response.content_type);
 }
 
