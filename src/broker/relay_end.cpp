@@ -174,6 +174,7 @@ void Relay::give_up(SlotNumber slot, const Error& error) noexcept {
     return give_up(slot);
   }
   const CallAllEntry call_all = std::move(calls_[slot].extras->call_all);
+  WIRECALL_ASSERT(call_all.results);  // a call that a sink waits for has no timer of the broker's
   give_up(slot);
   call_all.results->set(call_all.index, error);
 }

@@ -1,4 +1,4 @@
-// See session_responses.hpp.
+// See responses_received.hpp.
 #include "connection/responses_received.hpp"
 
 #include "message/error_text.hpp"
