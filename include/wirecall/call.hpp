@@ -89,9 +89,7 @@ class Call {
   /// The envelope as received; its spans last until the handler returns.
   [[nodiscard]] const Received& message() const noexcept { return *message_; }
   /// The params as sent, empty for none.
-  [[nodiscard]] std::string_view params() const noexcept {
-    return message_->has(Member::params) ? (*message_)[Member::params] : std::string_view{};
-  }
+  [[nodiscard]] std::string_view params() const noexcept { return message_->params(); }
   /// The Context for the handler. It copies what outlives the message.
   [[nodiscard]] Context context();
   /// The stop token of the Context: stop is requested when nobody waits for the answer any more. And its scheduler,

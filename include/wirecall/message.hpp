@@ -114,6 +114,10 @@ struct Received {
     const std::string_view quoted = (*this)[Member::method];
     return {quoted.data() + 1, quoted.size() - 2};
   }
+  /// As sent; empty for none.
+  [[nodiscard]] std::string_view params() const noexcept {
+    return has(Member::params) ? (*this)[Member::params] : std::string_view{};
+  }
   /// The id to answer with: its bytes as sent, or null.
   [[nodiscard]] std::string_view id() const noexcept { return has(Member::id) ? (*this)[Member::id] : "null"; }
 };

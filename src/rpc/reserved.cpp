@@ -304,12 +304,8 @@ Served serve_reserved(const ReservedCall& call) {
   } catch (const Error& error) {
     const bool unknown = call.identity != nullptr && call.identity->principal == nullptr &&
                          error.code() == static_cast<int>(ErrorCode::unauthenticated);
-    if (!unknown && call.broker != nullptr) {
-      const bool has_params = call.message.has(Member::params);
-      call.broker->refused(
-          call.name, has_params ? EncodedText{call.message[Member::params], call.message.encoding} : EncodedText{},
-          error);
-    }
+    if (!unknown && call.broker != nullptr)
+      call.broker->refused(call.name, {call.message.params(), call.message.encoding}, error);
     if (answers) refuse(error);
     if (unknown) call.sink.close();
   }

@@ -67,9 +67,7 @@ template <std::size_t N>
 class ReservedParams {
  public:
   ReservedParams(const ReservedCall& call, const std::array<std::string_view, N>& names, Quotes quotes = Quotes::yes)
-      : ReservedParams(call.reader(),
-                       call.message.has(Member::params) ? call.message[Member::params] : std::string_view{}, names,
-                       quotes) {}
+      : ReservedParams(call.reader(), call.message.params(), names, quotes) {}
   /// Of such params, padded; empty for none.
   ReservedParams(Reader& reader, std::string_view params, const std::array<std::string_view, N>& names,
                  Quotes quotes = Quotes::yes)
