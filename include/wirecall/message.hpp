@@ -33,6 +33,10 @@ enum class Member : std::uint8_t {
   tracestate,
 };
 inline constexpr std::size_t kMemberCount = 13;
+/// The member's bit in Received::present.
+[[nodiscard]] constexpr std::uint32_t bit_of(Member member) noexcept {
+  return std::uint32_t{1} << static_cast<unsigned>(member);
+}
 /// The most integers of params that are kept.
 inline constexpr std::size_t kIntegersKept = 8;
 
@@ -88,7 +92,7 @@ struct Received {
   bool method_escaped;             ///< `method()` holds escapes: unescape before comparing
   Encoding encoding;               ///< of params and result; JSON from read_message
   std::uint8_t integer_count = 0;  ///< of `integers`; 0 when params have to be read from their span
-  std::uint32_t present;           ///< bit 1 << Member; only present members have a span
+  std::uint32_t present;           ///< bit_of each member that is there; only these have a span
   std::size_t batch_size;
   std::string_view text;  ///< the message itself, first to last byte
   struct Span {
@@ -103,7 +107,7 @@ struct Received {
   std::array<Span, kIntegersKept> integer_names;
   bool integers_named;
 
-  [[nodiscard]] bool has(Member member) const noexcept { return (present >> static_cast<unsigned>(member)) & 1U; }
+  [[nodiscard]] bool has(Member member) const noexcept { return (present & bit_of(member)) != 0; }
   [[nodiscard]] std::string_view operator[](Member member) const noexcept {
     const Span& span = spans[static_cast<std::size_t>(member)];
     return {span.data, span.size};

@@ -110,7 +110,7 @@ void NativeTranscoder::restore(Encoding encoding, std::string_view message, Rece
     if (!received.has(member)) continue;
     const std::string_view span = received[member];
     if (span.front() != '[') {  // null, or what is refused
-      received.present &= ~(std::uint32_t{1} << static_cast<unsigned>(member));
+      received.present &= ~bit_of(member);
       continue;
     }
     std::size_t offset = 0;
