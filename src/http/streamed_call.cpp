@@ -68,7 +68,7 @@ void begin_streamed_call(HttpConnection& connection, const RoutedRequest& reques
     auto stream = std::make_unique<StreamedCall>(posted);
     stream->dispatcher.limit_timeout(timeout);
     if (posted.host().loop_context.services.authority != nullptr)
-      stream->dispatcher.identify(posted.principal(), token);
+      stream->dispatcher.identify(posted.principal(), std::string_view{token});
     stream->write_head(posted.current().fields);
     StreamedCall& streamed = *stream;
     posted.begin_events(std::move(stream));

@@ -13,7 +13,7 @@ void begin_streamed_call(HttpConnection& connection, const RoutedRequest& reques
 
 class StreamedCall final : public EventStream {
  public:
-  using EventStream::EventStream;
+  explicit StreamedCall(HttpChannel& channel) : EventStream(channel) {}
 
   /// The response has begun. `json` is a request; a null byte is behind it.
   void call(Buffer json);

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <system_error>
 
+#include "framing/token.hpp"
+
 namespace wirecall::net {
 
 using framing::HttpField;
