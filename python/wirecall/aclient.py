@@ -165,7 +165,7 @@ class AsyncClient(BaseClient):
 
     async def tap(self, pattern: str, handler: Callable[[dict[str, Any]], Any]) -> Subscription:
         """At a broker, as an admin: calls `handler(shown)`, plain or `async def`, in this loop with each call, reply
-        and event of the methods and topics that match the pattern (docs/broker.md "Looking on"). A client has one
+        and event of the methods and topics that match the pattern (docs/broker.md "Tapping traffic"). A client has one
         pattern."""
         self._join()
         subscription = self._native.tap(pattern, self._task_of(handler), self._calls)

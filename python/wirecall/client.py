@@ -94,7 +94,7 @@ class Client(BaseClient):
 
     def tap(self, pattern: str, handler: Callable[[dict[str, Any]], object]) -> Subscription:
         """At a broker, as an admin: calls `handler(shown)` with each call, reply and event of the methods and topics
-        that match the pattern (docs/broker.md "Looking on"), on the thread that drives the client. A client has one
+        that match the pattern (docs/broker.md "Tapping traffic"), on the thread that drives the client. A client has one
         pattern."""
         subscription = self._native.tap(pattern, handler, None)
         self._native.connect()
