@@ -48,12 +48,13 @@ enum class MessageKind : std::uint8_t {
   invalid,   ///< -32600; `fault` says why, `has(Member::id)` whether the id can be echoed
 };
 
-/// The encoding of a written message, and that in which it is sent: the same, or JSON text that is transcoded. One
-/// byte, of which each question reads one bit: they are asked with each message.
+/// How a message is written, and in which encoding it is sent. Three forms: JSON; `native`, written in the encoding in
+/// which it is sent; `text`, written as JSON text and transcoded when it is sent. One byte, and one bit for each test,
+/// since every message is tested.
 struct MessageForm {
   Encoding sent : 6 = Encoding::json;
-  bool natively : 1 = false;  ///< it is written in that, which is not JSON
-  bool as_text : 1 = false;   ///< it is JSON text, and that is not
+  bool natively : 1 = false;  ///< written in `sent`, which is not JSON
+  bool as_text : 1 = false;   ///< written as JSON text; `sent` is not JSON
 
   constexpr MessageForm() noexcept = default;  ///< JSON
   [[nodiscard]] static constexpr MessageForm native(Encoding encoding) noexcept {
