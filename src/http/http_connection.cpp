@@ -5,7 +5,8 @@
 
 #include "framing/token.hpp"
 #include "http/browser_access.hpp"
-#include "http/events.hpp"
+#include "http/event_stream.hpp"
+#include "http/streamed_call.hpp"
 
 namespace wirecall::net {
 
@@ -317,6 +318,8 @@ void HttpConnection::begin_message(const RoutedRequest& request) {
   HttpTransaction& transaction = current();
   if (!transaction.take_timeout(head)) return;
   transaction.choose_encoding(head);
+  if (transaction.wants_events()) [[unlikely]]
+    return begin_streamed_call(*this, request);
   if (host_name != head[HttpField::host]) [[unlikely]]
     host_name = peer_credentials() ? std::string_view{} : head[HttpField::host];
   if (wants_body(request) && !head.has_body()) message_.serve_kept();
