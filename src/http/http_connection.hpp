@@ -60,6 +60,9 @@ class HttpConnection final : public HttpChannel {
   /// Responds 101, and has the channel that `make` makes go on from there with the stream and all that follows.
   void upgrade(std::string_view protocol, Successor make);
 
+  /// Responds 401: the request shows nobody, or (`shown`) nobody who is known.
+  void refuse_unknown(const RoutedRequest& request, bool shown);
+
   /// For the posted message: the current request has been dispatched, or refused.
   void finish_transaction();
 
