@@ -184,8 +184,8 @@ class Batch(BaseBatch):
 def connect(
     uri: Endpoints = DEFAULT_URI, *, timeout: float | None = None, wait: float | None = None, **options: Any
 ) -> Client:
-    """A client of a server at an endpoint such as "tcp://127.0.0.1:8545", "unix:///run/wc.sock" or "http://host/rpc",
-    connected; of several endpoints the next is tried where one does not answer. `timeout`: seconds for each call
+    """A client of a server at an endpoint such as "tcp://127.0.0.1:8545", "unix:///run/wc.sock", "http://host/rpc" or
+    "ws://host/", connected; of several endpoints the next is tried where one does not answer. `timeout`: seconds for each call
     (default: 30); `wait`: seconds for which connecting is retried while there is no server, and each call while nobody
     provides its method (default: 0); `options`: those of a client in docs/options.md. ConnectionLost (-32001) when
     there is no server."""
