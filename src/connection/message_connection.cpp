@@ -329,6 +329,14 @@ void MessageConnection::peer_closed() {
   dispatcher_.abandon();
 }
 
+// A framing that has a word for it tells the peer, as far as there is memory for that: not here, where others are on the
+// way through the connection.
+void MessageConnection::lose_answer() noexcept {
+  if (!framing_->has_farewell()) return fail_out_of_memory();
+  lost_answer_ = true;
+  request_turn_end();
+}
+
 bool MessageConnection::send_keepalive() {
   const std::string_view keepalive = framing_->keepalive();
   if (keepalive.empty()) return dispatcher_.send_keepalive();
@@ -388,6 +396,12 @@ void MessageConnection::batched_response(const Received& response, EncodedText b
 
 // Not where the message was written: whoever makes a request does not expect its answer before that is done.
 void MessageConnection::on_turn_end() {
+  if (lost_answer_) {
+    lost_answer_ = false;
+    if (input_ended()) return fail_out_of_memory();
+    Channel::stop_reading(CloseReason::lost);
+    return dispatcher_.abandon();
+  }
   for (const std::string& news : take_news()) {
     Buffer text{news};
     Received message;

@@ -68,6 +68,7 @@ class MessageConnection final : public FramedChannel {
   void stop_calls() noexcept override { dispatcher_.stop_calls(); }
 
   void close() override;
+  void lose_answer() noexcept override;
   void authority_changed(bool was_open) override {
     if (dispatcher_.is_still_known(was_open)) return;
     dispatcher_.end_if_revoked();
@@ -139,7 +140,8 @@ class MessageConnection final : public FramedChannel {
   void stop_reading(CloseReason why);
 
   std::uint8_t unreadable_ = 0;  // messages in a row that cannot be read
-  bool draining_ = false;
+  bool draining_ : 1 = false;
+  bool lost_answer_ : 1 = false;
   char behind_zero_ = '\0';  // what stood at ended_by_zero_
   ResponseHandler* caller_;
   rpc::Dispatcher dispatcher_;

@@ -401,12 +401,21 @@ void HttpConnection::begin_events(std::unique_ptr<EventStream> stream) {
   phase_ = Phase::events;
 }
 
+bool HttpConnection::may_upgrade() {
+  HttpTransaction& transaction = current();
+  if (draining_) {
+    transaction.refuse(503, "the server is shutting down");
+  } else if (others_wait()) {
+    transaction.refuse_and_close(400, "earlier requests of this connection are still to be answered");
+  } else if (reader_.body().reading()) {
+    transaction.refuse_and_close(400, "a request for an upgrade has no body");
+  }
+  return !transaction.is_answered();
+}
+
 void HttpConnection::upgrade(std::string_view protocol, Successor make) {
   HttpTransaction& transaction = current();
-  if (draining_) return transaction.refuse(503, "the server is shutting down");
-  if (others_wait())
-    return transaction.refuse_and_close(400, "earlier requests of this connection are still to be answered");
-  if (reader_.body().reading()) return transaction.refuse_and_close(400, "a request for an upgrade has no body");
+  if (!may_upgrade()) return;
   const std::size_t waiting = output().size();
   write_upgrade_response(out_, protocol, transaction.fields);
   output_grew(waiting);

@@ -209,6 +209,7 @@ void begin_websocket(HttpConnection& connection, const RoutedRequest& request) {
   if (authority != nullptr && !token.empty() && authority->find(token) == nullptr)
     return connection.refuse_unknown(request, true);
 
+  if (!connection.may_upgrade()) return;
   transaction.fields.append("Sec-WebSocket-Accept: ").append(websocket_accept(key)).append("\r\n");
   if (!offer->chosen.empty())
     transaction.fields.append("Sec-WebSocket-Protocol: ").append(offer->chosen).append("\r\n");

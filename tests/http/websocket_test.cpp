@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "connection/message_connection.hpp"
 #include "rpc/access.hpp"
 #include "tests/codec/msgpack.hpp"
 #include "tests/framing/websocket_frames.hpp"
@@ -156,7 +157,7 @@ TEST(WebSocketSubprotocol, a_token_alone_is_refused_with_the_cure) {
 std::shared_ptr<const rpc::Authority> two_principals() {
   return std::make_shared<const rpc::Authority>(std::vector<Principal>{
       {.name = "a", .tokens = {"secret"}, .call = {"sum"}, .provide = {}, .publish = {}, .subscribe = {}},
-      {.name = "b", .tokens = {"\xff~"}, .call = {">"}, .provide = {}, .publish = {}, .subscribe = {}}});
+      {.name = "b", .tokens = {"~?~?"}, .call = {">"}, .provide = {}, .publish = {}, .subscribe = {}}});
 }
 std::string authorized(std::string_view bytes) {
   Http server;
@@ -173,8 +174,8 @@ TEST(WebSocketIdentity, comes_with_the_handshake) {
             switched() + says(result("3", 1)));
   EXPECT_EQ(authorized(get("/ws", offering("jsonrpc, bearer.c2VjcmV0")) + asks(kSum)),
             switched("jsonrpc") + says(result("3", 1)));
-  // base64url: ff 7e
-  EXPECT_EQ(authorized(get("/ws", offering("bearer._34, jsonrpc")) + asks(request(1))),
+  // 7e 3f 7e 3f
+  EXPECT_EQ(authorized(get("/ws", offering("bearer.fj9-Pw, jsonrpc")) + asks(request(1))),
             switched("jsonrpc") + says(result("19", 1)));
   for (const std::string& fields :
        {kAsks + "Authorization: Bearer wrong\r\n", offering("jsonrpc, bearer.d3Jvbmc"), kAsks + "Authorization: x\r\n"})
@@ -339,6 +340,14 @@ TEST(WebSocketClose, of_a_server_that_shuts_down_is_1001) {
   server.connection->finish();
   server.turns();
   EXPECT_EQ(server.peer->take(), closes(1001));
+}
+
+TEST(WebSocketClose, of_a_server_that_has_lost_an_answer_is_1011) {
+  Socket server;
+  EXPECT_EQ(server.ask(asks(call("wait", 1))), "");
+  static_cast<MessageConnection&>(*server.connection).lose_answer();
+  server.turns();
+  EXPECT_EQ(server.peer->take(), closes(1011));
 }
 
 TEST(WebSocketClose, of_an_idle_connection_is_1000) {
