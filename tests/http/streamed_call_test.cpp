@@ -72,7 +72,7 @@ TEST(StreamedCall, ends_with_its_connection) {
   EXPECT_EQ(server.ask(post(call("wait", 1), kEvents)), kHead);
   server.peer->reset();
   server.turns();
-  EXPECT_EQ(server.loop_context.stats.calls_in_flight(), 0U);
+  EXPECT_EQ(server.loop_context.stats.calls_in_flight, 0U);
 }
 
 TEST(StreamedCall, is_asked_for_by_the_first_type_that_is_known) {
