@@ -80,7 +80,7 @@ class Context:
     @property
     def hops(self) -> int:
         """
-        The depth of calls within calls: 0 for a call that no handler has made, 1 for a call that its handler makes, and so on.
+        The depth of calls within calls: 0 for a call that no handler has made, 1 for a call of its handler, and so on.
         """
 
     def call(self, method: str, /, *args: Any, **kwargs: Any) -> Any:

@@ -4,6 +4,7 @@
 #include "framing/byte_order_mark.hpp"
 #include "http/browser_access.hpp"
 #include "http/http_connection.hpp"
+#include "rpc/call_options.hpp"
 
 namespace wirecall::net {
 
@@ -36,9 +37,9 @@ static std::optional<Buffer> read_request(const HttpConnection& connection, std:
   const Scan scan = read_message(text.padded(), connection.host().limits, true, request);
   if (scan.status != ScanStatus::complete || request.kind != MessageKind::request) return std::nullopt;
   // What gives a wrong credit is refused by who reads it.
-  const std::string_view credit = request.has(Member::stream) ? request[Member::stream] : "1";
-  const bool is_count = credit.front() >= '1' && credit.front() <= '9';
-  return is_count ? with_endless_credit(request) : std::move(text);
+  const bool is_wrong = request.has(Member::stream) &&
+                        rpc::read_count(connection.host().loop_context, request[Member::stream]).value_or(0) == 0;
+  return is_wrong ? std::move(text) : with_endless_credit(request);
 }
 
 void StreamedCall::call(Buffer json) {

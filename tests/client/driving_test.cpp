@@ -108,7 +108,7 @@ TEST_F(ClientDriving, a_notification_inside_a_callback_that_json_cannot_hold_or_
       try {
         client.notify("subtract", param);
         return 0;
-      } catch (const LocalError& error) {
+      } catch (const Error& error) {
         return error.code();
       }
     };
