@@ -1,7 +1,7 @@
 // Endpoint: an address to listen on or connect to, as a URI names it. A value; resolves nothing and opens nothing.
 // Understood are tcp://host:port, tcp://host (port 8545), tcp://[::1]:port, host:port for the same, unix:///path of a
-// socket file, stdio: for the standard input and output of this process, inproc://name within it, and, for clients
-// alone, http://host:port/path and ws://host:port/path (docs/wire.md "Connections").
+// socket file, stdio: for the standard input and output of this process, inproc://name within it, udp://host:port for
+// datagrams, and, for clients alone, http://host:port/path and ws://host:port/path (docs/wire.md "Connections").
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ inline constexpr std::string_view kDefaultWebSocketPath = "/";
 inline constexpr std::size_t kSocketPathBytesMax = 107;
 
 /// The transport of an endpoint.
-enum class EndpointKind : std::uint8_t { tcp, unix_socket, stdio, inproc, http, ws };
+enum class EndpointKind : std::uint8_t { tcp, unix_socket, stdio, inproc, http, ws, udp };
 
 class Endpoint {
  public:
@@ -32,15 +32,15 @@ class Endpoint {
   [[nodiscard]] static std::expected<Endpoint, std::string> parse(std::string_view uri);
 
   [[nodiscard]] EndpointKind kind() const noexcept { return kind_; }
-  /// tcp, http, ws: a name or an address, IPv6 without its brackets. Empty for the other kinds.
+  /// tcp, http, ws, udp: a name or an address, IPv6 without its brackets. Empty for the other kinds.
   [[nodiscard]] const std::string& host() const noexcept { return host_; }
-  /// tcp, http, ws. 0 lets the system choose, for listeners.
+  /// tcp, http, ws, udp. 0 lets the system choose, for listeners.
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
   /// unix_socket: the path, from the root. inproc: the name. http, ws: path and query, as a request has them. Empty for
   /// the other kinds.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::string uri() const;
-  /// tcp, http, ws: host and port as the Host field of a request has them, without port 80.
+  /// tcp, http, ws, udp: host and port as the Host field of a request has them; http and ws without port 80.
   [[nodiscard]] std::string authority() const;
   /// The same endpoint with another port.
   [[nodiscard]] Endpoint with_port(std::uint16_t port) const;

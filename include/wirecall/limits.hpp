@@ -75,6 +75,12 @@ struct Limits {
   /// Bytes of unsent output on one connection. Beyond it the connection is closed. At a broker also bytes of the calls
   /// of one connection that wait for a provider. More is -32005.
   std::size_t hard_output = 64 * 1024 * 1024;
+  /// Bytes of a reply by UDP, which in any case has at most three times the bytes of its request, since the source of
+  /// that may be forged. More is -32006 without data, and where even that is too much, nothing. What is larger than
+  /// the path to the client takes in one piece is sent in several, and lost as a whole.
+  std::size_t datagram_reply_bytes = 1200;
+  /// Calls in progress on one thread that have come by UDP. More is -32005 with `data.limit:"in_flight"`.
+  std::size_t datagram_calls = 4096;
   /// Connections open at once, on all threads together. More are closed as soon as they are accepted.
   std::size_t connections = 65'536;
   /// Bytes of the head of an HTTP message or of a Content-Length message. More is 431, or -32700, and close; a client

@@ -65,6 +65,13 @@ struct Options {
   /// Whether messages of WebSockets are compressed where the client offers it (permessage-deflate).
   bool websocket_deflate = false;
 
+  /// Whether each connection by TCP begins with a PROXY header (version 1 or 2), which names the client behind the
+  /// proxy. Only those that connect from `proxy_from` are believed, and all others closed; a server that has none of
+  /// these does not start.
+  bool proxy_protocol = false;
+  /// Addresses and networks of the proxies, as "10.0.0.7", "10.0.0.0/8" or "fd00::/8".
+  std::vector<std::string> proxy_from;
+
   /// The principals besides those of principals_file. Without any, nobody has to authenticate, and everybody may do
   /// everything. Not in JSON.
   std::vector<Principal> principals;

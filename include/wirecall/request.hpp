@@ -151,6 +151,7 @@ class OutgoingCall {
   void set_params(std::string_view json);
   void set_timeout(std::chrono::milliseconds timeout) noexcept;
   void set_wait(std::chrono::milliseconds wait) noexcept;
+  void set_idempotent(bool idempotent) noexcept;
   void set_stop(std::stop_token stop);
   void set_context(const Context& context);
   void set_to(std::string_view provider);
@@ -297,6 +298,13 @@ class [[nodiscard]] Request {
   /// the broker: every 10 ms at first, every 100 ms later. 0 for no retry. The default is ClientOptions::wait_ms.
   Request&& wait(std::chrono::milliseconds wait) && {
     call_.set_wait(wait);
+    return std::move(*this);
+  }
+  /// Says that the method may run several times for this call. By UDP the call is then sent again while nothing answers
+  /// it, after 200 ms and then 400, 800, 1600 and 3200, within its timeout; else it is sent once, and lost with its
+  /// datagram. Elsewhere it has no effect.
+  Request&& idempotent(bool idempotent = true) && {
+    call_.set_idempotent(idempotent);
     return std::move(*this);
   }
   /// Cancels the call when stop is requested, on any thread: it ends with -32800, and the server is told. A stop that

@@ -42,6 +42,13 @@ struct Stats {
   Counter connections_refused;    ///< beyond Limits::connections, or while the system had no descriptors left
   Counter connections_timed_out;  ///< closed: idle, or too slow with their first bytes or a header
 
+  Counter proxy_headers_refused;  ///< connections that began with no PROXY header that is believed
+
+  Counter datagrams_in;
+  Counter datagrams_out;
+  Counter datagrams_dropped;    ///< received or to be sent, for want of room or memory
+  Counter datagrams_too_large;  ///< for which not even the error was small enough to be sent
+
   Counter bytes_in;
   Counter bytes_out;
   Counter messages_in;   ///< a batch is one

@@ -59,6 +59,7 @@ struct CallOptions {
   std::optional<double> timeout;        ///< seconds
   std::string to;                       ///< the client that is to answer, at a broker; any when empty
   const CallContext* within = nullptr;  ///< the call that this one is part of
+  bool idempotent = false;
 };
 
 /// Writes a call. `default_timeout`: its seconds where nothing else is said; none for a stream.
@@ -76,6 +77,7 @@ detail::OutgoingCall written(detail::OutgoingCall call, nb::handle args, nb::han
   }
   if (options.timeout) call.set_timeout(milliseconds_of(*options.timeout));
   if (!options.to.empty()) call.set_to(options.to);
+  call.set_idempotent(options.idempotent);
   return call;
 }
 
@@ -236,8 +238,8 @@ class PyClient {
   }
 
   nb::object call(const std::string& method, nb::handle args, nb::handle kwargs, std::optional<double> timeout,
-                  const std::string& to, const CallContext* within) {
-    detail::OutgoingCall call = outgoing(method, args, kwargs, {timeout, to, within}, default_timeout_);
+                  const std::string& to, const CallContext* within, bool idempotent) {
+    detail::OutgoingCall call = outgoing(method, args, kwargs, {timeout, to, within, idempotent}, default_timeout_);
     detail::Answer answer;
     {
       const ReleasedToWait released;
@@ -258,9 +260,9 @@ class PyClient {
   }
 
   CallHandle start(const std::string& method, nb::handle args, nb::handle kwargs, std::optional<double> timeout,
-                   const std::string& to, const CallContext* within, std::shared_ptr<Replies> replies,
+                   const std::string& to, const CallContext* within, bool idempotent, std::shared_ptr<Replies> replies,
                    nb::handle future) {
-    detail::OutgoingCall call = outgoing(method, args, kwargs, {timeout, to, within}, default_timeout_);
+    detail::OutgoingCall call = outgoing(method, args, kwargs, {timeout, to, within, idempotent}, default_timeout_);
     PyObject* const waiting = Py_NewRef(future.ptr());
     call.start([replies = std::move(replies), waiting](detail::Answer& answer) { replies->add(waiting, answer); });
     return call.handle();
@@ -448,10 +450,11 @@ void add_client(nb::module_& module) {
   nb::class_<PyClient>(module, "Client")
       .def(nb::init<const std::vector<std::string>&, const std::string&>())
       .def("connect", &PyClient::connect)
-      .def("call", &PyClient::call, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg().none())
+      .def("call", &PyClient::call, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg().none(),
+           nb::arg())
       .def("notify", &PyClient::notify)
       .def("start", &PyClient::start, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg().none(),
-           nb::arg(), nb::arg())
+           nb::arg(), nb::arg(), nb::arg())
       .def("batch", &PyClient::batch)
       .def("stream", &PyClient::stream, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg().none())
       .def("offer", &PyClient::offer, nb::arg(), nb::arg(), nb::arg(), nb::arg().none())

@@ -200,13 +200,22 @@ def _check_timeout(timeout: object) -> None:
         raise TypeError(f"a timeout is a number of seconds, not {timeout!r}") from None
 
 
-def check_call(args: tuple[Any, ...], kwargs: dict[str, Any], timeout: object, to: object, within: object) -> None:
+def check_call(
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    timeout: object,
+    to: object,
+    within: object,
+    idempotent: object = False,
+) -> None:
     """TypeError in the words of this package; the native module's would name its own functions."""
     _check_timeout(timeout)
     if not isinstance(to, str):
         raise TypeError(f"_to is the name of a client, a string, not {to!r}") from None
     if within is not None and not isinstance(within, _native.Context):
         raise TypeError(f"_within is a wirecall.Context, not {within!r}") from None
+    if not isinstance(idempotent, bool):
+        raise TypeError(f"_idempotent is True or False, not {idempotent!r}") from None
     _check_arguments(args, kwargs)
 
 

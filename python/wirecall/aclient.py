@@ -86,12 +86,15 @@ class AsyncClient(BaseClient):
         timeout: float | None = None,
         to: str = "",
         within: Context | None = None,
+        idempotent: bool = False,
     ) -> Reply:
         reply = Reply(loop=self._join())
         try:
-            reply._handle = self._native.start(method, args, kwargs, timeout, to, within, self._replies, reply)
+            reply._handle = self._native.start(
+                method, args, kwargs, timeout, to, within, idempotent, self._replies, reply
+            )
         except TypeError:
-            check_call(args, kwargs, timeout, to, within)
+            check_call(args, kwargs, timeout, to, within, idempotent)
             raise
         return reply
 
@@ -241,15 +244,24 @@ class AsyncMethod(BaseMethod):
     __slots__ = ()
 
     def __call__(
-        self, /, *args: Any, _timeout: float | None = None, _to: str = "", _within: Context | None = None, **kwargs: Any
+        self,
+        /,
+        *args: Any,
+        _timeout: float | None = None,
+        _to: str = "",
+        _within: Context | None = None,
+        _idempotent: bool = False,
+        **kwargs: Any,
     ) -> Reply:
         """Sends the call, and returns a future of its result, which raises the `Error` of the answer.
 
         - `_timeout`: seconds until the call raises Timeout (default: the client's `timeout`)
         - `_to`: at a broker, the name of the client that serves the call
         - `_within`: the `Context` of the call that this one is part of; the call is cancelled with that call, and has
-          its deadline"""
-        reply: Reply = self._target._start(self._name, args, kwargs, _timeout, _to, _within)
+          its deadline
+        - `_idempotent`: the method may run several times for the call, which by UDP is sent again until it is
+          answered"""
+        reply: Reply = self._target._start(self._name, args, kwargs, _timeout, _to, _within, _idempotent)
         return reply
 
     async def stream(

@@ -54,12 +54,12 @@ class Client(BaseClient):
     def call_all(self, method: str, /, *args: Any, _timeout: float | None = None, **kwargs: Any) -> Any:
         """At a broker: calls a method at every client that provides it. Returns a list of outcomes, one per provider:
         `{"client": name, "result": …}` or `{"client": name, "error": …}`. `_timeout`: seconds."""
-        return self._native.call("rpc.call_all", (), call_all_params(method, args, kwargs), _timeout, "", None)
+        return self._native.call("rpc.call_all", (), call_all_params(method, args, kwargs), _timeout, "", None, False)
 
     def publish(self, topic: str, value: Any = None, *, retain: bool = False) -> int:
         """At a broker: publishes an event; returns the number of connections to which the broker queued it. `retain`:
         the broker keeps the value for clients that subscribe later with `last`."""
-        count: Any = self._native.call("rpc.publish", (), publish_params(topic, value, retain), None, "", None)
+        count: Any = self._native.call("rpc.publish", (), publish_params(topic, value, retain), None, "", None, False)
         return int(count)
 
     def provide(self, name: str, function: Callable[..., Any], *, check_results: bool = True, **options: Any) -> None:
@@ -132,18 +132,27 @@ class Method(BaseMethod):
     __slots__ = ()
 
     def __call__(
-        self, /, *args: Any, _timeout: float | None = None, _to: str = "", _within: Context | None = None, **kwargs: Any
+        self,
+        /,
+        *args: Any,
+        _timeout: float | None = None,
+        _to: str = "",
+        _within: Context | None = None,
+        _idempotent: bool = False,
+        **kwargs: Any,
     ) -> Any:
         """Calls the method and returns its result; raises the `Error` of the answer.
 
         - `_timeout`: seconds until the call raises Timeout (default: the client's `timeout`)
         - `_to`: at a broker, the name of the client that serves the call
         - `_within`: the `Context` of the call that this one is part of; the call is cancelled with that call, and has
-          its deadline"""
+          its deadline
+        - `_idempotent`: the method may run several times for the call, which by UDP is sent again until it is
+          answered"""
         try:
-            return self._target.call(self._name, args, kwargs, _timeout, _to, _within)
+            return self._target.call(self._name, args, kwargs, _timeout, _to, _within, _idempotent)
         except TypeError:
-            check_call(args, kwargs, _timeout, _to, _within)
+            check_call(args, kwargs, _timeout, _to, _within, _idempotent)
             raise
 
     def stream(
@@ -203,8 +212,8 @@ def connect(
 ) -> Client:
     """Connects to a server, and returns the client.
 
-    - `uri`: an endpoint such as "tcp://127.0.0.1:8545" (default), "unix:///run/wc.sock", "http://host/rpc" or
-      "ws://host/"; or a list of endpoints, of which the next is tried when one does not answer
+    - `uri`: an endpoint such as "tcp://127.0.0.1:8545" (default), "unix:///run/wc.sock", "udp://host",
+      "http://host/rpc" or "ws://host/"; or a list of endpoints, of which the next is tried when one does not answer
     - `timeout`: seconds until a call raises Timeout (default: 30)
     - `wait`: seconds for which connecting is retried while there is no server, and a call while nobody provides its
       method (default: 0)

@@ -167,6 +167,7 @@ _CALL_OPTIONS = {
     "timeout": "_timeout= is the time of the call in seconds",
     "to": "_to= names the client that is to serve the call",
     "within": "_within= is the call that this one is a part of",
+    "idempotent": "_idempotent= says that the method may run several times for the call",
 }
 
 

@@ -71,6 +71,7 @@ void EventBus::keep(const Peer& publisher, std::string_view topic, std::string_v
 
 void EventBus::notified(Peer& publisher, std::string_view name, const Received& message) {
   context_->notification.begin();
+  if (publisher.sink().capabilities().datagrams) return;
   if ((context_->topics.empty() && tap_feed_->empty()) || is_reserved(name) || !is_name(name)) return;
   if (!rpc::may_publish(publisher.principal, name)) return;
   const std::string_view params = message.params();

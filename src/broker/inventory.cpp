@@ -51,6 +51,7 @@ struct ClientRow {
   std::int64_t silent_ms;
   std::uint64_t bytes_in;
   std::uint64_t bytes_out;
+  std::optional<std::string> source;  // where it comes from, for those who may know
 };
 
 std::int64_t milliseconds_of(nanoseconds time) { return std::chrono::floor<std::chrono::milliseconds>(time).count(); }
@@ -165,6 +166,14 @@ class Inventory::MethodList final : public Listing {
   }
 };
 
+// An address is for admins, and for those of the same principal.
+static std::optional<std::string> source_of(const Peer& peer, const Principal* asker) {
+  if (peer.has_left()) return std::nullopt;
+  if (!rpc::is_admin(asker) && !rpc::same_principal(peer.principal, asker)) return std::nullopt;
+  std::string source = peer.sink().peer_source();
+  return source.empty() ? std::nullopt : std::optional{std::move(source)};
+}
+
 // A client a piece.
 class Inventory::ClientList final : public Listing {
   using Listing::Listing;
@@ -194,7 +203,8 @@ class Inventory::ClientList final : public Listing {
                   .connected_ms = milliseconds_of(connected),
                   .silent_ms = milliseconds_of(std::clamp(now - peer->counts.heard_at, nanoseconds{0}, connected)),
                   .bytes_in = peer->counts.bytes_in,
-                  .bytes_out = peer->counts.bytes_out}));
+                  .bytes_out = peer->counts.bytes_out,
+                  .source = source_of(*peer, principal)}));
     return true;
   }
 

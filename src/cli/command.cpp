@@ -108,7 +108,7 @@ CLI::Validator number(const std::string& name, double min, double max) {
 }
 
 Command::Command(CLI::App& parent, const About& about)
-    : app_(parent.add_subcommand(about.name, about.does)), takes_(about.args) {
+    : app_(parent.add_subcommand(about.name, about.does)), takes_(about.args), by_datagrams_(about.by_datagrams) {
   app_->allow_extras();
   set_usage(*app_, about.usage);
   app_->footer(about.footer + kExitCodes);
@@ -137,7 +137,7 @@ void Command::read_durations() {
 }
 
 Target Command::target() {
-  const SavedContext server = server_->server();
+  const SavedContext server = by_datagrams_ ? server_->server() : server_->server_with_connection(app_->get_name());
   Target target{.urls = server.urls};
   require(client_->apply(target.client));
   target.client.token = token_for(server, std::move(target.client.token));
@@ -162,7 +162,8 @@ MethodCommand::MethodCommand(CLI::App& parent, About about)
                        .does = std::move(about.does),
                        .usage = "METHOD [ARG | name=value | name:type=value | name=@file]...",
                        .footer = kArgumentsHelp + about.footer,
-                       .args = Positionals::arguments}) {
+                       .args = Positionals::arguments,
+                       .by_datagrams = true}) {
   add_argument("METHOD", method_, "The method's name");
 }
 
@@ -205,6 +206,16 @@ SavedContext ServerFlags::server() const {
   const SavedContext* const context = saved.find(name);
   if (context == nullptr) throw UsageError{no_context(name, saved)};
   return *context;
+}
+
+SavedContext ServerFlags::server_with_connection(const std::string& command) const {
+  SavedContext found = server();
+  for (const std::string& url : found.urls) {
+    if (url.starts_with("udp://"))
+      throw UsageError{fmt::format(
+          "{} needs a connection, and {} has none: name a server of tcp:// or unix:// by --url", command, url)};
+  }
+  return found;
 }
 
 std::string token_for(const SavedContext& server, std::string given) {

@@ -63,6 +63,8 @@ class ServerFlags {
 
   /// At least one URI; the token is for nobody else. Throws UsageError.
   [[nodiscard]] SavedContext server() const;
+  /// The same, for a command of that name that needs a connection: none of the URIs is of udp.
+  [[nodiscard]] SavedContext server_with_connection(const std::string& command) const;
 
  private:
   std::vector<std::string> urls_;
@@ -83,6 +85,7 @@ class Command {
     std::string usage = {};   ///< what stands behind the name, flags left out
     std::string footer = {};  ///< of its help: what there is to know, and examples
     Positionals args = Positionals::none;
+    bool by_datagrams = false;  ///< a server of udp:// will do
   };
 
   virtual ~Command() = default;
@@ -135,6 +138,7 @@ class Command {
 
   CLI::App* app_;
   Positionals takes_;
+  bool by_datagrams_;
   std::vector<std::string> args_;
   std::deque<DurationFlag> durations_;  // the parser holds on to the texts
   std::optional<ServerFlags> server_;

@@ -149,7 +149,7 @@ void BrokerSession::unsubscribe(ClientSubscription& subscription) noexcept {
 // ---- declaring ----
 
 void BrokerSession::greet(ClientConnection& connection) {
-  if (connection.http != nullptr) return;
+  if (connection.http != nullptr || connection.by_datagrams()) return;
   say_hello(connection);
   if (&connection != &connections_.first()) return;
   declarations_.forget_messages();
@@ -165,7 +165,7 @@ void BrokerSession::declare(ClientConnection& connection) {
 void BrokerSession::declare_now(Lock& lock) {
   if (!driver_.in_run()) driver_.start_background();
   ClientConnection& connection = connections_.first();
-  if (connection.is_open() && connection.http != nullptr) {
+  if (connection.is_open() && !calls_back(connection.endpoint())) {
     connections_.turn_away(connection);  // another endpoint may do
   } else if (connection.is_up()) {
     declare(connection);

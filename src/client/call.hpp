@@ -50,6 +50,7 @@ struct ClientCall {
   std::chrono::milliseconds wait{0};  ///< from its begin on, while nobody provides its method
   bool own_timeout = false;           ///< `timeout` was asked for with this call; of a stream, it is for all of it
   bool keeps_large = false;           ///< buffers, when it is not in use
+  bool idempotent = false;            ///< it may be sent again while it is not known whether it has arrived
   bool has_params = false;
   bool keep_response = false;
   bool wants_json = false;  ///< the result is to be JSON, whatever comes
@@ -63,6 +64,11 @@ struct ClientCall {
     return std::chrono::milliseconds{attempts < 4 ? 10 << attempts : 100};
   }
 
+  /// Between one sending of an idempotent call and the next, after so many: 200 ms, doubled up to 3.2 s.
+  [[nodiscard]] static constexpr std::chrono::milliseconds pause_of_resending(std::uint8_t resent) noexcept {
+    return std::chrono::milliseconds{resent < 4 ? 200 << resent : 3200};
+  }
+
   void enter(CallState next) noexcept {
     WIRECALL_ASSERT(may_enter(state, next));
     state = next;
@@ -74,6 +80,7 @@ struct ClientCall {
   bool notification = false;
   bool asynchronous = false;
   bool retried = false;
+  std::uint8_t resent = 0;             ///< how often, 4 for more
   std::uint8_t attempts = 0;           ///< while nobody provided its method
   std::optional<Error> lost_provider;  ///< why, if it was for that
   std::optional<Error> missing;        ///< -32601, of which the server has not said yet that it is its own

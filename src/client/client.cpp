@@ -152,7 +152,7 @@ OutgoingCall::OutgoingCall(std::shared_ptr<ClientCore> core) : core_(std::move(c
 OutgoingCall::OutgoingCall(std::shared_ptr<ClientCore> core, std::string_view method) : OutgoingCall(std::move(core)) {
   call_->timeout = milliseconds{core_->options().call_timeout_ms};
   call_->wait = milliseconds{core_->options().wait_ms};
-  call_->notification = call_->own_timeout = false;
+  call_->notification = call_->own_timeout = call_->idempotent = false;
   call_->request.clear();
   call_->request.append(core_->shared().written().request_head);
   call_->writer->reset(call_->request);
@@ -200,6 +200,7 @@ void OutgoingCall::set_timeout(milliseconds timeout) noexcept {
   call_->timeout = std::clamp(timeout, milliseconds{0}, kTimeoutMax);
   call_->own_timeout = true;
 }
+void OutgoingCall::set_idempotent(bool idempotent) noexcept { call_->idempotent = idempotent; }
 void OutgoingCall::set_wait(milliseconds wait) noexcept {
   call_->wait = std::clamp(wait, milliseconds{0}, kTimeoutMax);
 }

@@ -36,7 +36,7 @@ bool ClientConnection::takes_calls() const noexcept {
 
 void ClientConnection::begin(std::chrono::nanoseconds now, const Limits& own) noexcept {
   WIRECALL_ASSERT(!awaits() && in_flight == 0);
-  useful = announced = awaiting_response = false;
+  useful = announced = awaiting_response = resends = false;
   since = now;
   unattributed.clear();
   missing.reset();
@@ -56,6 +56,11 @@ void ClientConnection::add(ClientCall& call, std::uint64_t position) noexcept {
   }
   calls.push_back(call);
   ++in_flight;
+  if (!call.idempotent || call.in_batch || !by_datagrams()) [[likely]]
+    return;
+  resends = true;
+  call.resent = 0;
+  call.not_before = call.begun + ClientCall::pause_of_resending(0);
 }
 
 void ClientConnection::remove(const ClientCall& call) noexcept {

@@ -18,6 +18,11 @@ namespace wirecall::net {
 
 class MessageRouter;
 
+/// Whether a server there calls its client as well; else it answers, and no more.
+[[nodiscard]] inline bool calls_back(const Endpoint& endpoint) noexcept {
+  return endpoint.kind() != EndpointKind::http && endpoint.kind() != EndpointKind::udp;
+}
+
 enum class ConnectionState : std::uint8_t {
   down,      ///< there is none, but perhaps an attempt that blocks its thread
   dialing,   ///< an attempt is under way on a thread of its own
@@ -69,6 +74,8 @@ class ClientConnection final : public ResponseHandler, public HttpUser {
   }
   [[nodiscard]] bool is_up() const noexcept { return state_ == ConnectionState::up; }
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return dialer.endpoint(); }
+  /// What is sent may be lost.
+  [[nodiscard]] bool by_datagrams() const noexcept { return endpoint().kind() == EndpointKind::udp; }
   /// It may be written to: a call goes on it now.
   [[nodiscard]] bool takes_calls() const noexcept;
   /// Nothing of the former connection is left.
@@ -111,6 +118,7 @@ class ClientConnection final : public ResponseHandler, public HttpUser {
   bool notifications_fresh = false;   ///< one was sent since the last turn
   CallList calls;                     ///< those in the table that were sent here, in the order in which they were
   std::size_t in_flight = 0;          ///< how many these are
+  bool resends = false;               ///< some of these are sent again where nothing answers them
   CallList notifications;             ///< not all taken by the system yet; by HTTP: not responded to
   std::vector<std::string> controls;  ///< whole messages of our own, to be sent before calls
   UnattributedErrors unattributed;

@@ -5,6 +5,7 @@
 #include "framing/websocket.hpp"
 #include "transport/endpoint_socket.hpp"
 #include "transport/setup.hpp"
+#include "transport/udp.hpp"
 #include "wirecall/client.hpp"
 
 namespace wirecall::net {
@@ -12,14 +13,18 @@ namespace wirecall::net {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-static bool all_http(const std::vector<Endpoint>& endpoints) noexcept {
-  return std::ranges::all_of(endpoints, [](const Endpoint& one) { return one.kind() == EndpointKind::http; });
+static bool none_calls_back(const std::vector<Endpoint>& endpoints) noexcept {
+  return std::ranges::none_of(endpoints, &calls_back);
+}
+
+static std::string cannot_be_called(const Endpoint& endpoint) {
+  return endpoint.uri() + ": a server does not call its client by " +
+         (endpoint.kind() == EndpointKind::udp ? "UDP" : "HTTP") + "; connect to tcp:// or unix://";
 }
 
 void require_callable(const std::vector<Endpoint>& endpoints, std::string_view what) {
-  if (!all_http(endpoints)) return;
-  throw std::logic_error(std::string{what} + " at " + endpoints.front().uri() +
-                         ": a server does not call its client by HTTP; connect to tcp:// or unix://");
+  if (none_calls_back(endpoints))
+    throw std::logic_error(std::string{what} + " at " + cannot_be_called(endpoints.front()));
 }
 
 ConnectionPool::ConnectionPool(ClientShared& shared, Driver& driver, PoolUser& user, MessageRouter& router,
@@ -56,7 +61,7 @@ bool ConnectionPool::any_open() const noexcept {
 
 // What is declared is so on the first connection.
 bool ConnectionPool::connected_as_wanted() const noexcept {
-  return user_.declares() ? first().is_open() && first().http == nullptr : any_open();
+  return user_.declares() ? first().is_open() && calls_back(first().endpoint()) : any_open();
 }
 
 // One is wanted where there is none, and a further one where those there are have something to do.
@@ -75,12 +80,15 @@ bool ConnectionPool::wanted(const ClientConnection& connection) const noexcept {
   return true;
 }
 
-// A server cannot call its client by HTTP: whoever offers it methods would wait for ever.
-std::string ConnectionPool::cannot_offer(const Endpoint& endpoint) const {
+// Where a server cannot call its client, whoever offers it methods would wait for ever. And nobody is to believe that
+// he has authenticated.
+std::string ConnectionPool::cannot_use(const Endpoint& endpoint) const {
+  if (endpoint.kind() == EndpointKind::udp && !shared_.options.token.empty())
+    return "cannot connect to " + endpoint.uri() +
+           ": a token is not sent by UDP; connect to tcp:// or unix://, or give none";
   const bool provides = shared_.provides();
-  if (endpoint.kind() != EndpointKind::http || (!provides && !user_.declares())) return {};
-  return (provides ? "methods cannot be offered at " : "events cannot be had at ") + endpoint.uri() +
-         ": a server does not call its client by HTTP; connect to tcp:// or unix://" +
+  if (calls_back(endpoint) || (!provides && !user_.declares())) return {};
+  return (provides ? "methods cannot be offered at " : "events cannot be had at ") + cannot_be_called(endpoint) +
          (provides ? ", or add no methods" : "");
 }
 
@@ -128,7 +136,7 @@ std::optional<Dialer::Result> ConnectionPool::dial(Lock& lock, ClientConnection&
     shorten(wait_max, dialer.due() - now);
     return std::nullopt;
   }
-  if (std::string vain = cannot_offer(dialer.endpoint()); !vain.empty()) {
+  if (std::string vain = cannot_use(dialer.endpoint()); !vain.empty()) {
     return Dialer::Result{.failure = std::move(vain)};
   }
   if (one_thread_ || (may_block && may_dial_here(dialer.endpoint(), wait_max))) {
@@ -159,11 +167,14 @@ void ConnectionPool::connected(ClientConnection& connection, transport::PendingC
     connection.sink = connection.http = http.get();
     made = std::move(http);
   } else {
+    const bool datagrams = endpoint.kind() == EndpointKind::udp;
+    if (datagrams)
+      connection.limits.message_bytes_max = std::min(connection.limits.message_bytes_max, transport::kUdpBytesMax);
     std::unique_ptr<framing::Framing> framing;
-    if (options.encoding == Encoding::json) {
+    if (options.encoding == Encoding::json && !datagrams) {
       framing = std::make_unique<framing::JsonText>(shared_.text);
     } else {
-      framing = std::make_unique<framing::LengthPrefix>(options.limits);
+      framing = std::make_unique<framing::LengthPrefix>(options.limits, datagrams);
     }
     made = make_session(connection, std::move(stream), std::move(framing));
   }
@@ -224,7 +235,7 @@ void ConnectionPool::not_connected(ClientConnection& connection, std::string fai
   connection.dialer.failed(shared_.loop.now());
   if (connection.dialer.rounds() == 0) return;
   tell();
-  const bool in_vain = (shared_.provides() || user_.declares()) && all_http(shared_.endpoints);
+  const bool in_vain = (shared_.provides() || user_.declares()) && none_calls_back(shared_.endpoints);
   const std::size_t attempts = in_vain ? 1 : shared_.options.connect_attempts;
   if (attempts == 0 || connection.dialer.rounds() < attempts || any_open()) return;
   user_.unreachable(last_failure_);

@@ -104,7 +104,7 @@ class ConnectionPool {
   [[nodiscard]] bool connected_as_wanted() const noexcept;
   [[nodiscard]] bool wanted(const ClientConnection& connection) const noexcept;
   [[nodiscard]] bool may_dial_here(const Endpoint& endpoint, std::chrono::nanoseconds wait_max) const noexcept;
-  [[nodiscard]] std::string cannot_offer(const Endpoint& endpoint) const;
+  [[nodiscard]] std::string cannot_use(const Endpoint& endpoint) const;
   [[nodiscard]] std::optional<Dialer::Result> dial(Lock& lock, ClientConnection& connection,
                                                    std::chrono::nanoseconds& wait_max, bool may_block);
   void connected(ClientConnection& connection, transport::PendingConnection pending);

@@ -162,6 +162,7 @@ void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
   if (connections_.has_news()) connections_.tell_news(lock);
   if (may_block && driver_.others_drive()) return;  // they have come meanwhile, and call back on their own threads
   writer_.write();
+  writer_.resend(wait_max);
   for (const auto& connection : connections_) {
     if (connection->notifications.empty() || connection->http != nullptr) continue;
     // Nothing wakes us when the system has taken them: so that is looked for, at once and then now and again.

@@ -109,7 +109,8 @@ void OutstandingCalls::withdraw_sent(ClientCall& call) noexcept {
     if (connection.is_open() && !connection.awaits()) connections_.give_up(connection);
     return;
   }
-  if (call.notification) return take_out(call);
+  // The other end of datagrams knows of no former ones.
+  if (call.notification || connection.by_datagrams()) return take_out(call);
   // Also that it is given up may be refused, which is said next. A notification is one of them already.
   connection.unattributed.add(2, call.in_batch ? UnattributedErrors::kInBatch : call.position);
   take_out(call);

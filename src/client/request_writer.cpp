@@ -99,11 +99,43 @@ void RequestWriter::write(ClientCall& first, ClientConnection& connection) noexc
   }
 }
 
+void RequestWriter::resend(std::chrono::nanoseconds& wait_max) noexcept {
+  for (const auto& connection : connections_) {
+    if (!connection->resends) [[likely]]
+      continue;
+    const std::chrono::nanoseconds now = shared_.loop.now();
+    bool any = false;
+    for (ClientCall* call : connection->calls) {
+      if (!call->idempotent || call->in_batch) continue;
+      any = true;
+      if (call->not_before <= now) {
+        if (connection->is_up()) resend(*call, *connection);
+        if (call->resent < 4) ++call->resent;
+        call->not_before = now + ClientCall::pause_of_resending(call->resent);
+      }
+      shorten(wait_max, call->not_before - now);
+    }
+    connection->resends = any;
+  }
+}
+
+// Under the same id, so that an answer to either will do. For want of memory it is as if it were lost.
+void RequestWriter::resend(ClientCall& call, ClientConnection& connection) noexcept {
+  Buffer* opened = nullptr;
+  try {
+    opened = &connection.sink->open_message();
+    append(*opened, call, true);
+    connection.sink->close_compact_as(shared_.form);
+  } catch (const std::bad_alloc&) {
+    if (opened != nullptr) connection.sink->discard_message();
+  }
+}
+
 // `with_members`: of ours; else the head of a POST says what there is to say, and a stream comes all at once.
 void RequestWriter::append(Buffer& out, ClientCall& call, bool with_members) {
   EnvelopeMembers members;
   if (!call.notification) {
-    calls_.insert(call);
+    if (call.state == CallState::queued) calls_.insert(call);
     members.id = call.id;
     if (with_members && says_timeout(call)) {
       // To the next item of a stream there may be less.

@@ -14,6 +14,9 @@ class RequestWriter {
 
   /// Writes controls and then calls, as many as connections take.
   void write() noexcept;
+  /// Writes once more what may be, where datagrams carry it and none has answered it for a while; `wait_max` becomes
+  /// how long nothing will be due.
+  void resend(std::chrono::nanoseconds& wait_max) noexcept;
   /// Writes controls only. What there is no memory for waits for the next time.
   void write_controls() noexcept;
 
@@ -22,6 +25,7 @@ class RequestWriter {
 
   void write(ClientCall& first, ClientConnection& connection) noexcept;
   void append(Buffer& out, ClientCall& call, bool with_members);
+  void resend(ClientCall& call, ClientConnection& connection) noexcept;
   void append_natively(Buffer& out, const ClientCall& call, const EnvelopeMembers& members);
   [[nodiscard]] message::NativeTranscoder& native() {
     return shared_.loop_context.codecs.native(shared_.options.encoding);

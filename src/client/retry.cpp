@@ -94,7 +94,7 @@ bool OutstandingCalls::retry(ClientCall& call, const Error& error) {
 bool OutstandingCalls::wait_for_provider(ClientCall& call, const Error& error) {
   if (call.wait == milliseconds{0} || !has_code(error, ErrorCode::method_not_found)) return false;
   ClientConnection& connection = *call.connection;
-  if (connection.http != nullptr || !connection.missing.may_ask() ||
+  if (connection.http != nullptr || connection.by_datagrams() || !connection.missing.may_ask() ||
       !waits_until(call, shared_.loop.now() + ClientCall::pause_of(call.attempts)))
     return false;
   if (!connection.missing.asked()) {

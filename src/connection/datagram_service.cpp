@@ -35,7 +35,8 @@ class DatagramService::Transaction final : private rpc::MessageSink {
   }
   void close_message() override;
   void discard_message() noexcept override { reply_.clear(); }
-  void lose_answer() noexcept override { ++service_->counts_.lost; }
+  [[nodiscard]] rpc::PeerCapabilities capabilities() const noexcept override { return {.datagrams = true}; }
+  void lose_answer() noexcept override { ++service_->stats().datagrams_dropped; }
   [[nodiscard]] std::string peer_source() const override {
     return service_->socket_ != nullptr ? service_->socket_->peer_source(source_) : std::string{};
   }
@@ -64,13 +65,12 @@ class DatagramService::Transaction final : private rpc::MessageSink {
 // ---- one datagram ----
 
 void DatagramService::Transaction::serve(std::string_view datagram, const DatagramAddress& source) {
-  WIRECALL_ASSERT(is_reusable());
-  const Settings& settings = service_->settings_;
+  WIRECALL_ASSERT(is_done());
   source_ = source;
   replied_ = false;
   encoding_ = datagram.empty() ? Encoding::json : message::encoding_of(datagram[0]);
-  reply_bytes_max_ =
-      std::min({settings.reply_bytes_max, settings.reply_factor_max * datagram.size(), service_->socket_->bytes_max()});
+  reply_bytes_max_ = std::min({service_->limits_.datagram_reply_bytes,
+                               service_->settings_.reply_factor_max * datagram.size(), service_->socket_->bytes_max()});
   serving_ = true;
   try {
     text_.clear();
@@ -98,6 +98,7 @@ void DatagramService::Transaction::read_encoded() {
 void DatagramService::Transaction::handle(std::string_view text,
                                           const std::vector<message::Unrepresentable>* unrepresentable) {
   rpc::LoopContext& context = service_->host_->loop_context;
+  if (text_.size() > service_->limits_.max_message_size) return dispatcher.refuse_size();
   text.remove_prefix(framing::byte_order_mark_bytes(text));
   Received message;
   const std::span<Received> elements{*context.codecs.elements};
@@ -120,7 +121,7 @@ void DatagramService::Transaction::close_message() {
   replied_ = true;
   ++service_->host_->loop_context.stats.messages_out;
   try {
-    if (!send(reply_.padded()) && !send_too_large()) ++service_->counts_.replies_too_large;
+    if (!send(reply_.padded()) && !send_too_large()) ++service_->stats().datagrams_too_large;
   } catch (const std::bad_alloc&) {
     lose_answer();
   }
@@ -172,7 +173,8 @@ DatagramService::DatagramService(Host& host, std::unique_ptr<transport::Datagram
 DatagramService::~DatagramService() = default;
 
 void DatagramService::received(std::string_view datagram, const DatagramAddress& source) {
-  ++counts_.datagrams;
+  ++stats().datagrams_in;
+  stats().bytes_in += datagram.size();
   try {
     Transaction& transaction = begin_transaction();
     transaction.serve(datagram, source);
@@ -181,7 +183,7 @@ void DatagramService::received(std::string_view datagram, const DatagramAddress&
     if (transaction.is_reusable()) spare_ = std::move(transactions_.back());
     transactions_.pop_back();
   } catch (const std::bad_alloc&) {
-    ++counts_.lost;
+    ++stats().datagrams_dropped;
   }
 }
 
@@ -189,22 +191,42 @@ void DatagramService::received(std::string_view datagram, const DatagramAddress&
 DatagramService::Transaction& DatagramService::begin_transaction() {
   WIRECALL_ASSERT(socket_ != nullptr);
   if (std::exchange(swept_in_, host_->loop.rounds()) != host_->loop.rounds()) sweep();
-  limits_ = host_->limits;
-  limits_.in_flight = std::min(limits_.in_flight, settings_.calls_max - std::min(settings_.calls_max, calls_));
-  limits_.max_message_size = std::min(limits_.max_message_size, socket_->bytes_max());
-  if (spare_ == nullptr) {
-    spare_ = std::make_unique<Transaction>(*this);
-    if (draining_) spare_->dispatcher.drain();
-  }
+  const std::size_t calls_max = limits_.datagram_calls;
+  limits_.in_flight = std::min(host_->limits.in_flight, calls_max - std::min(calls_max, calls_));
+  if (spare_ == nullptr) spare_ = make_transaction();
   transactions_.emplace_back();
   transactions_.back() = std::move(spare_);
   return *transactions_.back();
+}
+
+std::unique_ptr<DatagramService::Transaction> DatagramService::make_transaction() {
+  auto made = std::make_unique<Transaction>(*this);
+  if (draining_) made->dispatcher.drain();
+  if (host_->loop_context.services.authority != nullptr) made->dispatcher.identify(&anybody(), {});
+  return made;
+}
+
+// Methods are all there before the first datagram comes. Those that a broker's clients provide are not among these:
+// whether they are safe, the clients alone say.
+const Principal& DatagramService::anybody() {
+  if (!anybody_.call.empty()) return anybody_;
+  for (const auto& method : host_->registry.methods()) {
+    if (method->is_safe()) anybody_.call.push_back(method->name());
+  }
+  return anybody_;
+}
+
+void DatagramService::authority_changed(bool was_open) {
+  static_cast<void>(was_open);
+  spare_.reset();
 }
 
 void DatagramService::sweep() noexcept {
   std::erase_if(transactions_, [](const auto& transaction) { return transaction->is_done(); });
   calls_ = 0;
   for (const auto& transaction : transactions_) calls_ += transaction->calls();
+  limits_ = host_->limits;  // they change between turns
+  limits_.max_message_size = std::min(limits_.max_message_size, socket_->bytes_max());
 }
 
 void DatagramService::drain() noexcept {

@@ -3,7 +3,8 @@
 // a connection that ends when it is told to. Owned by a server; lives on its loop's thread. The host outlives it.
 //
 // A source may be forged, so a reply is never larger than a multiple of what asked for it. A larger one becomes -32006
-// without data for each id that it answers; where that is too large as well nothing is sent, which is counted.
+// without data for each id that it answers; where that is too large as well nothing is sent, which is counted. Nor can
+// a source show a token: where others have to, it may call what is declared safe, and nothing else.
 #pragma once
 
 #include "connection/connection.hpp"
@@ -14,23 +15,14 @@ namespace wirecall::net {
 class DatagramService final : public Connection, private transport::DatagramUser {
  public:
   struct Settings {
-    /// Bytes of a reply. 1,200 pass every network of IPv6 in one piece.
-    std::size_t reply_bytes_max = 1'200;
-    /// A reply has at most so many times the bytes of its request.
+    /// A reply has at most so many times the bytes of its request; and Limits::datagram_reply_bytes.
     std::size_t reply_factor_max = 3;
-    /// Calls in progress of all datagrams together. More is -32005 with `data.limit:"in_flight"`.
-    std::size_t calls_max = 4096;
-  };
-  struct Counts {
-    std::uint64_t datagrams = 0;          ///< received
-    std::uint64_t replies_too_large = 0;  ///< of which nothing was sent
-    std::uint64_t lost = 0;               ///< datagrams or replies, for want of memory
   };
 
   DatagramService(Host& host, std::unique_ptr<transport::DatagramSocket> socket, Settings settings);
+  DatagramService(Host& host, std::unique_ptr<transport::DatagramSocket> socket)
+      : DatagramService(host, std::move(socket), Settings{}) {}
   ~DatagramService() override;
-
-  [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
 
   void drain() noexcept override;
   [[nodiscard]] bool busy() const noexcept override;
@@ -38,6 +30,7 @@ class DatagramService final : public Connection, private transport::DatagramUser
   void finish() override { cut(); }
   void cut() override;
   void end_if_idle(std::uint8_t) override {}
+  void authority_changed(bool was_open) override;
   [[nodiscard]] bool handler_off_loop() const noexcept override;
   [[nodiscard]] std::size_t output_bytes() const noexcept override { return 0; }
 
@@ -46,13 +39,16 @@ class DatagramService final : public Connection, private transport::DatagramUser
 
   void received(std::string_view datagram, const transport::DatagramAddress& source) override;
   Transaction& begin_transaction();
+  [[nodiscard]] std::unique_ptr<Transaction> make_transaction();
+  [[nodiscard]] const Principal& anybody();
+  [[nodiscard]] Stats& stats() const noexcept { return host_->loop_context.stats; }
   void sweep() noexcept;
 
   Host* host_;
   std::unique_ptr<transport::DatagramSocket> socket_;  // null once it is over
   Settings settings_;
-  Limits limits_;  // the host's, for the datagram at hand
-  Counts counts_;
+  Limits limits_;                                           // the host's, for the datagram at hand
+  Principal anybody_;                                       // who may call what is declared safe
   std::vector<std::unique_ptr<Transaction>> transactions_;  // that are being served, or wait for an answer
   std::unique_ptr<Transaction> spare_;                      // for the next datagram; null for none
   std::size_t calls_ = 0;       // in progress of `transactions_`, as of `swept_in_`, and newer ones

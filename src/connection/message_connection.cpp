@@ -245,16 +245,17 @@ bool MessageConnection::read_json(std::span<char> frame, bool kept,
 // Whether what is no request is for the dispatcher.
 bool MessageConnection::accept_other(const Received& message) {
   const bool called = caller_ != nullptr;
+  const bool lossy = framing_->may_lose_messages();  // then anybody may have sent it, and nobody is told
   switch (message.kind) {
     case MessageKind::response: Responses{*this}.accept(message); return false;
     case MessageKind::batch:
       if (called) Responses{*this}.accept_all(message, {});
-      return !over();
+      return !over() && !lossy;
     case MessageKind::notification: return !(called && caller_->notified(message)) && !over();
     default:
       if (message.fault == Fault::batch_limit && Responses{*this}.are_awaited())
         Responses{*this}.accept_all(message, {});
-      return !over();
+      return !over() && !lossy;
   }
 }
 
@@ -298,6 +299,10 @@ bool MessageConnection::refuse(ScanStatus status, std::string_view part, const m
     return false;
   }
   give_back(message_);
+  if (framing_->may_lose_messages()) {  // anybody may have sent it
+    static_cast<void>(framing_->recover(part));
+    return true;
+  }
   dispatcher_.refuse_syntax(status, where);
   const Recovery recovery = framing_->recover(part);
   const bool hopeless = recovery == Recovery::close ||
@@ -329,8 +334,8 @@ void MessageConnection::peer_closed() {
   dispatcher_.abandon();
 }
 
-// A framing that has a word for it tells the peer, as far as there is memory for that: not here, where others are on the
-// way through the connection.
+// A framing that has a word for it tells the peer, as far as there is memory for that: not here, where others are on
+// the way through the connection.
 void MessageConnection::lose_answer() noexcept {
   if (!framing_->has_farewell()) return fail_out_of_memory();
   lost_answer_ = true;

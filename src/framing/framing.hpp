@@ -77,6 +77,8 @@ class Framing {
   [[nodiscard]] virtual bool begun() const noexcept { return false; }
   /// Between the first byte of what stands before a message, a header or its length, and the last one.
   [[nodiscard]] virtual bool in_head() const noexcept { return false; }
+  /// Whether a message may be lost on its way, so that one which cannot be read is no worse than one that never came.
+  [[nodiscard]] virtual bool may_lose_messages() const noexcept { return false; }
   /// Whether peers on it may refuse requests with members that JSON-RPC does not name.
   [[nodiscard]] virtual bool strict_peers() const noexcept { return false; }
   /// Whether a message may be of any bytes, since it does not end by what it is.

@@ -13,7 +13,8 @@ Found LengthPrefix::next(std::span<char> bytes) {
       left_ = left_ << 8 | static_cast<unsigned char>(input[skip++]);
       ++prefix_bytes_;
     }
-    if (prefix_bytes_ == kPrefixBytes && left_ > limits_->max_message_size) return {Find::too_large, skip, 0};
+    if (prefix_bytes_ == kPrefixBytes && left_ > limits_->max_message_size && !lossy_)
+      return {Find::too_large, skip, 0};
     if (prefix_bytes_ < kPrefixBytes || (skip == input.size() && left_ != 0)) return {Find::nothing, skip, 0};
   }
   const std::size_t here = input.size() - skip;

@@ -150,6 +150,10 @@ std::vector<OptionRow> make_rows() {
           "allow_hosts",
           "Values of the Host header that an HTTP request may have besides loopback and the bound address"),
       row<&Options::allow_origins>("allow_origins", "Web origins whose pages may call, as https://example.com"),
+      row<&Options::proxy_protocol>("proxy_protocol",
+                                    "Whether each connection by TCP begins with a PROXY header, of version 1 or 2"),
+      row<&Options::proxy_from>(
+          "proxy_from", "Addresses and networks, as 10.0.0.0/8, of the proxies whose PROXY headers are believed"),
       row<&Options::log_level, &ClientOptions::log_level>("log_level", "The lowest level that is logged",
                                                           {.live = true}),
       row<&Options::log_format>("log_format", "The format of the command's log: lines for people, or JSON"),

@@ -76,6 +76,10 @@ bool take_call_options(const Received& message, CallState& state) {
   };
   CallExtras& extras = state.extras();
   if (message.has(Member::stream)) {
+    if (peer.sink.capabilities().datagrams) {
+      return refused(Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
+                           R"({"reason":"needs_connection"})"});
+    }
     extras.credit = read_count(peer.loop, message[Member::stream]).value_or(0);
     if (extras.credit == 0) return refused(invalid("stream must be a whole number from 1"));
   }

@@ -39,9 +39,10 @@ struct PeerCapabilities {
   bool registration = false;  ///< what it says holds until it goes: rpc.hello, rpc.register, rpc.subscribe
   bool calls_back = false;    ///< it answers requests
   bool direct_reply = false;  ///< the answer to one message may be appended by others than who serves it
+  bool datagrams = false;     ///< anybody may have sent in its name: it is told little, and tells others nothing
 
   /// Of a connection that carries messages both ways.
-  [[nodiscard]] static constexpr PeerCapabilities all() noexcept { return {true, true, true, true, true}; }
+  [[nodiscard]] static constexpr PeerCapabilities all() noexcept { return {true, true, true, true, true, false}; }
 };
 
 /// Where finished messages go.

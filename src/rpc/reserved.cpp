@@ -270,7 +270,9 @@ Served serve_reserved(const ReservedCall& call) {
   const ReservedMethod* found = call.broker != nullptr ? call.broker->find_reserved(call.name) : nullptr;
   if (found == nullptr) found = find_own(call.name);
   if (found == nullptr) return Served::unknown;
-  const bool lacks_connection = found->needs == Needs::connection && !call.sink.capabilities().registration;
+  const PeerCapabilities can = call.sink.capabilities();
+  const bool lacks_connection =
+      (found->needs == Needs::connection && !can.registration) || (found->needs != Needs::nothing && can.datagrams);
   if (found->serve == nullptr && found->render == nullptr && !lacks_connection) return Served::unknown;
   const bool answers = call.message.kind != MessageKind::notification;
   const auto refuse = [&call](const Error& error) {

@@ -37,7 +37,8 @@ struct ReservedCall {
 };
 
 struct ReservedMethod {
-  enum class Needs : std::uint8_t { nothing, connection };
+  /// `source`: a peer in whose name nobody else can have sent; a POST by HTTP is of such a one.
+  enum class Needs : std::uint8_t { nothing, source, connection };
 
   std::string_view name;
   /// Returns the result as JSON text, or throws the Error that the call is refused with. Null: there is no such method

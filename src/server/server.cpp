@@ -93,6 +93,8 @@ struct Server::State {
     for (transport::IoThread* const io : io_threads) io->loop().wake();
   }
   Endpoint listen_on_each(const Endpoint& endpoint);
+  Endpoint listen_for_datagrams(const Endpoint& endpoint);
+  void require_safe_methods() const;
   void is_bound(const Endpoint& endpoint);
   void hand_round(
       transport::PendingConnection connection);  // each loop in its turn is given one of those that come to the first
@@ -121,6 +123,7 @@ struct Server::State {
   net::ServerShared shared;
   std::vector<std::unique_ptr<ServingLoop>> loops;  // at least one; of a broker just one
   std::vector<transport::IoThread*> io_threads;     // of the broker's loop
+  std::optional<Endpoint> datagrams;                // where it listens for them, the last of several; none for nowhere
   std::size_t next = 0;                             // whose turn it is to be handed a connection: the first loop's
 
   std::atomic<bool> stop_asked{false};
@@ -236,12 +239,34 @@ Endpoint Server::State::listen_on_each(const Endpoint& endpoint) {
   return bound;
 }
 
+// Each loop has a socket of its own, over which the system spreads the sources.
+Endpoint Server::State::listen_for_datagrams(const Endpoint& endpoint) {
+  datagrams = endpoint;
+  require_safe_methods();
+  std::vector<transport::BoundUdpSocket> sockets = transport::listen_on_udp(endpoint, loops.size());
+  const Endpoint bound = sockets.front().endpoint;
+  for (std::size_t i = 0; i < sockets.size(); ++i) loops[i]->listen(std::move(sockets[i]));
+  return bound;
+}
+
+// No datagram can show who has sent it. So where that is asked for, only what anybody may call may come by them.
+void Server::State::require_safe_methods() const {
+  if (!datagrams || !loops.front()->asks_who_calls()) return;
+  for (const auto& method : registry.methods()) {
+    if (method->is_safe()) continue;
+    throw std::invalid_argument{"cannot listen on " + datagrams->uri() +
+                                ": a datagram cannot show a token, and there are principals; declare the method " +
+                                method->name() + " safe if anybody may call it, or do not listen there"};
+  }
+}
+
 Endpoint Server::listen(std::string_view uri) {
   State& state = *state_;
   const Endpoint endpoint{uri};
   ServingLoop& first = *state.loops.front();
   switch (endpoint.kind()) {
     case EndpointKind::tcp: return state.listen_on_each(endpoint);
+    case EndpointKind::udp: return state.listen_for_datagrams(endpoint);
     case EndpointKind::stdio:  // which stays where its end is waited for
       return first.listen(endpoint, [&first](auto connection) { first.open_here(std::move(connection)); });
     case EndpointKind::unix_socket:
@@ -270,7 +295,8 @@ void Server::State::is_bound(const Endpoint& endpoint) {
     case EndpointKind::stdio:
     case EndpointKind::inproc:
     case EndpointKind::http:
-    case EndpointKind::ws: return;
+    case EndpointKind::ws:
+    case EndpointKind::udp: return;
     case EndpointKind::tcp: break;
   }
   http.bound_hosts.push_back(endpoint.host());
@@ -295,6 +321,7 @@ std::vector<Endpoint> Server::listen() {
 
 RunEnd Server::run(OnSignals on_signals) {
   State& state = *state_;
+  state.require_safe_methods();  // some may have been added since
   ServingLoop& first = *state.loops.front();
   std::optional<net::StopSignals> signals;
   if (on_signals == OnSignals::stop) signals.emplace(first.loop());

@@ -2,6 +2,7 @@
 #include "server/serving_loop.hpp"
 
 #include "base/reserve_extra.hpp"
+#include "connection/datagram_service.hpp"
 #include "runtime/inbox.hpp"
 #include "runtime/system.hpp"
 
@@ -65,6 +66,12 @@ void ServingLoop::listen(transport::BoundSocket bound, transport::Listener::Acce
   acceptors_.push_back(transport::open_acceptor(loop_, std::move(bound), std::move(accepted), failed()));
 }
 
+void ServingLoop::listen(transport::BoundUdpSocket bound) {
+  reserve_extra(ended_, 3 * connections_.size() + datagrams_.size() + 1);
+  datagrams_.push_back(std::make_unique<DatagramService>(
+      host_, std::make_unique<transport::UdpSocket>(loop_, std::move(bound.descriptor), loop_context_.stats)));
+}
+
 transport::Listener::Failed ServingLoop::failed() {
   return [this](int error) {
     const LogSink& log = options_->log;
@@ -113,10 +120,12 @@ bool ServingLoop::take_in(transport::PendingConnection pending, transport::IoThr
   try {
     // Each connection goes into ended_ three times at most, as a detector, as what that was promoted to, and as what
     // that was upgraded to: then there must be a slot, since it may end because there is no memory.
-    reserve_extra(ended_, 3 * (connections_.size() + 1));
+    reserve_extra(ended_, 3 * (connections_.size() + 1) + datagrams_.size());
+    const Proxies::Way way = full ? Proxies::Way::direct : proxies_.way_of(pending.descriptor());
     std::unique_ptr<transport::ByteStream> stream =
         io != nullptr ? io->open(std::move(pending)) : pending.attach(loop_);
-    if (full) return false;
+    if (full || way == Proxies::Way::refused) return false;
+    if (way == Proxies::Way::proxied) stream = proxies_.behind_header(std::move(stream));
     auto connection = std::make_unique<ProtocolDetector>(host_, protocols_, std::move(stream));
     connection->position = connections_.size();
     connections_.push_back(std::move(connection));
@@ -131,7 +140,9 @@ bool ServingLoop::take_in(transport::PendingConnection pending, transport::IoThr
 // It may end, and others with it; then the last takes its place.
 template <class F>
 void ServingLoop::each(const F& act) {
-  for (std::size_t i = connections_.size(); i != 0; i = std::min(i - 1, connections_.size())) act(*connections_[i - 1]);
+  for (auto* all : {&connections_, &datagrams_}) {
+    for (std::size_t i = all->size(); i != 0; i = std::min(i - 1, all->size())) act(*(*all)[i - 1]);
+  }
 }
 
 // So many are no longer in the table.
@@ -191,7 +202,7 @@ void ServingLoop::turn(nanoseconds wait_max) {
 
 // There is nothing to serve, and nothing can come.
 bool ServingLoop::exhausted() const noexcept {
-  return connections_.empty() && !acceptors_.empty() &&
+  return connections_.empty() && datagrams_.empty() && !acceptors_.empty() &&
          std::ranges::all_of(acceptors_, [](const auto& acceptor) { return acceptor->exhausted(); });
 }
 
@@ -230,7 +241,9 @@ void ServingLoop::drain(const std::function<bool()>& hurry) {
   const nanoseconds parting = loop_.now() + kParting;
   while (keep_serving(parting) && !connections_.empty()) turn(left(parting));
   loop_context_.stop_requests.finish();
-  while (!connections_.empty()) connections_.back()->cut();
+  for (auto* all : {&connections_, &datagrams_}) {
+    while (!all->empty()) all->back()->cut();
+  }
   turn(nanoseconds{0});
 }
 
@@ -250,6 +263,12 @@ void ServingLoop::connection_promoted(Connection& detector, std::unique_ptr<Conn
 }
 
 void ServingLoop::connection_ended(Connection& connection, CloseReason reason, int error) {
+  const auto socket = std::ranges::find(datagrams_, &connection, &std::unique_ptr<Connection>::get);
+  if (socket != datagrams_.end()) {
+    ended_.push_back(std::move(*socket));
+    datagrams_.erase(socket);
+    return;
+  }
   options_->log(LogLevel::debug, "a connection has ended", {{"reason", name_of(reason)}, {"errno", error}});
   const std::size_t position = connection.position;
   forget(1);
@@ -269,7 +288,10 @@ Stats ServingLoop::stats() const {
 }
 
 bool ServingLoop::any(bool (Connection::*is)() const noexcept) const {
-  return std::ranges::any_of(connections_, [is](const auto& connection) { return (*connection.*is)(); });
+  const auto any_of = [is](const auto& all) {
+    return std::ranges::any_of(all, [is](const auto& connection) { return (*connection.*is)(); });
+  };
+  return any_of(connections_) || any_of(datagrams_);
 }
 
 }  // namespace wirecall::net

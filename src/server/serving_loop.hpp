@@ -15,8 +15,10 @@
 #include "rpc/broker.hpp"
 #include "runtime/thread_pool.hpp"
 #include "server/loop_takeover.hpp"
+#include "server/proxies.hpp"
 #include "transport/acceptor.hpp"
 #include "transport/io_thread.hpp"
+#include "transport/udp.hpp"
 #include "wirecall/detail/blocking_pool.hpp"
 #include "wirecall/loop.hpp"
 #include "wirecall/options.hpp"
@@ -46,6 +48,8 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   const Endpoint& listen(const Endpoint& endpoint, transport::Listener::Accepted accepted);
   /// The same of a socket that listens already.
   void listen(transport::BoundSocket bound, transport::Listener::Accepted accepted);
+  /// Datagrams that come there are served from now on.
+  void listen(transport::BoundUdpSocket bound);
   /// Another thread may receive and send for this loop: one connection after the other is given to the next of those
   /// that there are, this one among them.
   transport::IoThread& add_io_thread(std::unique_ptr<runtime::Backend> backend);
@@ -64,6 +68,8 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   [[nodiscard]] int takeover_refused() const noexcept { return takeover_.refused(); }
   /// Who may do what from now on: connections whose peers are not who they were are closed.
   void set_authority(std::shared_ptr<const rpc::Authority> authority);
+  /// Whether peers have to say who they are.
+  [[nodiscard]] bool asks_who_calls() const noexcept { return loop_context_.services.authority != nullptr; }
   /// Any thread: these are the limits of all its connections from its next turn on, and `taken` is let go of then, or
   /// with the loop.
   void set_limits(const Limits& limits, std::shared_ptr<const void> taken);
@@ -111,12 +117,14 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   Loop loop_;
   rpc::LoopContext loop_context_;
   std::unique_ptr<rpc::Broker> broker_;
+  Proxies proxies_{*options_, loop_context_};
   Host host_;
   std::vector<std::unique_ptr<transport::IoThread>> io_threads_;
   std::size_t next_io_thread_ = 0;  // whose turn it is to be given a connection: with all of them, this one's
   std::vector<std::unique_ptr<transport::Acceptor>> acceptors_;
   std::vector<std::unique_ptr<Connection>> connections_;
-  std::vector<std::unique_ptr<Connection>> ended_;  // in this turn, or while a handler is off the loop
+  std::vector<std::unique_ptr<Connection>> datagrams_;  // sockets
+  std::vector<std::unique_ptr<Connection>> ended_;      // in this turn, or while a handler is off the loop
   LoopTakeover takeover_;
   std::optional<Offload> offload_;
   std::optional<Offload> readers_;

@@ -11,17 +11,20 @@
 
 namespace wirecall::transport {
 
-/// Where a datagram comes from, or goes to: bytes that only its transport reads (a sockaddr_in6 has 28).
+/// Where a datagram comes from, or goes to: bytes that only its transport reads (a sockaddr_in6 has 28, and which of
+/// our own addresses a datagram has come to has 20).
 struct DatagramAddress {
-  std::array<std::byte, 28> bytes{};
-  std::uint8_t size = 0;  ///< of `bytes`, those that mean something
+  std::array<std::byte, 48> bytes{};
+  std::uint8_t size = 0;  ///< of `bytes`, those that mean something; the others are zero
+
+  friend bool operator==(const DatagramAddress&, const DatagramAddress&) = default;
 };
 
 /// Whoever reads a socket.
 class DatagramUser {
  public:
-  /// One whole datagram. Its bytes are lent until this returns. `source` is what the datagram says; anybody may have
-  /// forged it.
+  /// One whole datagram. Its bytes are lent until this returns, or the loop is taken over meanwhile. `source` is what
+  /// the datagram says; anybody may have forged it.
   virtual void received(std::string_view datagram, const DatagramAddress& source) = 0;
 
  protected:
@@ -35,8 +38,8 @@ class DatagramSocket {
 
   /// Begins to receive. Called once, before anything else.
   virtual void start(DatagramUser& user) = 0;
-  /// Sends one datagram of at most `bytes_max` bytes, which are copied or gone when this returns; drops it where the
-  /// system has no room for it.
+  /// Sends one datagram of at most `bytes_max` bytes, which are copied or gone when this returns, with the turn at the
+  /// latest; drops it where the system has no room for it.
   virtual void send(std::string_view datagram, const DatagramAddress& to) noexcept = 0;
   /// Bytes of the largest datagram that can be sent, or is received; 65,507 for UDP.
   [[nodiscard]] virtual std::size_t bytes_max() const noexcept = 0;

@@ -27,8 +27,9 @@ constexpr Scheme kSchemes[] = {
     {"inproc://", "write inproc://name, such as inproc://calls"},
     {"http://", "write http://host:port/path, such as http://127.0.0.1:8545/rpc"},
     {"ws://", "write ws://host:port/path, such as ws://127.0.0.1:8545/"},
+    {"udp://", "write udp://host:port, such as udp://127.0.0.1:8545 or udp://[::1]:8545"},
 };
-static_assert(std::size(kSchemes) == static_cast<std::size_t>(EndpointKind::ws) + 1);
+static_assert(std::size(kSchemes) == static_cast<std::size_t>(EndpointKind::udp) + 1);
 
 std::string_view refuse_path(std::string_view path) {
   if (!path.starts_with('/')) return "the path does not begin at the root";
@@ -91,8 +92,9 @@ std::expected<Endpoint, std::string> Endpoint::parse(std::string_view uri) {
   } else if (uri.find("://") == std::string_view::npos) {
     return std::unexpected{refusal(uri, "it has no scheme", cure_without_scheme(uri))};
   } else {
-    return std::unexpected{refusal(
-        uri, "tcp://, http://, ws://, unix://, stdio: and inproc:// are all that is understood", kSchemes[0].cure)};
+    return std::unexpected{
+        refusal(uri, "tcp://, http://, ws://, unix://, udp://, stdio: and inproc:// are all that is understood",
+                kSchemes[0].cure)};
   }
   Endpoint endpoint;
   endpoint.kind_ = static_cast<EndpointKind>(scheme - kSchemes);
@@ -104,7 +106,8 @@ std::expected<Endpoint, std::string> Endpoint::parse(std::string_view uri) {
 // Why `rest` is nothing that the kind has behind its scheme; empty when it is.
 std::string_view Endpoint::parse_rest(std::string_view rest) {
   switch (kind_) {
-    case EndpointKind::tcp: return parse_tcp(rest);
+    case EndpointKind::tcp:
+    case EndpointKind::udp: return parse_tcp(rest);
     case EndpointKind::http:
     case EndpointKind::ws: return parse_http(rest);
     case EndpointKind::unix_socket: path_ = rest; return refuse_path(rest);

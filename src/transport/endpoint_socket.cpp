@@ -8,7 +8,7 @@
 namespace wirecall::transport {
 
 static std::string_view cure_of_listen(const Endpoint& endpoint, int error) noexcept {
-  const bool tcp = endpoint.kind() == EndpointKind::tcp;
+  const bool tcp = is_network(endpoint.kind());
   switch (error) {
     case EADDRINUSE:
       return tcp ? "another program listens there: stop it, or listen on another port"
@@ -59,6 +59,8 @@ BoundSocket listen_on(const Endpoint& endpoint) {
     case EndpointKind::ws:
       throw failure("cannot listen on", endpoint, "it is an endpoint for clients",
                     "listen on tcp://" + endpoint.authority() + ", where HTTP is understood as well");
+    case EndpointKind::udp:
+      throw failure("cannot listen on", endpoint, "it has no connections", "have a server listen on it");
     case EndpointKind::stdio:
     case EndpointKind::inproc: break;
   }
@@ -72,6 +74,7 @@ PendingConnection connect_to(const Endpoint& endpoint, std::chrono::milliseconds
     case EndpointKind::ws: return PendingConnection{connect_to_tcp(endpoint, timeout)};
     case EndpointKind::unix_socket: return PendingConnection{connect_to_unix(endpoint, timeout)};
     case EndpointKind::inproc: return connect_to_inproc(endpoint);
+    case EndpointKind::udp: return connect_to_udp(endpoint);
     case EndpointKind::stdio: break;
   }
   throw failure("cannot connect to", endpoint, "whoever started this process is there already",

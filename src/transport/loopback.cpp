@@ -31,7 +31,8 @@ bool is_network(EndpointKind kind) noexcept {
   switch (kind) {
     case EndpointKind::tcp:
     case EndpointKind::http:
-    case EndpointKind::ws: return true;
+    case EndpointKind::ws:
+    case EndpointKind::udp: return true;
     case EndpointKind::unix_socket:
     case EndpointKind::stdio:
     case EndpointKind::inproc: return false;

@@ -5,6 +5,7 @@
 #include <expected>
 #include <netdb.h>
 #include <stdexcept>
+#include <sys/socket.h>
 
 #include "runtime/descriptor.hpp"
 #include "transport/acceptor.hpp"
@@ -28,6 +29,27 @@ inline constexpr std::chrono::milliseconds kInUsePause{10};
 [[nodiscard]] std::runtime_error listen_failure(const Endpoint& endpoint, int error);
 [[nodiscard]] std::runtime_error connect_failure(const Endpoint& endpoint, int error);
 
+struct FreeAddresses {
+  void operator()(addrinfo* list) const noexcept { ::freeaddrinfo(list); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+struct Wanted {
+  int kind = SOCK_STREAM;
+  int flags = 0;  ///< of getaddrinfo
+};
+/// The addresses of the endpoint's host, at least one. `what` is being done, for the error.
+[[nodiscard]] Addresses resolve(const Endpoint& endpoint, std::string_view what, const Wanted& wanted = {});
+
+/// That of a socket of the internet.
+struct BoundAddress {
+  explicit BoundAddress(int fd) noexcept;
+  [[nodiscard]] const sockaddr* generic() const noexcept { return reinterpret_cast<const sockaddr*>(&address); }
+  [[nodiscard]] std::uint16_t port() const noexcept;
+
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+};
+
 [[nodiscard]] BoundSocket listen_on_tcp(const Endpoint& endpoint);
 [[nodiscard]] int connect_to_tcp(const Endpoint& endpoint, std::chrono::milliseconds timeout);
 /// A socket connected to the first of the addresses that answers, or the last one's errno. What time there is when one
@@ -37,6 +59,8 @@ inline constexpr std::chrono::milliseconds kInUsePause{10};
 [[nodiscard]] bool is_address(const std::string& host) noexcept;
 [[nodiscard]] BoundSocket listen_on_unix(const Endpoint& endpoint);
 [[nodiscard]] int connect_to_unix(const Endpoint& endpoint, std::chrono::milliseconds timeout);
+/// What is sent there leaves as datagrams (transport/udp_stream.hpp).
+[[nodiscard]] PendingConnection connect_to_udp(const Endpoint& endpoint);
 /// As open_acceptor.
 [[nodiscard]] std::unique_ptr<Acceptor> listen_on_stdio(Loop& loop, const Endpoint& endpoint,
                                                         Listener::Accepted accepted);

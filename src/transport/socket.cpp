@@ -49,19 +49,23 @@ std::optional<PeerCredentials> peer_credentials(int descriptor) noexcept {
   return PeerCredentials{.pid = peer.pid, .uid = peer.uid, .gid = peer.gid};
 }
 
+std::string source_of(const sockaddr* address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (address->sa_family == AF_INET) {
+    const auto* const as4 = reinterpret_cast<const sockaddr_in*>(address);
+    return ::inet_ntop(AF_INET, &as4->sin_addr, text.data(), text.size());
+  }
+  if (address->sa_family != AF_INET6) return {};
+  in6_addr prefix = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+  if (!IN6_IS_ADDR_V4MAPPED(&prefix)) std::fill(prefix.s6_addr + 8, prefix.s6_addr + 16, std::uint8_t{0});
+  return ::inet_ntop(AF_INET6, &prefix, text.data(), text.size());
+}
+
 std::string peer_source(int descriptor) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   if (::getpeername(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
-  const auto* const as4 = reinterpret_cast<const sockaddr_in*>(&address);
-  const auto* const as6 = reinterpret_cast<const sockaddr_in6*>(&address);
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (address.ss_family == AF_INET) return ::inet_ntop(AF_INET, &as4->sin_addr, text.data(), text.size());
-  if (address.ss_family == AF_INET6) {
-    in6_addr prefix = as6->sin6_addr;
-    if (!IN6_IS_ADDR_V4MAPPED(&prefix)) std::fill(prefix.s6_addr + 8, prefix.s6_addr + 16, std::uint8_t{0});
-    return ::inet_ntop(AF_INET6, &prefix, text.data(), text.size());
-  }
+  if (std::string source = source_of(reinterpret_cast<const sockaddr*>(&address)); !source.empty()) return source;
   const std::optional<PeerCredentials> peer = peer_credentials(descriptor);
   return peer ? "user " + std::to_string(peer->uid) : std::string{};
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <sys/socket.h>
 
 #include "runtime/turn.hpp"
 #include "transport/byte_stream.hpp"
@@ -17,6 +18,9 @@ namespace wirecall::transport {
 void watch_peer(int descriptor, std::chrono::nanoseconds time) noexcept;
 [[nodiscard]] std::optional<PeerCredentials> peer_credentials(int descriptor) noexcept;
 [[nodiscard]] std::string peer_source(int descriptor);
+/// The same of an address; empty for one of another family than the internet's. Only as much of it is read as its
+/// family has.
+[[nodiscard]] std::string source_of(const sockaddr* address);
 
 class SocketStream final : public ByteStream, private runtime::IoUser {
  public:

@@ -16,23 +16,9 @@
 namespace wirecall::transport {
 namespace {
 
-using Addresses = std::unique_ptr<addrinfo, decltype([](addrinfo* list) { ::freeaddrinfo(list); })>;
-
 void set_option(int fd, int level, int option) noexcept {
   const int on = 1;
   ::setsockopt(fd, level, option, &on, sizeof on);
-}
-
-Addresses resolve(const Endpoint& endpoint, std::string_view what, int flags) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags | AI_NUMERICSERV;
-  addrinfo* list = nullptr;
-  const int error = ::getaddrinfo(endpoint.host().c_str(), std::to_string(endpoint.port()).c_str(), &hints, &list);
-  if (error != 0) {
-    throw failure(what, endpoint, ::gai_strerror(error), "check the name of the host, or give its address");
-  }
-  return Addresses{list};
 }
 
 Descriptor open_socket(int family) {
@@ -40,20 +26,6 @@ Descriptor open_socket(int family) {
   if (socket.get() >= 0) set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY);
   return socket;
 }
-
-// That of a socket.
-struct BoundAddress {
-  explicit BoundAddress(int fd) noexcept { ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size); }
-  [[nodiscard]] const sockaddr* generic() const noexcept { return reinterpret_cast<const sockaddr*>(&address); }
-  [[nodiscard]] std::uint16_t port() const noexcept {
-    const auto* as6 = reinterpret_cast<const sockaddr_in6*>(&address);
-    const auto* as4 = reinterpret_cast<const sockaddr_in*>(&address);
-    return ntohs(address.ss_family == AF_INET6 ? as6->sin6_port : as4->sin_port);
-  }
-
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-};
 
 bool binds_and_listens(int fd, const sockaddr* address, socklen_t size) noexcept {
   set_option(fd, SOL_SOCKET, SO_REUSEADDR);
@@ -78,8 +50,28 @@ int finish_connecting(int fd, std::chrono::steady_clock::time_point deadline) {
 
 }  // namespace
 
+Addresses resolve(const Endpoint& endpoint, std::string_view what, const Wanted& wanted) {
+  addrinfo hints{};
+  hints.ai_socktype = wanted.kind;
+  hints.ai_flags = wanted.flags | AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  const int error = ::getaddrinfo(endpoint.host().c_str(), std::to_string(endpoint.port()).c_str(), &hints, &list);
+  if (error != 0) {
+    throw failure(what, endpoint, ::gai_strerror(error), "check the name of the host, or give its address");
+  }
+  return Addresses{list};
+}
+
+BoundAddress::BoundAddress(int fd) noexcept { ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size); }
+
+std::uint16_t BoundAddress::port() const noexcept {
+  const auto* as6 = reinterpret_cast<const sockaddr_in6*>(&address);
+  const auto* as4 = reinterpret_cast<const sockaddr_in*>(&address);
+  return ntohs(address.ss_family == AF_INET6 ? as6->sin6_port : as4->sin_port);
+}
+
 BoundSocket listen_on_tcp(const Endpoint& endpoint) {
-  const Addresses addresses = resolve(endpoint, "cannot listen on", AI_PASSIVE);
+  const Addresses addresses = resolve(endpoint, "cannot listen on", {.flags = AI_PASSIVE});
   for (int tries = 0;; ++tries) {
     int error = 0;
     for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
@@ -140,7 +132,7 @@ std::expected<int, int> connect_to_one_of(const addrinfo* addresses, std::chrono
 
 int connect_to_tcp(const Endpoint& endpoint, std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
-  const Addresses addresses = resolve(endpoint, "cannot connect to", 0);
+  const Addresses addresses = resolve(endpoint, "cannot connect to");
   const std::expected<int, int> connected = connect_to_one_of(addresses.get(), deadline);
   if (!connected) throw connect_failure(endpoint, connected.error());
   return *connected;

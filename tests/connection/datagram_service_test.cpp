@@ -72,6 +72,8 @@ class Datagrams : public testing::Test, protected ConnectionOwner {
     for (Completion<std::string>& one : std::exchange(waiting, {})) one.set(text);
   }
 
+  [[nodiscard]] const Stats& stats() const { return loop_context.stats; }
+
   void connection_ended(Connection& connection, CloseReason reason, int) override {
     EXPECT_EQ(&connection, service.get());
     EXPECT_EQ(reason, CloseReason::finished);
@@ -97,7 +99,7 @@ TEST_F(Datagrams, each_is_a_message_whose_reply_goes_where_it_came_from) {
   send("\xEF\xBB\xBF" + call("subtract", "[1,1]", "3"), "b");
   EXPECT_EQ(replies("a"), Replies{result("19", "1")});
   EXPECT_EQ(replies("b"), (Replies{result("-19", R"("two")"), result("0", "3")}));
-  EXPECT_EQ(service->counts().datagrams, 3U);
+  EXPECT_EQ(stats().datagrams_in, 3U);
   EXPECT_FALSE(service->busy());
 }
 
@@ -133,9 +135,9 @@ TEST_F(Datagrams, what_is_no_message_is_refused_unless_that_is_too_much) {
                                                   "error\x82\xA4"
                                                   "code\xD1\x80\x44\xA7"
                                                   "message\xABParse error\xA2id\xC0"});
-  EXPECT_EQ(service->counts().replies_too_large, 0U);
+  EXPECT_EQ(stats().datagrams_too_large, 0U);
   for (const std::string_view nonsense : {"", "{", "\x93", "nonsense"}) EXPECT_EQ(ask(nonsense), Replies{});
-  EXPECT_EQ(service->counts().replies_too_large, 4U);
+  EXPECT_EQ(stats().datagrams_too_large, 4U);
 }
 
 TEST_F(Datagrams, no_reply_is_larger_than_three_times_its_request) {
@@ -147,15 +149,16 @@ TEST_F(Datagrams, no_reply_is_larger_than_three_times_its_request) {
   EXPECT_EQ(ask(call("big", "[127]", "7")), Replies{too_large("7")});
   EXPECT_EQ(ask("[" + call("big", "[900]", "1") + "," + call("subtract", "[5,1]", "2") + "]"),
             Replies{"[" + too_large("1") + "," + too_large("2") + "]"});
-  EXPECT_EQ(service->counts().replies_too_large, 0U);
+  EXPECT_EQ(stats().datagrams_too_large, 0U);
 }
 
 TEST_F(Datagrams, a_reply_has_a_bound_of_its_own) {
-  open({.reply_bytes_max = 100, .reply_factor_max = 1000});
+  limits.datagram_reply_bytes = 100;
+  open({.reply_factor_max = 1000});
   EXPECT_EQ(ask(call("big", "[64]", "1")).front().size(), 100U);
   EXPECT_EQ(ask(call("big", "[65]", "1")), Replies{too_large("1")});
   EXPECT_EQ(ask(call("big", "[65]", "\"" + std::string(60, 'i') + "\"")), Replies{}) << "with its id even that is";
-  EXPECT_EQ(service->counts().replies_too_large, 1U);
+  EXPECT_EQ(stats().datagrams_too_large, 1U);
 }
 
 TEST_F(Datagrams, a_batch_whose_reply_is_too_large_is_refused_for_each_id_or_for_none) {
@@ -167,19 +170,31 @@ TEST_F(Datagrams, a_batch_whose_reply_is_too_large_is_refused_for_each_id_or_for
         "big\xA6params\x91\xCC\xC8\xA2id";
     batch += id;
   }
-  open({.reply_bytes_max = 1200, .reply_factor_max = 1000});
+  open({.reply_factor_max = 1000});
   const Replies all = ask(batch);
   ASSERT_EQ(all.size(), 1U);
   EXPECT_TRUE(all.front().starts_with(kHeadOf20));
   EXPECT_TRUE(all.front().ends_with("\xA2id\x14"));
   service.reset();
-  open({.reply_bytes_max = 1000, .reply_factor_max = 1000});
+  limits.datagram_reply_bytes = 1000;
+  open({.reply_factor_max = 1000});
   EXPECT_EQ(ask(batch), Replies{});
-  EXPECT_EQ(service->counts().replies_too_large, 1U);
+  EXPECT_EQ(stats().datagrams_too_large, 1U);
+}
+
+TEST_F(Datagrams, one_that_is_larger_than_a_message_may_be_is_refused) {
+  limits.max_message_size = 200;
+  open();
+  EXPECT_EQ(ask(call("big", "[1]", "1") + std::string(148, ' ')), Replies{result(R"("x")", "1")}) << "200 bytes";
+  const Replies refused = ask(call("big", "[1]", "1") + std::string(149, ' '));
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_NE(refused[0].find(R"("code":-32006)"), std::string::npos) << refused[0];
+  EXPECT_EQ(ask(call("big", "[1]", "2")), Replies{result(R"("x")", "2")}) << "and nothing else is";
 }
 
 TEST_F(Datagrams, none_is_larger_than_the_socket_can_send) {
-  open({.reply_bytes_max = 65'507, .reply_factor_max = 1000}, 300);
+  limits.datagram_reply_bytes = 65'507;
+  open({.reply_factor_max = 1000}, 300);
   EXPECT_EQ(ask(call("big", "[200]", "1")).front().size(), 236U);
   EXPECT_EQ(ask(call("big", "[300]", "1")).front().find(R"("code":-32006)") != std::string::npos, true);
 }
@@ -208,7 +223,8 @@ TEST_F(Datagrams, an_answer_may_come_late_and_in_any_order) {
 }
 
 TEST_F(Datagrams, calls_beyond_the_bound_are_refused_one_by_one) {
-  open({.reply_factor_max = 10, .calls_max = 3});
+  limits.datagram_calls = 3;
+  open({.reply_factor_max = 10});
   const auto refused = [](std::string_view id) {
     return R"({"jsonrpc":"2.0","error":{"code":-32005,"message":"Limit exceeded","data":{"reason":)"
            R"("too many calls of this connection are in flight","origin":"local","delivered":"no",)"

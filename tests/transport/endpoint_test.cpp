@@ -49,9 +49,24 @@ TEST(Endpoint, an_ipv6_address_stands_in_brackets) {
   EXPECT_EQ(endpoint.with_port(9).uri(), "tcp://[2001:db8::1]:9");
 }
 
+TEST(Endpoint, of_datagrams_is_host_and_port) {
+  const Endpoint endpoint{"udp://127.0.0.1:9000"};
+  EXPECT_EQ(endpoint.kind(), EndpointKind::udp);
+  EXPECT_EQ(endpoint.host(), "127.0.0.1");
+  EXPECT_EQ(endpoint.port(), 9000);
+  EXPECT_EQ(endpoint.uri(), "udp://127.0.0.1:9000");
+  EXPECT_EQ(Endpoint{"udp://[::1]"}.uri(), "udp://[::1]:8545");
+  EXPECT_EQ(endpoint.with_port(1).uri(), "udp://127.0.0.1:1");
+  for (const std::string_view none : {"udp://", "udp://:80", "udp://host:x", "udp://host:80/path"}) {
+    const auto parsed = Endpoint::parse(none);
+    ASSERT_FALSE(parsed.has_value()) << none;
+    EXPECT_NE(parsed.error().find("write udp://host:port"), std::string::npos) << parsed.error();
+  }
+}
+
 TEST(Endpoint, what_names_no_endpoint_is_refused_with_the_cause_and_the_cure) {
   for (const std::string_view uri :
-       {"udp://127.0.0.1:1", "tcp://", "tcp://:80", "tcp://host:", "tcp://host:x", "tcp://host:65536", "tcp://host:-1",
+       {"sctp://127.0.0.1:1", "tcp://", "tcp://:80", "tcp://host:", "tcp://host:x", "tcp://host:65536", "tcp://host:-1",
         "tcp://host:80x", "tcp://::1:80", "tcp://[::1:80", "tcp://[::1]80", "tcp://host:80/path", "tcp://user@host:80",
         "tcp://[]:80", "tcp://ho st:80"}) {
     const auto parsed = Endpoint::parse(uri);
@@ -124,7 +139,8 @@ TEST(Endpoint, each_kind_s_mistakes_are_told_with_its_own_cure) {
            Mistake{"inproc://"sv, "no name", "write inproc://name"},
            Mistake{"inproc://a/b"sv, "more than letters", "write inproc://name"},
            Mistake{"inproc://a b"sv, "more than letters", "write inproc://name"},
-           Mistake{"https://localhost"sv, "http://, ws://, unix://, stdio: and inproc://", "write tcp://host:port"},
+           Mistake{"https://localhost"sv, "http://, ws://, unix://, udp://, stdio: and inproc://",
+                   "write tcp://host:port"},
            Mistake{"http://"sv, "no host", "write http://host:port/path"},
            Mistake{"http:///rpc"sv, "no host", "write http://host:port/path"},
            Mistake{"http://user:word@host/rpc"sv, "names a user", "write http://host:port/path"},

@@ -115,6 +115,8 @@ class CallCommand final : public MethodCommand {
                   "At a broker: call every provider (rpc.call_all), and print an array of their outcomes")
         ->excludes(stream)
         ->excludes("--to");
+    app().add_flag("--idempotent", idempotent_,
+                   "The method may run several times for this call: by UDP it is sent again while nothing answers");
     add_target_flags("Timeout for connecting and the answer together, as 200ms or 1.5s; of a stream, for each item");
   }
 
@@ -122,6 +124,12 @@ class CallCommand final : public MethodCommand {
   int run() override {
     const std::string params = params_json();
     Target server = target();
+    for (const std::string& url : server.urls) {
+      if ((stream_ || all_) && url.starts_with("udp://"))
+        throw UsageError{
+            fmt::format("{} needs a connection, and {} has none: name a server of tcp:// or unix:// by --url",
+                        stream_ ? "--stream" : "--all", url)};
+    }
     if (json_) server.unreachable = [](const Error& error) { static_cast<void>(print_json(error)); };
     const std::chrono::milliseconds own{server.client.wait_ms};
     server.wait = wait_.value_or(own.count() != 0 ? own : kWait);
@@ -131,6 +139,7 @@ class CallCommand final : public MethodCommand {
       detail::OutgoingCall call = caller.call(called, all_ ? all_params(params) : params, signal.token());
       call.set_to(to_);
       call.set_wait(server.wait);
+      call.set_idempotent(idempotent_);
       if (stream_) return print_stream(caller, called, std::move(call), signal);
       if (left) call.set_timeout(*left);
       if (json_) return print_json(caller, called, std::move(call), signal);
@@ -150,6 +159,7 @@ class CallCommand final : public MethodCommand {
   bool raw_ = false;
   bool json_ = false;
   bool stream_ = false;
+  bool idempotent_ = false;
 };
 
 class NotifyCommand final : public MethodCommand {

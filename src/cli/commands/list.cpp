@@ -93,13 +93,14 @@ class ClientsCommand final : public Command {
   int list(const std::string& result) const {
     if (json_) return print(result + '\n');
     const Value listed = Value::parse(result).value_or(Value{});
-    Table table{{"CLIENT", ">METHODS", ">SUBSCRIPTIONS", ">IN FLIGHT", ">CONNECTED", ">SILENT", ">RECEIVED", ">SENT"}};
+    Table table{
+        {"CLIENT", ">METHODS", ">SUBSCRIPTIONS", ">IN FLIGHT", ">CONNECTED", ">SILENT", ">RECEIVED", ">SENT", "FROM"}};
     for (const Value& client : elements_of(&listed)) {
       std::string name = text_of(client, "name");
       table.add({name.empty() ? "-" : std::move(name), count_of(client, "methods"), count_of(client, "subscriptions"),
                  count_of(client, "in_flight"), duration_text(ms_of(client, "connected_ms")),
                  duration_text(ms_of(client, "silent_ms")), bytes_text(number_of(client, "bytes_in")),
-                 bytes_text(number_of(client, "bytes_out"))});
+                 bytes_text(number_of(client, "bytes_out")), text_of(client, "source")});
     }
     return print_table(table, "no client has a name, provides or subscribes");
   }

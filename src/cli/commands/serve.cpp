@@ -19,8 +19,9 @@ namespace {
 
 // Where a client on this machine reaches a listener, which may listen on all addresses.
 Endpoint reachable(const Endpoint& endpoint) {
-  if (endpoint.host() == "0.0.0.0") return Endpoint{"tcp://127.0.0.1"}.with_port(endpoint.port());
-  if (endpoint.host() == "::") return Endpoint{"tcp://[::1]"}.with_port(endpoint.port());
+  const std::string scheme = endpoint.kind() == EndpointKind::udp ? "udp://" : "tcp://";
+  if (endpoint.host() == "0.0.0.0") return Endpoint{scheme + "127.0.0.1"}.with_port(endpoint.port());
+  if (endpoint.host() == "::") return Endpoint{scheme + "[::1]"}.with_port(endpoint.port());
   return endpoint;
 }
 
@@ -128,8 +129,19 @@ int serve(const ServeOptions& options) {
 }
 
 // Lines that reach `endpoint` from a terminal; none where only the parent or this process reaches it.
+static std::string lines_to_copy_of_udp(const ServeOptions& options, const Endpoint& endpoint) {
+  const std::string method = options.demo ? "subtract 42 23" : "rpc.ping";
+  std::string text = fmt::format("\n{}\n", bold("To copy into another terminal:"));
+  text += fmt::format("  {} call {} --url {}\n", options.program, method, endpoint.uri());
+  if (options.demo) text += fmt::format("  {} bench {} -c 4 -p 16 --url {}\n", options.program, method, endpoint.uri());
+  return text + fmt::format("  printf '{}' | nc -u -w1 {} {}\n", R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})",
+                            endpoint.host(), endpoint.port());
+}
+
 static std::string lines_to_copy(const ServeOptions& options, const Endpoint& endpoint) {
+  if (endpoint.kind() == EndpointKind::udp) return lines_to_copy_of_udp(options, endpoint);
   const bool tcp = endpoint.kind() == EndpointKind::tcp;
+  if (tcp && options.server.proxy_protocol) return {};
   if (!tcp && endpoint.kind() != EndpointKind::unix_socket) return {};
   const bool usual = endpoint == Endpoint{"tcp://127.0.0.1"};
   const std::string url = usual ? std::string{} : fmt::format(" --url {}", endpoint.uri());
@@ -169,6 +181,17 @@ static std::string lines_to_copy(const ServeOptions& options, const Endpoint& en
   return text;
 }
 
+static std::string protocols_at(const ServeOptions& options, const Endpoint& endpoint) {
+  if (endpoint.kind() == EndpointKind::udp)
+    return "JSON-RPC 2.0: a message a datagram, answered by one of at most three times its bytes";
+  const bool proxied = endpoint.kind() == EndpointKind::tcp && options.server.proxy_protocol;
+  return fmt::format(
+      "JSON-RPC 2.0{}: as plain JSON texts, behind Content-Length headers, behind lengths of four bytes, by HTTP, or "
+      "by "
+      "WebSocket",
+      proxied ? ", behind a PROXY header from proxy_from" : "");
+}
+
 std::string banner(const ServeOptions& options, std::span<const Endpoint> endpoints, const Registry& registry) {
   const std::string what = options.demo ? fmt::format("serves {} demo methods to", registry.methods().size())
                                         : "passes on calls to the methods of";
@@ -179,12 +202,8 @@ std::string banner(const ServeOptions& options, std::span<const Endpoint> endpoi
                                  what, printable(who));
   std::size_t width = 0;
   for (const Endpoint& endpoint : endpoints) width = std::max(width, endpoint.uri().size());
-  for (const Endpoint& endpoint : endpoints) {
-    text += fmt::format(
-        "  {:<{}}   {}\n", endpoint.uri(), width,
-        dim("JSON-RPC 2.0: as plain JSON texts, behind Content-Length headers, behind lengths of four bytes, "
-            "by HTTP, or by WebSocket"));
-  }
+  for (const Endpoint& endpoint : endpoints)
+    text += fmt::format("  {:<{}}   {}\n", endpoint.uri(), width, dim(protocols_at(options, endpoint)));
   text += lines_to_copy(options, reachable(endpoints.front()));
 
   if (registry.methods().empty()) return text + "\n";

@@ -12,6 +12,7 @@
 #include "message/error_description.hpp"
 #include "transport/endpoint_socket.hpp"
 #include "transport/socket.hpp"
+#include "transport/udp.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/error.hpp"
@@ -34,6 +35,21 @@ constexpr nanoseconds kProgressEvery{1'000'000'000};
 // A loop waits for whole milliseconds, rounded up, and a wait ends some time late. So close to when a call is due, the
 // loop turns without waiting: what this process is late by would be counted as the server's.
 constexpr nanoseconds kLateness{200'000};
+
+// A datagram stands behind its length (transport/udp_stream.hpp).
+constexpr std::size_t kLengthBytes = 4;
+
+std::size_t length_at(std::string_view bytes) noexcept {
+  std::size_t length = 0;
+  for (std::size_t i = 0; i != kLengthBytes; ++i) length = length << 8 | static_cast<unsigned char>(bytes[i]);
+  return length;
+}
+
+std::string length_text(std::size_t length) {
+  std::string text;
+  for (std::size_t i = 0; i != kLengthBytes; ++i) text += static_cast<char>(length >> (24 - 8 * i));
+  return text;
+}
 
 /// Texts of equal size, one for each call that a connection may have in flight: they differ in their ids only, whose
 /// numbers all have as many digits.
@@ -94,6 +110,7 @@ class Run {
     lost((shown ? "the server refuses the token: " : "unauthenticated: the server asks who calls: ") + printable(why) +
          kTokenCure);
   }
+  [[nodiscard]] bool udp() const noexcept { return options.endpoint.kind() == EndpointKind::udp; }
   [[nodiscard]] bool http() const noexcept { return options.endpoint.kind() == EndpointKind::http; }
   [[nodiscard]] bool websocket() const noexcept { return options.endpoint.kind() == EndpointKind::ws; }
   [[nodiscard]] bool open_loop() const noexcept { return options.rate > 0; }
@@ -109,11 +126,13 @@ class Run {
   }
   [[nodiscard]] bool over() const { return !result_.lost.empty() || (options.stop && options.stop()); }
   void send_due(nanoseconds now);
+  void give_up_lost();
   void turn(nanoseconds until);
 
   std::vector<std::unique_ptr<LoadConnection>> connections_;
   std::size_t next_connection_ = 0;
   nanoseconds first_due_{};
+  nanoseconds looked_at_{};  // when lost calls were looked for
   std::uint64_t calls_ = 0;  // open loop: that have been sent
   nanoseconds begin_ = nanoseconds::max();
   nanoseconds end_ = nanoseconds::max();
@@ -151,6 +170,17 @@ class LoadConnection final : private transport::StreamUser {
     if (out_.capacity() == 0) out_ = run_->loop.take_buffer();
     out_.append(run_->requests.view(slot));
   }
+  /// Calls that were due before then, and are still not answered, are lost: their slots are free, and how many these
+  /// were is returned.
+  std::uint64_t give_up(nanoseconds due) {
+    std::uint64_t lost = 0;
+    for (std::uint32_t slot = 0; slot != due_.size(); ++slot) {
+      if (due_[slot] == kFree || due_[slot] >= due) continue;
+      static_cast<void>(free(slot));
+      ++lost;
+    }
+    return lost;
+  }
   /// Hands what was begun to the system, as one send.
   void flush() {
     if (sending_ || handshake_ || out_.empty()) return;
@@ -180,6 +210,7 @@ class LoadConnection final : private transport::StreamUser {
   [[nodiscard]] std::string_view read_texts(std::string_view text, nanoseconds now);
   [[nodiscard]] std::string_view read_http(std::string_view text, nanoseconds now);
   [[nodiscard]] std::string_view read_websocket(std::string_view text, nanoseconds now);
+  [[nodiscard]] std::string_view read_datagrams(std::string_view bytes, nanoseconds now);
   void read(const Received& message, std::string_view reply, nanoseconds now);
   // Of the call with exactly this id; what is no slot for any other id: 1.0 and "1" are not 1.
   [[nodiscard]] std::uint64_t slot_of(std::string_view id) const noexcept {
@@ -252,6 +283,7 @@ void LoadConnection::read_unknown(std::string_view bytes, nanoseconds now) {
   const std::string_view text = unread_.padded();
   const std::string_view rest = run_->http()        ? read_http(text, now)
                                 : run_->websocket() ? read_websocket(text, now)
+                                : run_->udp()       ? read_datagrams(text, now)
                                                     : read_texts(text, now);
   unread_.drop_front(text.size() - rest.size());
 }
@@ -272,6 +304,18 @@ std::string_view LoadConnection::read_texts(std::string_view text, nanoseconds n
     read(message, {message.text.data(), message.text.size() + (newline ? 1 : 0)}, now);
   }
   return text;
+}
+
+// They stand behind their lengths. One that is no message may be anybody's.
+std::string_view LoadConnection::read_datagrams(std::string_view bytes, nanoseconds now) {
+  while (bytes.size() >= kLengthBytes && bytes.size() >= kLengthBytes + length_at(bytes)) {
+    Buffer datagram{bytes.substr(0, kLengthBytes + length_at(bytes))};
+    Received message;
+    const Scan scan = read_message(datagram.padded().substr(kLengthBytes), kReplyLimits, true, message);
+    if (scan.status == ScanStatus::complete) read(message, datagram.view(), now);
+    bytes.remove_prefix(datagram.size());
+  }
+  return bytes;
 }
 
 std::string_view LoadConnection::read_http(std::string_view text, nanoseconds now) {
@@ -371,8 +415,15 @@ Texts make_requests(const LoadOptions& options, std::uint64_t first_id) {
   const auto as_it_is = [](std::string text) { return text; };
   const EndpointKind kind = options.endpoint.kind();
   if (kind == EndpointKind::ws) return {before, "}", first_id, options.pipeline, websocket_frame};
-  if (kind != EndpointKind::http) return {before, "}\n", first_id, options.pipeline, as_it_is};
   const std::size_t bytes = before.size() + std::to_string(first_id).size() + 1;
+  if (kind == EndpointKind::udp) {
+    if (!options.token.empty()) throw std::runtime_error{"a token is not sent by UDP: give none, or another server"};
+    if (bytes > transport::kUdpBytesMax)
+      throw std::runtime_error{"such a call has " + std::to_string(bytes) + " bytes, and a datagram at most " +
+                               std::to_string(transport::kUdpBytesMax)};
+    return {length_text(bytes) + before, "}", first_id, options.pipeline, as_it_is};
+  }
+  if (kind != EndpointKind::http) return {before, "}\n", first_id, options.pipeline, as_it_is};
   const std::string head = http_request_head(options.endpoint, options.token, bytes);
   return {head + before, "}", first_id, options.pipeline, as_it_is};
 }
@@ -423,6 +474,19 @@ void Run::send_due(nanoseconds now) {
   for (const auto& connection : connections_) connection->flush();
 }
 
+// By UDP nothing else says that a call is lost: one that is answered later than that counts as none.
+void Run::give_up_lost() {
+  const nanoseconds now = loop.now();
+  if (now - looked_at_ < kTurn) return;
+  looked_at_ = now;
+  for (const auto& connection : connections_) {
+    result_.unanswered += connection->give_up(now - options.patience);
+    if (open_loop() || !sending_) continue;
+    while (connection->free_count() != 0) connection->call(now);
+    connection->flush();
+  }
+}
+
 void Run::turn(nanoseconds until) {
   nanoseconds wait = std::min<nanoseconds>(until - loop.now(), kTurn);
   if (open_loop() && sending_) {
@@ -433,6 +497,7 @@ void Run::turn(nanoseconds until) {
     }
   }
   loop.turn(std::max(wait, nanoseconds{0}));
+  if (udp()) give_up_lost();
 }
 
 LoadResult Run::go() {
@@ -471,7 +536,7 @@ LoadResult Run::go() {
     result_.errors += in_flight();
     result_.errors_by_code[kUnauthenticated] += in_flight();
   } else {
-    result_.unanswered = in_flight();
+    result_.unanswered += in_flight();
   }
   if (open_loop()) {
     for (; due_of(calls_) < end_; ++calls_) result_.unsent += due_of(calls_) >= begin_;

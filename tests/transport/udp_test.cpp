@@ -1,0 +1,245 @@
+// Datagrams over real sockets and both engines: what arrives, where replies come from, what is joined on the way, and
+// what becomes of what there is no room for.
+#include "transport/udp.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <gtest/gtest.h>
+#include <linux/udp.h>
+#include <map>
+#include <memory>
+#include <netinet/in.h>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/server/engines.hpp"
+#include "tests/transport/udp_peer.hpp"
+
+namespace wirecall::transport {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Answers each datagram with what is made of it, in the same call.
+class UdpTest : public testing::TestWithParam<Engine>, protected DatagramUser {
+ protected:
+  void SetUp() override {
+    net::skip_where_refused(GetParam());
+    if (!IsSkipped()) loop.emplace(runtime::make_backend(GetParam(), {}));
+  }
+  void TearDown() override {
+    socket.reset();
+    if (loop) loop->turn(milliseconds{0});
+  }
+  Endpoint open(const std::string& uri = "udp://127.0.0.1:0") {
+    std::vector<BoundUdpSocket> bound = listen_on_udp(Endpoint{uri}, 1);
+    socket = std::make_unique<UdpSocket>(*loop, std::move(bound.front().descriptor), stats);
+    socket->start(*this);
+    return bound.front().endpoint;
+  }
+  void received(std::string_view datagram, const DatagramAddress& source) override {
+    got.emplace_back(datagram);
+    sources.push_back(socket->peer_source(source));
+    if (answer) answer(datagram, source);
+  }
+  void turn_until(std::size_t datagrams) {
+    for (int turns = 0; got.size() < datagrams && turns < 10'000; ++turns) loop->turn(milliseconds{100});
+    ASSERT_EQ(got.size(), datagrams);
+  }
+  void echo() {
+    answer = [this](std::string_view datagram, const DatagramAddress& source) { socket->send(datagram, source); };
+  }
+
+  Stats stats;
+  std::optional<Loop> loop;
+  std::unique_ptr<UdpSocket> socket;
+  std::vector<std::string> got;
+  std::vector<std::string> sources;
+  std::function<void(std::string_view, const DatagramAddress&)> answer;
+};
+
+TEST_P(UdpTest, datagrams_come_whole_and_in_order) {
+  echo();
+  const UdpPeer peer{open()};
+  const std::vector<std::string> sent{"a", "", std::string(1500, 'x'), std::string(kUdpBytesMax, 'y'), "b"};
+  for (const std::string& one : sent) peer.send(one);
+  turn_until(sent.size());
+  EXPECT_TRUE(got == sent);
+  EXPECT_EQ(sources, std::vector<std::string>(sent.size(), "127.0.0.1"));
+  for (const std::string& one : sent) EXPECT_TRUE(peer.receive() == one) << one.size();
+  EXPECT_EQ(stats.datagrams_out, sent.size());
+  EXPECT_EQ(stats.bytes_out, 2U + 1500U + kUdpBytesMax);
+  EXPECT_EQ(stats.datagrams_dropped, 0U);
+}
+
+TEST_P(UdpTest, a_reply_comes_from_the_address_that_was_asked) {
+  echo();
+  const Endpoint everywhere = open("udp://0.0.0.0:0");
+  for (const char* const address : {"127.0.0.1", "127.0.0.2", "127.1.2.3"}) {
+    const UdpPeer peer{Endpoint{"udp://" + std::string{address}}.with_port(everywhere.port())};
+    peer.send(address);
+    turn_until(got.size() + 1);
+    EXPECT_EQ(peer.receive(), address) << "a connected socket takes nothing from another address";
+  }
+}
+
+TEST_P(UdpTest, one_socket_serves_both_versions_of_ip) {
+  echo();
+  std::optional<Endpoint> everywhere;
+  try {
+    everywhere.emplace(open("udp://[::]:0"));
+  } catch (const std::runtime_error& refusal) {
+    GTEST_SKIP() << refusal.what();
+  }
+  for (const char* const host : {"[::1]", "127.0.0.1", "127.0.0.2"}) {
+    const UdpPeer peer{Endpoint{"udp://" + std::string{host}}.with_port(everywhere->port())};
+    peer.send(host);
+    turn_until(got.size() + 1);
+    EXPECT_EQ(peer.receive(), host);
+  }
+  EXPECT_EQ(sources, (std::vector<std::string>{"::", "::ffff:127.0.0.1", "::ffff:127.0.0.1"}))
+      << "of IPv6 the first 64 bits";
+}
+
+TEST_P(UdpTest, what_was_joined_on_the_way_is_told_one_by_one) {
+  echo();
+  const UdpPeer peer{open()};
+  const int segment = 10;
+  ASSERT_EQ(::setsockopt(peer.descriptor(), IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof segment), 0);
+  peer.send("0123456789abcdefghij0123456789xyz");
+  turn_until(4);
+  EXPECT_EQ(got, (std::vector<std::string>{"0123456789", "abcdefghij", "0123456789", "xyz"}));
+  for (const std::string& one : got) EXPECT_EQ(peer.receive(), one);
+}
+
+TEST_P(UdpTest, many_replies_of_one_turn_go_to_whom_they_are_for) {
+  answer = [this](std::string_view datagram, const DatagramAddress& source) {
+    // As many as one says, of different sizes, so that some are joined and some are not.
+    for (int i = std::stoi(std::string{datagram}); i > 0; --i)
+      socket->send(std::string(static_cast<std::size_t>(100 - i % 3), static_cast<char>('a' + i % 26)), source);
+  };
+  const Endpoint endpoint = open();
+  std::vector<UdpPeer> peers;
+  for (int i = 0; i < 5; ++i) peers.emplace_back(endpoint);
+  const std::vector<int> counts{200, 1, 70, 3, 130};
+  for (std::size_t i = 0; i < peers.size(); ++i) peers[i].send(std::to_string(counts[i]));
+  turn_until(peers.size());
+  for (std::size_t at = 0; at < peers.size(); ++at) {
+    for (int i = counts[at]; i > 0; --i)
+      ASSERT_EQ(peers[at].receive(),
+                std::string(static_cast<std::size_t>(100 - i % 3), static_cast<char>('a' + i % 26)));
+    EXPECT_TRUE(peers[at].is_silent());
+  }
+  EXPECT_EQ(stats.datagrams_out, 404U);
+  EXPECT_EQ(stats.datagrams_dropped, 0U);
+}
+
+TEST_P(UdpTest, what_the_system_has_no_room_for_is_counted) {
+  const UdpPeer peer{open()};
+  const int little = 1;  // the least that there is
+  ASSERT_EQ(::setsockopt(peer.descriptor(), SOL_SOCKET, SO_RCVBUF, &little, sizeof little), 0);
+  // As much as comes until the loop looks: the kernel drops the rest, and says so with what comes later.
+  const std::string large(60'000, 'x');
+  for (int i = 0; i < 1000; ++i) peer.send(large);
+  for (int turns = 0; turns < 1000 && stats.datagrams_dropped == 0; ++turns) {
+    peer.send("later");
+    loop->turn(milliseconds{10});
+  }
+  const std::size_t large_ones = static_cast<std::size_t>(std::ranges::count(got, large));
+  EXPECT_LT(large_ones, 1000U);
+  EXPECT_EQ(stats.datagrams_dropped, 1000U - large_ones);
+}
+
+TEST_P(UdpTest, where_the_system_refuses_to_join_each_is_sent_alone) {
+  echo();
+  // Without a checksum the kernel sends only single datagrams.
+  std::vector<BoundUdpSocket> bound = listen_on_udp(Endpoint{"udp://127.0.0.1:0"}, 1);
+  const int on = 1;
+  ASSERT_EQ(::setsockopt(bound.front().descriptor.get(), SOL_SOCKET, SO_NO_CHECK, &on, sizeof on), 0);
+  socket = std::make_unique<UdpSocket>(*loop, std::move(bound.front().descriptor), stats);
+  socket->start(*this);
+  const UdpPeer peer{bound.front().endpoint};
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 10; ++i) peer.send("same size " + std::to_string(i));
+    turn_until(got.size() + 10);
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(peer.receive(), "same size " + std::to_string(i));
+  }
+  EXPECT_EQ(stats.datagrams_out, 20U);
+  EXPECT_EQ(stats.datagrams_dropped, 0U);
+}
+
+TEST_P(UdpTest, who_cannot_be_answered_is_no_harm_to_others) {
+  DatagramAddress nowhere{.size = sizeof(sockaddr_in6)};
+  reinterpret_cast<sockaddr_in*>(nowhere.bytes.data())->sin_family = AF_INET;  // port 0
+  answer = [&](std::string_view datagram, const DatagramAddress& source) {
+    socket->send(datagram, source);
+    for (int i = 0; i < 3; ++i) socket->send("nobody", nowhere);
+    socket->send(datagram, source);
+  };
+  const UdpPeer peer{open()};
+  peer.send("here");
+  turn_until(1);
+  EXPECT_EQ(peer.receive(), "here");
+  EXPECT_EQ(peer.receive(), "here");
+  EXPECT_EQ(stats.datagrams_out, 2U);
+  EXPECT_EQ(stats.datagrams_dropped, 3U);
+}
+
+TEST_P(UdpTest, may_go_while_it_tells) {
+  answer = [this](std::string_view datagram, const DatagramAddress& source) {
+    socket->send(datagram, source);
+    socket.reset();
+  };
+  const UdpPeer peer{open()};
+  for (int i = 0; i < 5; ++i) peer.send("last words");
+  turn_until(1);
+  EXPECT_EQ(peer.receive(), "last words") << "what was said before is sent";
+  for (int i = 0; i < 3; ++i) loop->turn(milliseconds{0});
+  EXPECT_EQ(got.size(), 1U);
+}
+
+TEST_P(UdpTest, a_turn_takes_a_part_of_a_flood) {
+  const UdpPeer peer{open()};
+  const int room = 8 * 1024 * 1024;
+  ::setsockopt(peer.descriptor(), SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+  std::size_t sent = 0;
+  for (; sent < 300; ++sent) peer.send("x");
+  std::vector<std::size_t> after_turn;
+  while (got.size() < sent && after_turn.size() < 1000) {
+    loop->turn(milliseconds{100});
+    after_turn.push_back(got.size());
+  }
+  ASSERT_EQ(got.size(), sent);
+  EXPECT_LE(after_turn.front(), 256U + 15U) << "others have their turn";
+}
+
+TEST(UdpListening, several_sockets_share_a_port_of_their_own) {
+  std::vector<BoundUdpSocket> all = listen_on_udp(Endpoint{"udp://127.0.0.1:0"}, 3);
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[1].endpoint, all[0].endpoint);
+  EXPECT_NE(all[0].endpoint.port(), 0);
+  for (const std::size_t count : {1U, 2U}) {
+    try {
+      static_cast<void>(listen_on_udp(all[0].endpoint, count));
+      ADD_FAILURE() << "two programs listen there";
+    } catch (const std::runtime_error& refusal) {
+      EXPECT_EQ(std::string{refusal.what()}, "cannot listen on " + all[0].endpoint.uri() +
+                                                 ": Address already in use; another program listens there: stop it, "
+                                                 "or listen on another port");
+    }
+  }
+}
+
+TEST(UdpListening, where_it_cannot_be_says_why) {
+  EXPECT_THROW(static_cast<void>(listen_on_udp(Endpoint{"udp://192.0.2.1:0"}, 1)), std::runtime_error);
+  EXPECT_THROW(static_cast<void>(listen_on_udp(Endpoint{"udp://no.such.host.invalid:1"}, 1)), std::runtime_error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, UdpTest, net::kEachEngine,
+                         [](const auto& tested) { return net::engine_name(tested); });
+
+}  // namespace
+}  // namespace wirecall::transport
