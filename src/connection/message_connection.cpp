@@ -334,8 +334,8 @@ void MessageConnection::peer_closed() {
   dispatcher_.abandon();
 }
 
-// A framing that has a word for it tells the peer, as far as there is memory for that: not here, where others are on the
-// way through the connection.
+// A framing that has a word for it tells the peer, as far as there is memory for that: not here, where others are on
+// the way through the connection.
 void MessageConnection::lose_answer() noexcept {
   if (!framing_->has_farewell()) return fail_out_of_memory();
   lost_answer_ = true;
