@@ -186,6 +186,11 @@ bool read_websocket(StormPeer& peer, Model& model) {
   if (!peer.upgraded) {
     const std::size_t end = peer.received.find("\r\n\r\n");
     if (end == std::string::npos) return false;
+    if (peer.received.starts_with("HTTP/1.1 503 ")) {  // it drains; what was sent behind the request is no request
+      peer.garbled = peer.may_be_cut = true;
+      peer.received.clear();
+      return false;
+    }
     if (!peer.received.starts_with("HTTP/1.1 101 ")) {
       stop_reading(peer, model, "no upgrade: " + peer.received.substr(0, 100));
       return false;

@@ -137,7 +137,7 @@ void check_frames(std::string_view output, std::string_view all) {
     const auto first = static_cast<unsigned char>(output[0]);
     std::size_t size = static_cast<unsigned char>(output[1]);
     std::size_t head = 2;
-    require(first == 0x81 || first == 0x88 || first == 0x8A, "a frame that is none of ours", all);
+    require(first == 0x81 || first == 0x82 || first == 0x88 || first == 0x8A, "a frame that is none of ours", all);
     require(size <= 126, "a mask, or a length that is too long", all);
     if (size == 126) {
       require(output.size() >= 4, "half a frame", all);

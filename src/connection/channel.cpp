@@ -98,7 +98,7 @@ void Channel::finish_if_done() {
   if (working() || off_loop() != 0 || is_within_message()) return mark_next_turn();  // one that is done may say nothing
   if (send_farewell(reason())) [[unlikely]]
     return flush();
-  if (state() != State::finishing) return end(CloseReason::finished);
+  if (state() != State::finishing) return end(reason());
   linger();
   if (is_paused()) stream_->resume();
 }

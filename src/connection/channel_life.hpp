@@ -55,8 +55,11 @@ class ChannelLife : public ChannelProtocol, protected transport::StreamUser, pro
   void end_cut();
   /// The peer has sent what nothing can follow: what it is owed is sent, and then the connection is closed.
   void stop_reading(CloseReason why);
-  /// The peer has said by other means than the end of its stream that nothing follows.
-  void end_input() {
+  /// Nothing is read any more, as if the peer's stream had ended: the connection ends for that reason when it owes
+  /// nothing more.
+  void end_input(CloseReason why) {
+    if (input_ended()) return;
+    reason_ = why;
     enter(State::ended);
     mark();
   }

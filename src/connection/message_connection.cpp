@@ -318,9 +318,14 @@ void MessageConnection::refuse_size() {
 }
 
 void MessageConnection::stop_reading(CloseReason why) {
+  const bool awaited = caller_ != nullptr && caller_->waiting();
+  if (awaited && framing_->has_farewell()) {
+    end_input(why);
+    return dispatcher_.abandon();
+  }
   Channel::stop_reading(why);
   dispatcher_.peer_ended();
-  if (caller_ != nullptr && caller_->waiting()) end(why);
+  if (awaited) end(why);
 }
 
 // It takes nothing more: what it has been answered up to now is sent, and then the farewell. Whose caller waits does
@@ -329,7 +334,7 @@ void MessageConnection::peer_closed() {
   if (caller_ == nullptr) {
     Channel::stop_reading(CloseReason::finished);
   } else {
-    end_input();
+    end_input(CloseReason::finished);
   }
   dispatcher_.abandon();
 }

@@ -18,8 +18,6 @@ constexpr std::uint8_t kMasked = 0x80;
 constexpr std::uint8_t kTwoBytes = 126;
 constexpr std::uint8_t kEightBytes = 127;
 constexpr std::size_t kMaskBytes = 4;
-// A message of ours that is shorter is not worth compressing.
-constexpr std::size_t kPackedBytesMin = 128;
 
 constexpr std::string_view kNotUtf8 = "text that is not UTF-8";
 constexpr std::string_view kTooLarge = "the message is larger than allowed";
@@ -282,13 +280,13 @@ void WebSocket::seal(Buffer& out, std::size_t begin, bool json) {
   if (masks_) apply_mask({frame + head, bytes}, mask);
 }
 
-// Whether the message is smaller then.
+// Whether the message is packed then.
 bool WebSocket::pack(Buffer& out, std::size_t begin) {
   const std::string_view message = out.view().substr(begin + head_bytes());
-  if (message.size() < kPackedBytesMin) return false;
+  if (message.size() < packing_.bytes_min) return false;
   Buffer packed;
   packing_.deflate->deflate(message, packing_.window_bits, packed);
-  if (packed.size() >= message.size()) return false;
+  if (packed.size() >= message.size() && packing_.bytes_min != 0) return false;
   out.truncate(begin + head_bytes());
   out.append(packed.view());
   return true;

@@ -34,10 +34,12 @@ class WebSocket final : public Framing {
   enum class Role : std::uint8_t { server, client };
 
   /// Compression as it was agreed on (RFC 7692): by `deflate`, which outlives the framing; null for none. Messages of
-  /// ours are packed with a window of 2^`window_bits` bytes.
+  /// ours of `bytes_min` or more are packed with a window of 2^`window_bits` bytes where that makes them smaller; all,
+  /// for 0.
   struct Packing {
     MessageDeflate* deflate = nullptr;
     int window_bits = 15;
+    std::size_t bytes_min = 128;
   };
 
   /// `limits` outlive the framing.

@@ -226,6 +226,33 @@ TEST(ClientWebSocketHandshake, may_have_frames_right_behind_it) {
   EXPECT_EQ(client.call<int>("seven"), 7);
 }
 
+TEST(ClientWebSocketClose, tells_the_server_what_was_wrong_and_the_caller_too) {
+  std::string last;
+  ScriptedServer server{[&](RawPeer peer) {
+    std::string key;
+    for (std::string line = peer.line(); line != "\r"; line = peer.line()) {
+      constexpr std::string_view kName = "Sec-WebSocket-Key: ";
+      if (line.starts_with(kName)) key = line.substr(kName.size(), 24);
+    }
+    peer.send(kAnswer + websocket_accept(key) + "\r\n\r\n");
+    const std::string head = peer.take(2);
+    peer.take(4 + static_cast<unsigned char>(head[1]) - 128U);
+    peer.send(framing::client_frame(framing::kTextFrame, "{}"));
+    last = peer.all();
+  }};
+  ClientOptions options;
+  options.connect_attempts = 1;
+  Client client{websocket_of(server.uri()), options};
+  const std::expected<int, Error> result = client.try_call<int>("any");
+  ASSERT_FALSE(result.has_value());
+  EXPECT_NE(std::string{result.error().message()}.find("what is no JSON-RPC"), std::string::npos)
+      << result.error().message();
+  server.join();
+  ASSERT_GT(last.size(), 8U);
+  EXPECT_EQ(last[0], '\x88');
+  EXPECT_EQ(framing::masked(last.substr(6), last.substr(2, 4)).substr(0, 2), framing::code(1002));
+}
+
 TEST(ClientWebSocketClose, is_said_by_a_client_that_goes_and_answered_by_one_that_stays) {
   std::string last;
   ScriptedServer server{2, [&](RawPeer peer) {

@@ -240,6 +240,17 @@ TEST(WebSocketMessages, come_in_fragments_with_control_frames_between) {
               server_frame(kPongFrame, "p") + says(result("19", 1)));
 }
 
+TEST(WebSocketMessages, of_empty_fragments_hold_nothing) {
+  Socket server;
+  std::string flood = client_frame(0x01, "");
+  for (int i = 0; i < 20'000; ++i) flood += client_frame(0x00, "");
+  server.peer->send(flood);
+  server.turns(2000);
+  EXPECT_EQ(server.peer->take(), "");
+  EXPECT_EQ(static_cast<MessageConnection&>(*server.connection).unfinished_bytes(), 0U);
+  EXPECT_EQ(server.ask(client_frame(0x80, request(1))), says(result("19", 1)));
+}
+
 TEST(WebSocketMessages, that_are_no_json_cost_themselves_alone) {
   expect_said(asks("{\"a\"") + asks("") + asks("\xdf\xbf") + asks("1") + asks(request(1)),
               says(kParseError) + says(kParseError) + says(kParseError) + says(kInvalid) + says(result("19", 1)));

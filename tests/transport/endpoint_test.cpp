@@ -106,6 +106,21 @@ TEST(Endpoint, an_http_uri_names_host_port_and_path) {
   EXPECT_EQ(endpoint.uri(), "http://example.com:8545/v1/rpc?key=a%20b");
 }
 
+TEST(Endpoint, a_ws_uri_names_the_same_and_the_path_is_the_root_where_none_is_said) {
+  const Endpoint endpoint{"ws://example.com:8545/ws?x=1"};
+  EXPECT_EQ(endpoint.kind(), EndpointKind::ws);
+  EXPECT_EQ(endpoint.host(), "example.com");
+  EXPECT_EQ(endpoint.port(), 8545);
+  EXPECT_EQ(endpoint.path(), "/ws?x=1");
+  EXPECT_EQ(endpoint.authority(), "example.com:8545");
+  EXPECT_EQ(endpoint.uri(), "ws://example.com:8545/ws?x=1");
+  EXPECT_EQ(Endpoint{"ws://[::1]"}.uri(), "ws://[::1]/");
+  EXPECT_EQ(Endpoint{"ws://host"}.port(), 80);
+  EXPECT_EQ(Endpoint{"ws://host:8545?a"}.path(), "/?a");
+  for (const char* bad : {"ws://", "ws://host:0/", "ws://user@host/", "ws://host/a b", "ws://host/#x"})
+    EXPECT_THROW(Endpoint{bad}, std::invalid_argument) << bad;
+}
+
 TEST(Endpoint, an_http_uri_has_the_port_80_and_the_path_rpc_where_none_is_said) {
   const Endpoint endpoint{"http://[::1]"};
   EXPECT_EQ(endpoint.port(), 80);

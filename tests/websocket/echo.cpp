@@ -132,7 +132,7 @@ void serve_one(int fd) {
   WebSocket::Packing packing;
   std::string extensions;
   if (const auto agreed = wirecall::net::agree_on_deflate(head.find("sec-websocket-extensions").value_or(""))) {
-    packing = {.deflate = &deflate, .window_bits = agreed->window_bits};
+    packing = {.deflate = &deflate, .window_bits = agreed->window_bits, .bytes_min = 0};
     extensions = "\r\nSec-WebSocket-Extensions: " + agreed->answer;
   }
   if (!socket.send("HTTP/1.1 101 Switching Protocols\r\nServer: wirecall\r\nConnection: Upgrade\r\n"

@@ -2,12 +2,14 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 
 def run_in(environment, packages):
     """Goes on as this very program in `environment`, with the packages installed; exit status 77 where they cannot be."""
+    environment = environment.resolve()
     python = environment / "bin" / "python"
-    if sys.prefix == str(environment):
+    if Path(sys.prefix).resolve() == environment:
         return
     ready = environment / ("ready-" + "-".join(packages))
     if not ready.exists():
