@@ -27,6 +27,8 @@ export interface ItemSink {
   /** Items that may be on their way at first. */
   readonly credit: number;
   item(seq: unknown, value: unknown): void;
+  /** Resolves when the reader has taken enough of them, or wants no more: where there is no credit, nothing is read. */
+  room(): Promise<void>;
 }
 
 /** What carries calls to a server. */
@@ -97,7 +99,10 @@ export class Call {
     // Without a time of its own a stream may last: the reader counts from item to item.
     this.#tellsTimeout = timeout !== callTimeout && timeout <= timerMax;
     this.#deadline = performance.now() + timeout;
-    if (timeout <= timerMax) this.#timer = setTimeout(() => { this.#timedOut(); }, timeout);
+    if (timeout <= timerMax)
+      this.#timer = setTimeout(() => {
+        this.#timedOut();
+      }, timeout);
     for (const signal of [options.signal, within?.signal]) this.#listen(signal);
   }
 
@@ -161,7 +166,9 @@ export class Call {
       return;
     }
     signal.addEventListener("abort", cancel);
-    this.#unlisten.push(() => { signal.removeEventListener("abort", cancel); });
+    this.#unlisten.push(() => {
+      signal.removeEventListener("abort", cancel);
+    });
   }
 
   #end(): boolean {

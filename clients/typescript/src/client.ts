@@ -1,7 +1,15 @@
 // Client: what `connect` returns. Its own methods are few and have the names below; every other name is a method of the
 // server, and `call` reaches those that are called alike.
 import { BatchCalls, type Batch } from "./batch.js";
-import { Call, type CallOptions, type Channel, callOptionNames, callTimeout, type ItemSink, type Params } from "./call.js";
+import {
+  Call,
+  type CallOptions,
+  type Channel,
+  callOptionNames,
+  callTimeout,
+  type ItemSink,
+  type Params,
+} from "./call.js";
 import { Declaration } from "./declaration.js";
 import type { Log } from "./log.js";
 import type { AnyApi, AnyFunction, Item, Methods, Result } from "./methods.js";
@@ -80,8 +88,8 @@ export interface Subscription {
   unsubscribe(): Promise<void>;
 }
 
-/** There at once; awaited, it is what the server has accepted, or rejects. */
-export type Pending<T> = T & Promise<T>;
+/** There at once; awaited, it is what the server has accepted, or rejects. Whoever does not await it loses nothing. */
+export type Pending<T> = T & PromiseLike<T>;
 
 /** The client's own methods. */
 export interface ClientFace<Api> {
@@ -203,7 +211,8 @@ class Core {
         return sent;
       },
       batch: (fill: (batch: Batch<AnyApi>) => unknown) => this.#batch(fill, shared),
-      callAll: (method: string, params?: Params, options?: CallOptions) => this.#callAll(method, params, merged(options)),
+      callAll: (method: string, params?: Params, options?: CallOptions) =>
+        this.#callAll(method, params, merged(options)),
       provide: (name: string, handler: Handler, options: ProvideOptions = {}) => this.#provide(name, handler, options),
       subscribe: (topic: string, handler: EventHandler, options: SubscribeOptions = {}) =>
         this.#subscribe(topic, handler, options),
@@ -238,6 +247,7 @@ class Core {
   #stream(method: string, params: Params | undefined, options: CallOptions): Stream {
     checkedParams(params);
     return new Stream({
+      credited: this.session !== undefined,
       gap: this.#timeout,
       start: (sink: ItemSink) => {
         // Without a timeout of its own it may last: #timeout is for each item.
@@ -271,7 +281,7 @@ class Core {
     const outcomes = await this.#call("rpc.call_all", { method, params: checkedParams(params) }, options);
     return (Array.isArray(outcomes) ? (outcomes as object[]) : []).map((outcome) => {
       const error = member(outcome, "error");
-      return (error === undefined ? outcome : { ...outcome, error: readError(error) });
+      return error === undefined ? outcome : { ...outcome, error: readError(error) };
     });
   }
 
@@ -292,7 +302,9 @@ class Core {
       await session.withdraw(declaration);
       this.#provider.remove(name, handler);
     };
-    declaration.promise.catch(() => { this.#provider.remove(name, handler); });
+    declaration.promise.catch(() => {
+      this.#provider.remove(name, handler);
+    });
     return pending<Registration>({ name, unregister }, declaration);
   }
 

@@ -42,7 +42,8 @@ export function encode(value: unknown): string {
     if (text.includes("\\ud")) refuseLoneSurrogates(text);
     if (marked === 0) return text;
     const parts = text.split(mark);
-    if (parts.length === marked + 1) return text.replace(new RegExp(`"${mark.replace(".", "\\.")}(-?\\d+)"`, "g"), "$1");
+    if (parts.length === marked + 1)
+      return text.replace(new RegExp(`"${mark.replace(".", "\\.")}(-?\\d+)"`, "g"), "$1");
   }
 }
 
@@ -143,7 +144,8 @@ export function bytesOf(value: unknown): Uint8Array | undefined {
   const [[name, text] = [], ...others] = Object.entries(value) as [string, unknown][];
   if (name !== "$bytes" || others.length > 0 || typeof text !== "string") return undefined;
   try {
-    return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+    const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+    return base64(bytes) === text ? bytes : undefined;
   } catch {
     return undefined;
   }

@@ -76,6 +76,11 @@ export class Link implements Channel {
     return this.#over;
   }
 
+  /** Whether what is sent now may arrive: a connection that is closing takes nothing more. */
+  get open(): boolean {
+    return this.#socket.readyState === 1;
+  }
+
   /** Sends the calls as one message, whatever limits there are. */
   send(calls: readonly Call[], batch: boolean): void {
     const text = messageOf(calls, batch);
@@ -94,7 +99,7 @@ export class Link implements Channel {
 
   /** Sends a message of which nobody waits for an answer. */
   say(text: string): void {
-    if (!this.#over) this.#socket.send(text);
+    if (!this.#over && this.open) this.#socket.send(text);
   }
 
   /** The caller no longer waits. */
@@ -108,7 +113,10 @@ export class Link implements Channel {
   close(reason: string): Promise<void> {
     const closed = new Promise<void>((resolve) => {
       if (this.#socket.readyState === 3) resolve();
-      else this.#socket.onclose = (): void => { resolve(); };
+      else
+        this.#socket.onclose = (): void => {
+          resolve();
+        };
     });
     this.#socket.close(1000);
     this.#lose(reason);
@@ -149,7 +157,9 @@ export class Link implements Channel {
       answers.push(reply);
       if (--due === 0) this.say(`[${answers.join()}]`);
     };
-    message.forEach((element: unknown, at) => { this.#handle(element, () => (exactly() as unknown[])[at], answer); });
+    message.forEach((element: unknown, at) => {
+      this.#handle(element, () => (exactly() as unknown[])[at], answer);
+    });
   }
 
   #handle(message: unknown, exactly: () => unknown, answerOfBatch?: (reply: string) => void): void {
@@ -167,7 +177,11 @@ export class Link implements Channel {
     }
     // A broker's ids may have 63 bits.
     if (typeof id === "number" && !Number.isSafeInteger(id)) id = member(exactly(), "id");
-    const answer = answerOfBatch ?? ((text: string): void => { this.say(text); });
+    const answer =
+      answerOfBatch ??
+      ((text: string): void => {
+        this.say(text);
+      });
     const inBatch = answerOfBatch !== undefined;
     this.#keeper.request(this, { id, method, params: member(message, "params"), members: message, inBatch, answer });
   }

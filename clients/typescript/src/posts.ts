@@ -89,11 +89,15 @@ export class Posts implements Channel {
       throw localError(ErrorCode.providerLost, `the server redirects ${where}; calls do not follow`, "no");
     }
     if (response.body && response.headers.get("content-type")?.startsWith("text/event-stream")) {
-      for await (const text of eventData(response.body)) this.#message(text, post);
+      for await (const text of eventData(response.body)) {
+        this.#message(text, post);
+        for (const call of post.waiting) await call.sink?.room();
+      }
     } else {
       const text = await response.text();
       // A notification has no answer.
-      for (const call of post.waiting) if (call.id === undefined && response.ok) this.#end(call, post).succeed(undefined);
+      for (const call of post.waiting)
+        if (call.id === undefined && response.ok) this.#end(call, post).succeed(undefined);
       if (text !== "" && !this.#message(text, post)) throw refusal(response);
     }
     if (post.waiting.size > 0) throw refusal(response);
@@ -184,7 +188,6 @@ function unreachable(url: string, error: unknown): RpcError {
 const codes: Record<number, number> = {
   401: ErrorCode.unauthenticated,
   403: ErrorCode.forbidden,
-  407: ErrorCode.unauthenticated,
   408: ErrorCode.timeout,
   413: ErrorCode.tooLarge,
   429: ErrorCode.limitExceeded,

@@ -90,7 +90,9 @@ export class Provider {
       this.#running.delete(key);
       request.answer(`{"jsonrpc":"2.0",${response},"id":${key}}`);
     };
-    const fail = (error: RpcError): void => { respond(`"error":${encode(error)}`); };
+    const fail = (error: RpcError): void => {
+      respond(`"error":${encode(error)}`);
+    };
     const method = this.#methodFor(request.method);
     if (!method) {
       fail(new RpcError(ErrorCode.methodNotFound, "Method not found"));
@@ -227,7 +229,9 @@ class RunningCall implements CallContext {
     try {
       for (let seq = 0; ; seq++) {
         while (this.#credit === 0 && !this.#isOver()) {
-          await new Promise<void>((resolve) => { this.#granted = resolve; });
+          await new Promise<void>((resolve) => {
+            this.#granted = resolve;
+          });
         }
         if (this.#isOver()) return undefined;
         const next = await items.next();

@@ -272,9 +272,13 @@ export class Session implements Channel, LinkKeeper {
     const methods = [...this.#declared].filter((declaration) => declaration.kind === "method");
     if (methods.length > 1) {
       this.#ask(link, "rpc.register", { methods: methods.map((method) => method.params) }).then(
-        () => { for (const method of methods) method.accept(); },
+        () => {
+          for (const method of methods) method.accept();
+        },
         // One by one, so that one refusal does not cost the others.
-        () => { for (const method of methods) this.#tell(link, method); },
+        () => {
+          for (const method of methods) this.#tell(link, method);
+        },
       );
     }
     for (const declaration of this.#declared) {
@@ -285,7 +289,9 @@ export class Session implements Channel, LinkKeeper {
   #tell(link: Link, declaration: Declaration): void {
     const method = declaration.kind === "method" ? "rpc.register" : "rpc.subscribe";
     this.#ask(link, method, declaration.params).then(
-      () => { declaration.accept(); },
+      () => {
+        declaration.accept();
+      },
       (error: unknown) => {
         // What a lost connection has not answered is said again on the next one.
         if (!link.over) this.#refused(declaration, error as RpcError);
@@ -312,7 +318,7 @@ export class Session implements Channel, LinkKeeper {
 
   #flush(): void {
     const link = this.#link;
-    if (!link || !this.#ready) return;
+    if (!link?.open || !this.#ready) return;
     for (const message of this.#queue) {
       if (this.#leaving || (link.pending > 0 && link.pending + message.calls.length > link.limits.inFlight)) return;
       this.#queue.delete(message);

@@ -9,6 +9,8 @@ export const streamCredit = 64;
 
 /** What a stream asks of its client. */
 export interface StreamSource {
+  /** Whether its transport has credit; else it is read no faster than its items are taken. */
+  readonly credited: boolean;
   /** Makes the call. */
   start(sink: ItemSink): Call;
   /** Gives the server credit for so many more items. */
@@ -33,7 +35,8 @@ export class Stream<T = unknown> implements AsyncIterableIterator<T, undefined> 
   #received = 0;
   #taken = 0;
   /** Items that were allowed in all. */
-  #allowed = streamCredit;
+  #allowed: number;
+  #roomy: (() => void) | undefined;
   #ended = false;
   #failure: { error: unknown } | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -41,6 +44,7 @@ export class Stream<T = unknown> implements AsyncIterableIterator<T, undefined> 
   /** Streams come from a client: `client.count.stream(10)`. */
   constructor(source: StreamSource) {
     this.#source = source;
+    this.#allowed = source.credited ? streamCredit : Infinity;
   }
 
   [Symbol.asyncIterator](): this {
@@ -76,17 +80,31 @@ export class Stream<T = unknown> implements AsyncIterableIterator<T, undefined> 
     this.#cancel();
     this.#items = [];
     this.#next = 0;
+    this.#roomy?.();
     return Promise.resolve(finished);
   }
 
   #start(): void {
     if (this.#call) return;
-    const sink: ItemSink = { credit: streamCredit, item: (seq, value) => { this.#arrived(seq, value); } };
+    const sink: ItemSink = {
+      credit: streamCredit,
+      item: (seq, value) => {
+        this.#arrived(seq, value);
+      },
+      room: async () => {
+        if (this.#ended || this.#items.length - this.#next < streamCredit) return;
+        await new Promise<void>((resolve) => (this.#roomy = resolve));
+      },
+    };
     const call = this.#source.start(sink);
     this.#call = call;
     call.promise.then(
-      (result) => { this.#end(result); },
-      (error: unknown) => { this.#fail(error); },
+      (result) => {
+        this.#end(result);
+      },
+      (error: unknown) => {
+        this.#fail(error);
+      },
     );
   }
 
@@ -116,8 +134,9 @@ export class Stream<T = unknown> implements AsyncIterableIterator<T, undefined> 
   // More credit comes by halves of a window, not by items: a message for each would cost as much as the items.
   #took(): void {
     this.#taken++;
+    if (this.#items.length - this.#next < streamCredit) this.#roomy?.();
     const owed = this.#taken + streamCredit - this.#allowed;
-    if (this.#ended || !this.#call || this.#call.over || owed < streamCredit / 2) return;
+    if (!this.#source.credited || this.#ended || !this.#call || this.#call.over || owed < streamCredit / 2) return;
     this.#allowed += owed;
     this.#source.credit(this.#call, owed);
   }
@@ -136,6 +155,7 @@ export class Stream<T = unknown> implements AsyncIterableIterator<T, undefined> 
   #fail(error: unknown): void {
     if (this.#ended) return;
     this.#ended = true;
+    this.#roomy?.();
     clearTimeout(this.#timer);
     const [first, ...others] = this.#waiting.splice(0);
     if (first) first.reject(error);

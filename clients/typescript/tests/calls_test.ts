@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Client, connect, ErrorCode, RpcError } from "../src/index.js";
+import { type Client, connect, ErrorCode } from "../src/index.js";
+import { failure } from "./failure.js";
 import { Server } from "./server.js";
 
 let server: Server;
@@ -9,16 +10,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await server.stop();
 });
-
-/** What a promise is rejected with. */
-async function failure(promise: PromiseLike<unknown>): Promise<RpcError> {
-  const error = await promise.then(
-    () => new Error("it was fulfilled"),
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(RpcError);
-  return error as RpcError;
-}
 
 describe.each(["ws", "http"] as const)("calls by %s", (scheme) => {
   let client: Client;
@@ -43,7 +34,9 @@ describe.each(["ws", "http"] as const)("calls by %s", (scheme) => {
     expect(await client.with({ timeout: 5000 }).subtract({ minuend: 5, subtrahend: 3 })).toBe(2);
     const two = await failure(client.echo.with({})({ a: 1 }, { timeout: 1 }));
     expect(two.data).toMatchObject({ expected: "nothing", got: '{"timeout":1}' });
-    await expect(client.echo({ value: 1 }, { timout: 1 } as object)).rejects.toThrow("there is no option timout of a call");
+    await expect(client.echo({ value: 1 }, { timout: 1 } as object)).rejects.toThrow(
+      "there is no option timout of a call",
+    );
   });
 
   it("then, toJSON and symbols are nobody's method, and call reaches them", async () => {

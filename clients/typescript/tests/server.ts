@@ -26,7 +26,9 @@ export class Server {
         if (found) resolve(new Server(child, Number(found[1])));
       });
       child.on("error", reject);
-      child.on("exit", () => { reject(new Error(`the server has ended:\n${said}`)); });
+      child.on("exit", () => {
+        reject(new Error(`the server has ended:\n${said}`));
+      });
     });
   }
 
