@@ -37,6 +37,7 @@ export async function openSocket(url: string, options: SocketOptions): Promise<W
     socket.onerror = (event): void => {
       const { message, error } = event as { message?: string; error?: { message?: string; code?: string } };
       detail = [message, error?.message, error?.code].find(Boolean) ?? detail;
+      fail(); // Node's own says no more than this
     };
     socket.onclose = fail;
   });
