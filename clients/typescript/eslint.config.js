@@ -3,7 +3,7 @@ import { defineConfig } from "eslint/config";
 import typescript from "typescript-eslint";
 
 export default defineConfig(
-  { ignores: ["dist"] },
+  { ignores: ["build", "dist"] },
   js.configs.recommended,
   {
     files: ["**/*.ts"],

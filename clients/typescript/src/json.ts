@@ -66,6 +66,15 @@ export function decodeExactly(text: string): unknown {
   return knowsSource ? value : decodeByHand(text);
 }
 
+/**
+ * The value of a text that has been read, with all digits: on demand, and then once for whoever asks, since few do and
+ * few texts have such integers.
+ */
+export function exactView(text: string, value: unknown): () => unknown {
+  let exact: unknown;
+  return () => (exact ??= /\d{16}/.test(text) ? decodeExactly(text) : value);
+}
+
 /** The same where the engine does not tell a number's text. */
 export function decodeByHand(text: string): unknown {
   JSON.parse(text); // from here on it is known to be JSON, and what follows does not check that again

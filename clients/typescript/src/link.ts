@@ -1,7 +1,7 @@
 // Link: one WebSocket to a server, from its opening to its end. It sends calls, matches responses and items to them by
 // id, and hands requests and notifications of the server on. It does not reconnect: a Session does.
 import { type Call, type Channel, messageOf } from "./call.js";
-import { decodeExactly } from "./json.js";
+import { exactView } from "./json.js";
 import { ErrorCode, localError, member, readError, type RpcError } from "./rpc_error.js";
 import { openSocket, type SocketOptions } from "./socket.js";
 
@@ -140,13 +140,11 @@ export class Link implements Channel {
     this.heard = performance.now();
     let message: unknown;
     try {
-      message = this.#exact ? decodeExactly(text) : JSON.parse(text);
+      message = JSON.parse(text);
     } catch {
       return; // no message, and nothing that an answer could be sent to
     }
-    // Where some value needs all of its digits the text is read once more, and never for each of a batch.
-    let exact = this.#exact ? message : undefined;
-    const exactly = (): unknown => (exact ??= decodeExactly(text));
+    const exactly = exactView(text, message);
     if (!Array.isArray(message)) {
       this.#handle(message, exactly);
       return;
@@ -170,9 +168,13 @@ export class Link implements Channel {
       return;
     }
     let id = member(message, "id");
+    if (id === undefined && method === "rpc.item") {
+      this.#item(member(message, "params"), exactly);
+      return;
+    }
+    const params = member(this.#exact ? exactly() : message, "params");
     if (id === undefined) {
-      if (method === "rpc.item") this.#item(member(message, "params"), exactly);
-      else this.#keeper.notification(this, method, member(message, "params"));
+      this.#keeper.notification(this, method, params);
       return;
     }
     // A broker's ids may have 63 bits.
@@ -183,7 +185,7 @@ export class Link implements Channel {
         this.say(text);
       });
     const inBatch = answerOfBatch !== undefined;
-    this.#keeper.request(this, { id, method, params: member(message, "params"), members: message, inBatch, answer });
+    this.#keeper.request(this, { id, method, params, members: message, inBatch, answer });
   }
 
   #response(message: object, exactly: () => unknown): void {

@@ -2,7 +2,7 @@
 // can come from the server but answers. The items of a stream come as server-sent events where the server sends such.
 import { type Call, type Channel, messageOf } from "./call.js";
 import { eventData } from "./event_stream.js";
-import { decodeExactly } from "./json.js";
+import { exactView } from "./json.js";
 import { retryPause } from "./retry.js";
 import { type Delivered, ErrorCode, localError, member, readError, RpcError } from "./rpc_error.js";
 
@@ -111,10 +111,9 @@ export class Posts implements Channel {
     } catch {
       return false;
     }
-    if (!Array.isArray(message)) return this.#part(message, post, () => decodeExactly(text));
-    let exact: unknown[] | undefined;
-    const exactly = (at: number): unknown => (exact ??= decodeExactly(text) as unknown[])[at];
-    return message.map((part, at) => this.#part(part, post, () => exactly(at))).some(Boolean);
+    const exactly = exactView(text, message);
+    if (!Array.isArray(message)) return this.#part(message, post, exactly);
+    return message.map((part, at) => this.#part(part, post, () => (exactly() as unknown[])[at])).some(Boolean);
   }
 
   #part(part: unknown, post: Post, exactly: () => unknown): boolean {

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-const command = process.env.WIRECALL ?? fileURLToPath(new URL("../../../build/wirecall", import.meta.url));
+export const command = process.env.WIRECALL ?? fileURLToPath(new URL("../../../build/wirecall", import.meta.url));
 if (!existsSync(command)) throw new Error(`there is no ${command}: build it with make build, or name it by $WIRECALL`);
 
 export class Server {
