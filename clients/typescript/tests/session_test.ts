@@ -584,13 +584,17 @@ it("through a restart of the real server its calls, methods and subscriptions go
   let real = await Server.start();
   const { port } = real;
   const worker = await connect(real.ws, { clientId: "worker", ...quick });
-  const caller = await connect(real.ws, quick);
+  const lost = deferred();
+  const onConnection = (event: ConnectionEvent): void => {
+    if (!event.connected) lost.resolve();
+  };
+  const caller = await connect(real.ws, { ...quick, onConnection });
   opened.push(worker, caller);
   const heard: unknown[] = [];
   await worker.provide("twice", (x: number) => 2 * x);
   await worker.subscribe("news", (_topic, value) => void heard.push(value));
   expect(await caller.twice(2)).toBe(4);
-  await real.stop();
+  await Promise.all([real.stop(), lost.promise]);
   const waiting = caller.sum(1, 2);
   real = await Server.start([], port);
   try {
