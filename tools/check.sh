@@ -51,6 +51,7 @@ test_tsan() {
 
 step "format" check_format
 step "include ranks" python3 tools/check_includes.py
+step "links of the pages" python3 tools/check_links.py
 step "AddressSanitizer and UndefinedBehaviorSanitizer: build" build_asan
 step "AddressSanitizer and UndefinedBehaviorSanitizer: tests and fuzzers" test_asan
 step "ThreadSanitizer: build" build_tsan

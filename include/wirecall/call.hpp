@@ -58,7 +58,8 @@ class ReplySink {
   /// all the same. Between the two this thread must not answer another call or suspend: all calls share one writer.
   [[nodiscard]] Writer* begin_result();
   void end_result();
-  /// Answers with a value that is encoded already. A non-empty `failure` is why encoding failed: the answer is -32603.
+  /// Answers with a value that is encoded already. A non-empty `failure` says why encoding failed; then the answer is
+  /// -32603.
   void encoded_result(std::string_view value, std::string_view failure);
   /// Relays another server's response to this call. `text` is the response, `id` a view of its id, which is replaced by
   /// the call's own; `code` is the code of its error, 0 for a result.
@@ -89,80 +90,78 @@ class Call {
   /// The envelope as received; its spans last until the handler returns.
   [[nodiscard]] const Received& message() const noexcept { return *message_; }
   /// The params as sent, empty for none.
-  [[nodiscard]] std::string_view params() const noexcept {
-    return message_->has(Member::params) ? (*message_)[Member::params] : std::string_view{};
-  }
+  [[nodiscard]] std::string_view params() const noexcept { return message_->params(); }
   /// The Context for the handler. It copies what outlives the message.
   [[nodiscard]] Context context();
-  /// The stop token of the Context: stop is requested when nobody waits for the answer any more. And its scheduler,
-  /// null without timers.
+  /// The stop token of the Context: stop is requested when nobody waits for the answer any more.
   [[nodiscard]] std::stop_token stop_token();
+  /// The scheduler of the Context, for timers; null without timers.
   [[nodiscard]] Scheduler* scheduler() const noexcept;
-  /// Calls `hook` once with the outcome, before the reply is sent, now or later; with -32800 when the caller has
-  /// disconnected before.
+  /// Calls `hook` once with the outcome, before the reply is sent; with -32800 when the caller disconnects first.
   void on_reply(ReplyHook hook);
   [[nodiscard]] const Limits& limits() const noexcept;
+
+  /// The encoding of params and result.
+  [[nodiscard]] const Codec& codec() const noexcept;
+  /// The principal by which the caller has authenticated; null where the server has no principals.
+  [[nodiscard]] const Principal* principal() const noexcept;
 
   /// Answer before the handler returns; as ReplySink's functions.
   [[nodiscard]] Writer* begin_result();
   void end_result();
-  /// Both for an integer, the commonest result.
+  /// begin_result and end_result for an integer, the commonest result.
   void integer_result(std::int64_t value);
   void encoded_result(std::string_view value, std::string_view failure);
   void error(const Error& error);
   void error_in_flight();
-  /// -32602 with what `reader` could not decode.
+  /// Answers -32602 with what `reader` could not decode.
   void invalid_params(const Reader& reader);
-  /// The way to answer later: the call joins the table of calls in flight, unless it has by lose_loop.
+  /// Returns the sink by which the call is answered later. Adds the call to the calls in flight, unless lose_loop has.
   [[nodiscard]] ReplySink detach();
-  /// The handler has run for `ran` and loses the loop: the call joins those in flight, and the handler's answer goes
-  /// the way of a sink. For the thread that takes the loop over. Again: no effect. Throws std::bad_alloc, and has no
-  /// effect then.
+
+  // Internal: for typed handlers, the broker and the takeover of loops. Programs do not call what follows.
+
+  /// Adds the call to the calls in flight, so that the handler's answer goes through a sink. The thread that takes the
+  /// loop over from the handler calls it; `ran` is how long the handler has run. A second call has no effect. Throws
+  /// std::bad_alloc, and has no effect then.
   void lose_loop(std::chrono::nanoseconds ran);
-
-  // What follows is for a broker.
-
-  /// What the answer is to be sent as.
+  /// The encoding in which the answer is sent, and whether it is written in that encoding or as JSON text.
   [[nodiscard]] MessageForm form() const noexcept;
-
-  /// How far the call may go.
+  /// The call's begin, deadline and hops.
   [[nodiscard]] CallBounds bounds() const;
-  /// Who calls, as far as it has shown that; null where nobody has to.
-  [[nodiscard]] const Principal* principal() const noexcept;
-  /// The caller, as the broker knows it; null without one.
+  /// The caller's peer at the broker; null without a broker.
   [[nodiscard]] rpc::BrokerPeer* broker_peer() const noexcept;
-  /// Whether the answer may be a message of its own on the caller's connection, which nobody here need know of: not
-  /// for an element of a batch, by HTTP, or where middleware waits for the outcome.
+  /// Whether the answer may be written to the caller's connection without this Call. False for an element of a batch,
+  /// for a call by HTTP, and where middleware waits for the outcome.
   [[nodiscard]] bool can_be_left() const noexcept;
-  /// Whoever says so answers the call, or nobody does.
+  /// Leaves the answer to the function that calls it: the dispatcher sends none.
   void leave() noexcept;
 
-  /// The encoding of params and result.
-  [[nodiscard]] const Codec& codec() const noexcept;
-  /// The thread's reader, for decoding params before the handler runs.
+  /// The thread's reader, which decodes params before the handler runs.
   [[nodiscard]] Reader& reader() noexcept;
-  /// The same, with those for defaults. A call whose params take long, or that outlives its frame, has its own.
+  /// That reader and the readers of default values. A call whose params take long to decode, or that outlives its
+  /// frame, has its own.
   [[nodiscard]] detail::ParamReaders& param_readers() noexcept;
-  /// For a handler that returns a stream: where its items go. Ask once, before `context`.
+  /// Where the items of a handler that returns a stream go. Called once, before `context`.
   [[nodiscard]] std::shared_ptr<detail::Items> items();
-  /// For a method declared by Registry::subscription: where the events go. Null where there can be none: then the call
-  /// has been answered.
+  /// Where the events of a method declared by Registry::subscription go. Null where the connection can carry none: then
+  /// the call has been answered.
   [[nodiscard]] std::shared_ptr<detail::EventSink> subscribe();
-  /// For the method that ends subscriptions: whether this connection has had one of that id.
+  /// Ends the subscription of that id; returns whether this connection has had one.
   bool unsubscribe(std::string_view id) noexcept;
-  /// To be open while a handler runs that does not wait; may be null.
+  /// The watchdog slot that is open while a handler that does not wait runs; may be null.
   [[nodiscard]] detail::WatchdogSlot* watchdog_slot() const noexcept { return watchdog_slot_; }
-  /// After a rejoin: the slot is another one from now on.
+  /// Takes the present watchdog slot of the thread; called after the handler's thread has rejoined the loop.
   void renew_watchdog_slot() noexcept;
-  /// For a handler that blocks: where it runs. Null where there are no threads but this one.
+  /// The pool on which a handler that blocks runs; null without such a pool.
   [[nodiscard]] detail::BlockingPool* blocking_pool() const noexcept;
-  /// What owns the tasks that calls of this thread start.
+  /// The scope that owns the tasks that calls of this thread start.
   [[nodiscard]] TaskScope& tasks() noexcept;
-  /// The executor of this thread's loop, by which other threads return what they have done for a call. Null without a
+  /// The executor of this thread's loop, by which other threads return what they have done for a call; null without a
   /// loop.
   [[nodiscard]] const std::shared_ptr<detail::Executor>& executor() const noexcept;
-  /// `after` is called once the turn of this thread's loop has ended, once a turn; where there is no loop, never:
-  /// false.
+  /// Calls `after` once when the present turn of this thread's loop ends. Returns false, and does not call it, without
+  /// a loop.
   bool at_turn_end(void (*after)() noexcept) noexcept;
 
  private:

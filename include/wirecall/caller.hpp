@@ -1,5 +1,5 @@
-// Caller: the other end of the connection on which a call came: a client, or the broker or server that relayed it. By
-// it the handler of the call calls and notifies back, on the same connection:
+// Caller: the peer that sent a call: a client, or the broker or server that relayed the call. The call's handler calls
+// and notifies it on the same connection, in the other direction:
 //     Task<bool> rename(Context context, std::string from, std::string to) {
 //       if (!co_await Caller{context}.call<bool>("confirm", from, to)) throw Error{"not confirmed"}; …
 // Such a call has what is left of the handler's time, is cancelled with the handler, and counts as one hop further. A
@@ -113,11 +113,13 @@ class Caller {
   [[nodiscard]] Task<R> call_with(std::string method, const Params& params) const {
     return detail::call_caller<R>(context_, std::move(method), detail::encoded_params(params));
   }
-  /// Sends a notification, also to a caller that has ended its own side of the connection. From the handler, and from
-  /// what it awaits, it is sent at once. From elsewhere, such as a task that the handler has started, it is held until
-  /// the call's answer has been written, and dropped if that answer is an error. Throws -32001 where can_notify is
-  /// false, -32005 beyond Limits::hops or where more than Limits::soft_output bytes of this call, or
-  /// Limits::hard_output bytes of its connection, are held; -32006 and LocalError -32602 as `call`.
+  /// Sends a notification, also to a caller that has closed its sending side (a TCP half-close). The handler, and the
+  /// tasks that it awaits, send it at once. A notification of another task, such as one that the handler has started,
+  /// is held until the call's answer has been written, and dropped if that answer is an error. Throws
+  /// - -32001 where can_notify is false;
+  /// - -32005 beyond Limits::hops, and when more than Limits::soft_output bytes of this call, or Limits::hard_output
+  ///   bytes of its connection, are held;
+  /// - -32006 and LocalError -32602 as `call`.
   template <class... Args>
   void notify(std::string_view method, const Args&... args) const {
     notify_encoded(method, detail::encoded_arguments(args...).view());

@@ -129,7 +129,8 @@ class Client {
   template <std::convertible_to<std::string_view> Json>
   Client(std::vector<Endpoint> endpoints, const Json& options_json)
       : Client(std::move(endpoints), ClientOptions::from_json(std::string_view{options_json})) {}
-  /// Ends all open calls with ConnectionError.
+  /// Ends all open calls with ConnectionError, runs their callbacks, and blocks until these have returned. A callback
+  /// that always retries a failed call blocks it for ever.
   ~Client();
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
@@ -238,9 +239,10 @@ class Client {
   }
   /// Provides a subscription method to the other clients of a broker: client.provide_subscription(
   /// {.subscribe = "eth_subscribe", .unsubscribe = "eth_unsubscribe", .notification = "eth_subscription"}, heads). The
-  /// coroutine is used as by Registry::subscription; the broker sends each subscriber its own events, and ends what a
-  /// subscriber leaves behind (docs/broker.md). unprovide(names.subscribe) ends it. In all else, and throws, as
-  /// provide; -32007 too where names.unsubscribe is another method of this client.
+  /// coroutine yields events as with Registry::subscription. The broker sends each subscriber its own events, and calls
+  /// `names.unsubscribe` for a subscriber that disconnects (docs/broker.md "Subscriptions to a method").
+  /// unprovide(names.subscribe) ends it. Returns and throws as `provide`; throws Error -32007 as well where
+  /// names.unsubscribe is another method of this client.
   template <class F>
   void provide_subscription(const SubscriptionNames& names, F&& stream_function, const ProvideOptions& options = {}) {
     provide_method(names.subscribe, options, [&](Registry& methods) -> Method& {
@@ -265,7 +267,7 @@ class Client {
   }
 
   /// Watches the traffic of a broker, as an admin: `function` gets each call and event of the methods and topics that
-  /// `pattern` matches, as an event of the topic rpc.tap (docs/broker.md "Looking on"). Otherwise as `subscribe`.
+  /// `pattern` matches, as an event of the topic rpc.tap (docs/broker.md "Tapping traffic"). Otherwise as `subscribe`.
   /// Throws std::invalid_argument for a malformed pattern, and for a second tap with another pattern.
   [[nodiscard]] Subscription tap(std::string_view pattern, EventFunction function);
 

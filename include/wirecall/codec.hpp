@@ -22,8 +22,7 @@
 
 namespace wirecall {
 
-/// An encoding of messages, by its number. Those that a program adds (message/message_codec.hpp) are numbered from
-/// there on.
+/// The number of an encoding. Encodings that a program adds (message/message_codec.hpp) have the numbers after these.
 enum class Encoding : std::uint8_t {
   json,
   msgpack,  ///< with a length prefix; by HTTP as application/msgpack (docs/wire.md, "MessagePack")
@@ -53,7 +52,7 @@ class Reader {
  public:
   virtual ~Reader() = default;
 
-  /// Whose values it reads.
+  /// The codec whose encoding it reads.
   [[nodiscard]] virtual const Codec& codec() const noexcept = 0;
   /// Starts on `value`: one whole validated value that outlives the reading, kPaddingBytes readable behind it.
   virtual void reset(std::string_view value) = 0;
@@ -115,8 +114,8 @@ class Reader {
   }
   /// Records a failure that was taken. Always false.
   bool fail(DecodeFailure failure);
-  /// Whether `bytes` that were read in vain may be read again another way. False when, since the last reset, 16 times
-  /// the text and 64 KiB have been: alternatives within alternatives would take exponential time.
+  /// Whether `bytes` of a failed alternative of a variant may be read again as the next alternative. False once, since
+  /// the last reset, 16 times the text and 64 KiB have been read again: nested variants would take exponential time.
   bool may_reread(std::size_t bytes) noexcept {
     if (bytes > reread_left_) return false;
     reread_left_ -= bytes;

@@ -12,14 +12,14 @@
 namespace wirecall {
 
 inline constexpr std::uint16_t kDefaultPort = 8545;
-/// Of http, as every http URI has it.
+/// The port of an http URI that names none.
 inline constexpr std::uint16_t kDefaultHttpPort = 80;
-/// Where an http URI that names no path leads to.
+/// The path of an http URI that names none.
 inline constexpr std::string_view kDefaultHttpPath = "/rpc";
-/// Bytes of the path of a socket file, which is what the system's address has room for.
+/// The most bytes of the path of a socket file: the system's address structure has room for no more.
 inline constexpr std::size_t kSocketPathBytesMax = 107;
 
-/// What an endpoint is reached by.
+/// The transport of an endpoint.
 enum class EndpointKind : std::uint8_t { tcp, unix_socket, stdio, inproc, http };
 
 class Endpoint {
@@ -38,7 +38,7 @@ class Endpoint {
   /// other kinds.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::string uri() const;
-  /// tcp, http: host and port as an http request names them in Host, without the port that http has anyway.
+  /// tcp, http: host and port as the Host field of a request has them, without port 80.
   [[nodiscard]] std::string authority() const;
   /// The same endpoint with another port.
   [[nodiscard]] Endpoint with_port(std::uint16_t port) const;

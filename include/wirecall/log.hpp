@@ -1,6 +1,7 @@
 // Log: records for whoever runs the program, and the sink that receives them. The library never prints: without a sink
-// nothing is written. Records of level info and above are made for rare events only, never for a message or call that
-// succeeds. Formatters and a sink for stderr are here for programs that have no log of their own.
+// nothing is written. Records of level info and above are made for rare events only, not for a message or call that
+// succeeds; Options::log_calls is the exception. Formatters and a sink for stderr are here for programs that have no
+// log of their own.
 //
 // Thread: a sink is called on the thread on which the event happened, and for slow handlers on a watching thread, so by
 // several threads at once. An exception that it throws is dropped, with the record. A sink that blocks holds up the

@@ -45,15 +45,6 @@ class Loop final : public Scheduler {
 
   /// One turn, waiting at most `wait_max` (negative: for ever) when there is nothing to do.
   void turn(std::chrono::nanoseconds wait_max = std::chrono::nanoseconds{-1});
-  /// How many rounds have begun, modulo 2^32: one is over when each who asked for at_next_turn in the one before has
-  /// been called. Tells one from the next.
-  [[nodiscard]] std::uint32_t rounds() const noexcept;
-  /// Ends the present turn in place of a thread that does not return from it: the user that this thread is in is left
-  /// to it, all others are served. When that thread does return, which must not be during a turn, its `turn` returns
-  /// without doing anything more.
-  void finish_turn();
-  /// The bytes lent in the present turn stay readable and writable for as long as what is returned lives.
-  [[nodiscard]] std::vector<std::shared_ptr<void>> keep_lent();
   /// Ends the wait of the present or the next turn. Any thread, and signal handlers.
   void wake() noexcept;
   /// Runs `job`, which must not throw, on the loop's thread in its next turn; jobs keep their order. Any thread. False,
@@ -61,12 +52,20 @@ class Loop final : public Scheduler {
   /// instead.
   [[nodiscard]] bool post(std::move_only_function<void()> job);
 
-  /// Calls `function` once in each turn in which `descriptor` is ready for what is wanted, until what is returned goes
-  /// (wirecall/watch.hpp). Throws std::system_error when the system refuses a second descriptor of the file.
+  /// Calls `function` once in each turn in which `descriptor` is ready as `wanted`, until the returned Watch is
+  /// destroyed (wirecall/watch.hpp). Throws std::system_error when the system cannot duplicate the descriptor.
   [[nodiscard]] Watch watch(int descriptor, Readiness wanted, WatchFunction function);
 
-  // What follows is for the layers that do I/O (src/runtime has the types).
+  // Internal: for the layers that do I/O (src/runtime has the types) and the takeover of loops.
 
+  /// The number of the present round, modulo 2^32. A round ends when the loop has called every user that asked for
+  /// at_next_turn in the round before.
+  [[nodiscard]] std::uint32_t rounds() const noexcept;
+  /// Ends the present turn on this thread while the turn's own thread is still in the call of a user: serves all other
+  /// users. The own thread must return from that call between two turns; its `turn` then returns at once.
+  void finish_turn();
+  /// Keeps the bytes lent in the present turn readable and writable for as long as the returned objects live.
+  [[nodiscard]] std::vector<std::shared_ptr<void>> keep_lent();
   [[nodiscard]] const std::shared_ptr<runtime::Inbox>& inbox() const noexcept;
 
   /// Calls `user` for completions on `descriptor`, which the loop owns from now on. Throws std::bad_alloc, and does not
@@ -80,13 +79,13 @@ class Loop final : public Scheduler {
   [[nodiscard]] std::size_t unsent(runtime::Handle handle) const noexcept;
   /// Starts the operation at the beginning of the next turn.
   void submit(runtime::Operation&& operation);
-  /// `user.turn_ended()` is called at the end of this turn; ask once a turn. This and the next two need no memory for
-  /// as many users as handles are attached.
+  /// Calls `user.turn_ended()` at the end of this turn. Called at most once a turn. This and the next two functions
+  /// need no memory for as many users as handles are attached.
   void at_turn_end(runtime::TurnUser& user);
   /// The same at the end of the next turn, whenever that comes.
   void at_next_turn_end(runtime::TurnUser& user);
-  /// `user.next_turn()` is called in the next turn, which then does not wait, or in one soon after: no more than a few
-  /// are called in each, in the order in which they asked; ask once a turn.
+  /// Calls `user.next_turn()` in the next turn, which then does not wait, or in one soon after: each turn calls a few
+  /// users, in the order in which they asked. Called at most once a turn.
   void at_next_turn(runtime::TurnUser& user);
   /// Cancels all of these, for a user that is destroyed.
   void forget(runtime::TurnUser& user) noexcept;
@@ -94,16 +93,17 @@ class Loop final : public Scheduler {
   void admit(std::size_t users);
   void release(std::size_t users) noexcept;
 
-  /// What comes by `in` is told in each turn, and what `out` has collected is handed over when the next one begins; the
-  /// loop `other`, which has joined the same two the other way round, is woken for it. Before any turn of the two.
+  /// Delivers what `in` brings in each turn, and passes on what `out` has collected when the next turn begins; then
+  /// wakes `other`, which has joined the same two channels the other way round. Called before the first turn of both
+  /// loops.
   void join(runtime::SpscChannel& in, runtime::SpscChannel& out, Loop& other);
-  /// No more of that.
+  /// Ends the join with `other`.
   void leave(const Loop& other) noexcept;
 
-  /// Buffers that have been used before, so that a warm connection allocates nothing and an idle one owns none.
+  /// Returns a buffer that has been used before, so that a warm connection allocates nothing and an idle one owns none.
   [[nodiscard]] Buffer take_buffer() noexcept;
-  /// The same for what is likely to be large: a few such buffers are kept, since fresh memory for a MiB costs the
-  /// kernel more than copying it. One like any other where there is none.
+  /// The same for a message that is likely to be large: the loop keeps a few large buffers, since fresh memory for a
+  /// MiB costs the kernel more than copying it. Without one it returns a buffer like any other.
   [[nodiscard]] Buffer take_large_buffer() noexcept;
   void give_buffer(Buffer buffer) noexcept;
 

@@ -33,6 +33,10 @@ enum class Member : std::uint8_t {
   tracestate,
 };
 inline constexpr std::size_t kMemberCount = 13;
+/// The member's bit in Received::present.
+[[nodiscard]] constexpr std::uint32_t bit_of(Member member) noexcept {
+  return std::uint32_t{1} << static_cast<unsigned>(member);
+}
 /// The most integers of params that are kept.
 inline constexpr std::size_t kIntegersKept = 8;
 
@@ -44,12 +48,13 @@ enum class MessageKind : std::uint8_t {
   invalid,   ///< -32600; `fault` says why, `has(Member::id)` whether the id can be echoed
 };
 
-/// The encoding of a written message, and that in which it is sent: the same, or JSON text that is transcoded. One
-/// byte, of which each question reads one bit: they are asked with each message.
+/// How a message is written, and in which encoding it is sent. Three forms: JSON; `native`, written in the encoding in
+/// which it is sent; `text`, written as JSON text and transcoded when it is sent. One byte, and one bit for each test,
+/// since every message is tested.
 struct MessageForm {
   Encoding sent : 6 = Encoding::json;
-  bool natively : 1 = false;  ///< it is written in that, which is not JSON
-  bool as_text : 1 = false;   ///< it is JSON text, and that is not
+  bool natively : 1 = false;  ///< written in `sent`, which is not JSON
+  bool as_text : 1 = false;   ///< written as JSON text; `sent` is not JSON
 
   constexpr MessageForm() noexcept = default;  ///< JSON
   [[nodiscard]] static constexpr MessageForm native(Encoding encoding) noexcept {
@@ -88,7 +93,7 @@ struct Received {
   bool method_escaped;             ///< `method()` holds escapes: unescape before comparing
   Encoding encoding;               ///< of params and result; JSON from read_message
   std::uint8_t integer_count = 0;  ///< of `integers`; 0 when params have to be read from their span
-  std::uint32_t present;           ///< bit 1 << Member; only present members have a span
+  std::uint32_t present;           ///< bit_of each member that is there; only these have a span
   std::size_t batch_size;
   std::string_view text;  ///< the message itself, first to last byte
   struct Span {
@@ -103,7 +108,7 @@ struct Received {
   std::array<Span, kIntegersKept> integer_names;
   bool integers_named;
 
-  [[nodiscard]] bool has(Member member) const noexcept { return (present >> static_cast<unsigned>(member)) & 1U; }
+  [[nodiscard]] bool has(Member member) const noexcept { return (present & bit_of(member)) != 0; }
   [[nodiscard]] std::string_view operator[](Member member) const noexcept {
     const Span& span = spans[static_cast<std::size_t>(member)];
     return {span.data, span.size};
@@ -113,6 +118,10 @@ struct Received {
   [[nodiscard]] std::string_view method() const noexcept {
     const std::string_view quoted = (*this)[Member::method];
     return {quoted.data() + 1, quoted.size() - 2};
+  }
+  /// As sent; empty for none.
+  [[nodiscard]] std::string_view params() const noexcept {
+    return has(Member::params) ? (*this)[Member::params] : std::string_view{};
   }
   /// The id to answer with: its bytes as sent, or null.
   [[nodiscard]] std::string_view id() const noexcept { return has(Member::id) ? (*this)[Member::id] : "null"; }

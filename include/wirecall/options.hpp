@@ -36,16 +36,16 @@ struct Options {
   std::vector<std::uint32_t> cpu_affinity;
   Engine engine = Engine::automatic;
   /// The most threads of the pool that runs handlers marked by wirecall::blocking; started on demand. 0 for no pool:
-  /// such handlers are called as any other.
+  /// such handlers run on the thread of the loop, like any other.
   std::uint32_t blocking_threads = 16;
 
   Limits limits;
   /// Milliseconds that calls in progress have to end when the server stops.
   std::uint32_t drain_ms = 5000;
-  /// Milliseconds after which another thread takes over the loop of a handler that has not returned, so that it holds
-  /// up no other. 0 for never.
+  /// Milliseconds after which another thread takes over the loop of a handler that has not returned, and serves the
+  /// other calls. 0 for never.
   std::uint32_t takeover_ms = 20;
-  /// Handlers that may be off one loop at once, each on a thread of its own; the next slow one holds up the loop, and
+  /// The most handlers of one loop that run on after a takeover, each on its own thread. One more blocks the loop, and
   /// the log says so.
   std::uint32_t takeover_threads = 256;
   /// Milliseconds after which a handler that has not returned is named in the log. 0 for never.
@@ -116,14 +116,15 @@ struct ClientOptions {
   std::uint32_t wait_ms = 0;
   /// Milliseconds that one attempt to connect may take.
   std::uint32_t connect_timeout_ms = 10'000;
-  /// How often every endpoint is tried before calls that wait for a connection fail; 0 for as often as their own time
-  /// allows.
+  /// How many times each endpoint is tried before the calls that wait for a connection fail; 0 for no limit but the
+  /// calls' own timeouts.
   std::uint32_t connect_attempts = 0;
-  /// Milliseconds of pause after every endpoint has been tried in vain: doubled each time up to the maximum, a random
-  /// part of up to one half taken off.
+  /// Milliseconds of the first pause after every endpoint has failed. Each further pause is twice as long, up to
+  /// reconnect_max_ms; each is shortened by a random part of up to one half (exponential backoff with jitter).
   std::uint32_t reconnect_min_ms = 50;
+  /// Milliseconds of the longest pause.
   std::uint32_t reconnect_max_ms = 5'000;
-  /// The most connections of the client; it makes a further one when all are busy. With more than one, calls may be
+  /// The most connections of the client; it opens a further one when all are busy. With more than one, calls may be
   /// served in another order than they were made.
   std::uint32_t connections = 1;
   /// The encoding of the client's messages and of the answers. Params that it cannot represent are -32602.

@@ -22,17 +22,19 @@ namespace wirecall {
 /// How a broker calls a method that a client provides. The broker decides about members that are left empty.
 struct ProvideOptions {
   /// The most calls that the broker sends to this client at once, at least 1; further calls wait at the broker.
+  /// Default: no limit.
   std::optional<std::uint32_t> concurrency = {};
-  /// The most calls that wait at the broker for this client; a further call is answered -32005.
+  /// The most calls that wait at the broker for this client; a further call is answered -32005. Default: 1000.
   std::optional<std::uint32_t> queue = {};
   /// How the broker chooses among several providers: "least_inflight", "round_robin", "hash:<param>", "exclusive",
-  /// "random", "first" or "last". All providers of a method have to name the same policy.
+  /// "random", "first" or "last". The first provider of a method fixes its policy, "least_inflight" by default; a later
+  /// one names the same policy or none, else its registration is refused (-32007).
   std::string policy = {};
-  /// The broker may send a call again to another provider when this one is lost.
+  /// When this client is lost, the broker sends a call that it may have served once more, to another provider.
   bool idempotent = false;
   /// The method changes nothing, so that it may be called by HTTP GET.
   bool safe = false;
-  std::string summary = {};  ///< a sentence for people who look at what there is
+  std::string summary = {};  ///< one sentence of documentation, for listings
   /// The parameters, as for Registry::method.
   std::vector<Param> params = {};
 };

@@ -22,9 +22,10 @@
 //   Extension                {"$npy":"<base64>"}, {"$image":"<base64>"}, in MessagePack extensions (value.hpp)
 //   anything else            Adapt (schema.hpp)
 //
-// A failed decode leaves its target in a valid but unspecified state. Alternatives of a variant are told apart by their
-// kind, structs also by their required members; what is left is tried in turn. Reading in vain is bounded, so nested
-// variants that look alike to the end are refused at some depth: give them a member that tells them apart.
+// A failed decode leaves its target in a valid but unspecified state. A variant is decoded as the first alternative
+// that fits: alternatives of another kind, and structs whose required members are missing, are skipped; the others are
+// tried in turn. The bytes read by failed tries are bounded, so nested variants of similar structs are refused at some
+// depth: give each struct a required member that the others have not.
 // Thread: the reader's or writer's.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Registry: the methods that a program offers, each a C++ function under a name. A Server serves it; or any other
+// Registry: the methods of a program, each a C++ function under a name. A Server serves it; or any other
 // transport calls `handle`, which takes the text of a message and returns the text of the reply.
 // Thread: one thread fills it before it is served. Then it does not change, and any number of threads serve from it.
 #pragma once
@@ -122,20 +122,21 @@ class Registry {
   Registry(Registry&&) noexcept;
   Registry& operator=(Registry&&) noexcept;
 
-  /// Offers `callable` (a function, lambda or functor; wirecall::overload selects one of several overloads) as `name`.
+  /// Adds `callable` (a function, lambda or functor; wirecall::overload selects one of several overloads) as the method
+  /// `name`.
   /// `params` names its parameters in order, without Context and Rest; parameters without a name are arg0, arg1, …
   /// Throws Error -32007 for a name that is taken, std::invalid_argument for a reserved or malformed name.
   template <class F>
   Method& method(std::string name, F&& callable, std::vector<Param> params = {}) {
     return add(std::move(name), std::move(params), detail::bind(std::forward<F>(callable)));
   }
-  /// Offers a member function of `object`, which outlives the registry.
+  /// Adds a member function of `object`, which outlives the registry, as the method `name`.
   template <class M, class C>
     requires std::is_member_function_pointer_v<M>
   Method& method(std::string name, M member, C& object, std::vector<Param> params = {}) {
     return add(std::move(name), std::move(params), detail::bind_member(member, object));
   }
-  /// Offers a coroutine that returns a Stream as a subscription. A call of `names.subscribe` with the coroutine's
+  /// Adds a coroutine that returns a Stream as a subscription. A call of `names.subscribe` with the coroutine's
   /// arguments is answered with an id, a string. Each value that the coroutine then yields is sent as the notification
   /// `names.notification` with the params {"subscription": id, "result": value}. A call of `names.unsubscribe`, which
   /// several subscriptions may share, ends it, as does the end of the connection; both request stop of the coroutine.
@@ -148,9 +149,10 @@ class Registry {
     return add_subscription(std::move(names), std::move(params),
                             detail::bind_subscription(std::forward<F>(stream_function)));
   }
-  /// The same for a function that was not bound by `subscription`, as of another language.
+  /// Adds a subscription whose function the caller has bound itself, as a package for another language does.
   Method& add_subscription(SubscriptionNames names, std::vector<Param> params, detail::Binding binding);
-  /// Offers a function that was not bound by `method`, as a package for another language does. Throws as `method`.
+  /// Adds a method whose function the caller has bound itself, as a package for another language does. Throws as
+  /// `method`.
   Method& add(std::string name, std::vector<Param> params, detail::Binding binding);
   /// Removes the method of that name; false when there is none. Calls of it that are in progress are still answered.
   bool remove(std::string_view name);

@@ -91,7 +91,7 @@ struct TypeInfo {
   static constexpr std::size_t kAnyLength = std::numeric_limits<std::size_t>::max();
 
   TypeKind kind = TypeKind::any;
-  std::string_view name = {};  ///< of a struct or enum, without its namespace; of an adapted type what it is called
+  std::string_view name = {};  ///< of a struct or enum, without its namespace; of an adapted type Adapt::name
   std::string_view description = {};
   std::string_view format = {};  ///< of a string, in JSON Schema's words
   std::int64_t minimum = 0;
@@ -100,9 +100,9 @@ struct TypeInfo {
   std::span<const TypeInfo* const> types = {};
   std::span<const MemberInfo> members = {};
   std::span<const std::string_view> names = {};
-  std::string (*schema)() = nullptr;  ///< of an adapted type that has its own: JSON text
-  /// Of a type whose schema somebody else has made: first its own, then those that it refers to. One that refers to
-  /// none stands where it is used, for json_schema alone.
+  std::string (*schema)() = nullptr;  ///< an adapted type's Adapt::schema; null where it has none
+  /// For a type whose schema is given as text, as by a package for another language: its own schema first, then those
+  /// that it refers to. json_schema writes a schema that refers to none in place, and all others under "$defs".
   std::span<const SchemaDefinition> definitions = {};
 };
 

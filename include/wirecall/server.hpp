@@ -41,38 +41,40 @@ enum class RunEnd {
 class Server {
  public:
   Server();
-  /// Throws std::invalid_argument for options that cannot be, std::system_error when the system refuses a loop.
+  /// Throws std::invalid_argument for invalid options, and std::system_error when the system has no descriptors left
+  /// for a loop.
   explicit Server(Options options);
-  /// Of options as JSON text: Server{R"({"port": 9000, "limits": {"batch": 10}})"}; `listen()` listens at that port.
-  /// Throws as Options::from_json.
+  /// Takes the options as JSON text: Server{R"({"port": 9000, "limits": {"batch": 10}})"}. Throws as Options::from_json
+  /// too.
   explicit Server(std::string_view options_json) : Server(Options::from_json(options_json)) {}
   ~Server();
   Server(Server&&) noexcept;
   Server& operator=(Server&&) noexcept;
 
   [[nodiscard]] Registry& registry() noexcept;
-  /// Offers a function, lambda or functor as a method; see Registry::method.
+  /// Adds a function, lambda or functor as the method `name`; see Registry::method.
   template <class F>
   Method& method(std::string name, F&& callable, std::vector<Param> params = {}) {
     return registry().method(std::move(name), std::forward<F>(callable), std::move(params));
   }
-  /// Offers a member function of `object`, which outlives the server.
+  /// Adds a member function of `object`, which outlives the server, as the method `name`.
   template <class M, class C>
     requires std::is_member_function_pointer_v<M>
   Method& method(std::string name, M member, C& object, std::vector<Param> params = {}) {
     return registry().method(std::move(name), member, object, std::move(params));
   }
-  /// Offers a stream to subscribe to; see Registry::subscription.
+  /// Adds a coroutine that returns a Stream as a subscription; see Registry::subscription.
   template <class F>
   Method& subscription(SubscriptionNames names, F&& stream_function, std::vector<Param> params = {}) {
     return registry().subscription(std::move(names), std::forward<F>(stream_function), std::move(params));
   }
+  /// Adds a middleware around every call; see Registry::use.
   void use(Middleware middleware) { registry().use(std::move(middleware)); }
-  /// Serves HTTP requests of `method` ("GET", which serves HEAD too, "POST", "PUT", "PATCH" or "DELETE") at `path`:
-  /// one path, or all that begin so where it ends in "/*". They pass the same checks of Host, Origin and token as any
-  /// other (docs/http.md). The handler must not block: it is called on the thread of the loop, on several at once where
-  /// Options::thread_count is above 1. Throws std::invalid_argument for a path that does not begin with '/', another
-  /// method, and what is served already.
+  /// Serves HTTP requests of `method` ("GET", which serves HEAD too, "POST", "PUT", "PATCH" or "DELETE") at `path`; a
+  /// path that ends in "/*" is a prefix. The server checks Host, Origin and token of these requests as of all others
+  /// (docs/http.md). The handler must not block: it runs on the thread of the loop, concurrently on several threads
+  /// where Options::thread_count is above 1. Throws std::invalid_argument for a path that does not begin with '/', for
+  /// another method, and for a method and path that are served already.
   void route(std::string_view method, std::string path, HttpHandler handler);
 
   /// Binds at once, so that clients can connect; run() serves them. May be called several times. Returns the
@@ -81,9 +83,10 @@ class Server {
   Endpoint listen(std::string_view uri);
   /// The same for all endpoints that the options name: each of Options::listen, or TCP at Options::host and port.
   std::vector<Endpoint> listen();
-  /// Serves those who connect to the socket of that number, counted from 0, of an endpoint that several processes
-  /// share. With several threads the first has all, and hands them round. Throws std::out_of_range, std::system_error.
-  Endpoint listen(const Listeners& listeners, std::size_t number);
+  /// Listens on one socket of an endpoint that several processes share: the one of `index`, from 0. With several
+  /// threads the first accepts its connections and gives each to the next thread in turn. Throws std::out_of_range for
+  /// an index beyond Listeners::count, and std::system_error.
+  Endpoint listen(const Listeners& listeners, std::size_t index);
 
   /// Replaces Options::principals; an empty list lets everybody do everything. Closes the connections of principals
   /// that have changed or lost their token. Takes effect in the next turn of each loop. Any thread, at any time. Throws
@@ -107,14 +110,14 @@ class Server {
   /// Throws what one of its threads has failed with, when all have ended, and std::system_error when writing to
   /// standard output has failed, except because its reader has closed it.
   RunEnd run(OnSignals on_signals = OnSignals::stop);
-  /// Makes run() drain and return; where it does not run, the next call of it. Any thread.
+  /// Makes run() drain and return; called before run(), it ends the next run() at once. Any thread.
   void stop() noexcept;
   /// The same without draining, as by a second signal: run() waits for handlers that are plain functions only, and
   /// returns RunEnd::interrupted. Any thread.
   void stop_at_once() noexcept;
 
-  /// Gives the first loop a broker, by which connections provide methods to each other (src/rpc/broker.hpp): that loop
-  /// handles all messages, and further threads receive and send for it. None where the factory is empty.
+  /// Internal, for Broker: gives the first loop the broker that `broker` makes (src/rpc/broker.hpp). That loop handles
+  /// all messages, and further threads receive and send for it. An empty function makes none.
   Server(Options options, const rpc::BrokerFactory& broker);
 
  private:

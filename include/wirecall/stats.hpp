@@ -39,8 +39,8 @@ class Counter {
 struct Stats {
   Counter connections_open;  ///< now
   Counter connections_accepted;
-  Counter connections_refused;    ///< over Limits::connections, or for want of descriptors
-  Counter connections_timed_out;  ///< idle, or too slow with their first bytes or a header
+  Counter connections_refused;    ///< beyond Limits::connections, or while the system had no descriptors left
+  Counter connections_timed_out;  ///< closed: idle, or too slow with their first bytes or a header
 
   Counter bytes_in;
   Counter bytes_out;
@@ -49,7 +49,7 @@ struct Stats {
 
   Counter calls;  ///< requests that have reached their method, each element of a batch counted
   Counter notifications;
-  Counter calls_in_flight;  ///< now: calls that have suspended and are not answered
+  Counter calls_in_flight;  ///< now: calls not answered yet, of handlers that are suspended or on another thread
 
   // Errors answered, by code.
   Counter errors_parse;            ///< -32700
@@ -63,16 +63,16 @@ struct Stats {
   Counter errors_cancelled;        ///< -32800
   Counter errors_other;            ///< all others: what handlers raise
 
-  Counter calls_relayed;     ///< to a provider of a broker's
+  Counter calls_relayed;     ///< calls that a broker has sent to a provider
   Counter events;            ///< published
   Counter events_delivered;  ///< per subscriber
   Counter events_dropped;    ///< per subscriber that read too slowly
 
   Counter responses_dropped;  ///< no call was waiting for them
-  Counter slow_peers_cut;     ///< over Limits::hard_output
+  Counter slow_peers_closed;  ///< connections closed: over Limits::hard_output, or whose peer took no output
   Counter streams;            ///< calls answered by a stream of results, sent one by one or gathered
   Counter stream_items;       ///< results of streams
-  Counter hand_overs;         ///< of a loop to another thread, from a handler that did not come back
+  Counter takeovers;          ///< of a loop by another thread, while a handler had not returned (Options::takeover_ms)
   Counter slow_handlers;      ///< handlers that were named in the log
   Counter loop_turns;
 
@@ -84,15 +84,15 @@ struct Stats {
 /// One counter of Stats, for iteration.
 struct StatsField {
   std::string_view name;
-  std::string_view kind;  ///< where several numbers are one by kind: the kind, "parse_error" of "errors"
+  std::string_view kind;  ///< for one of several counters of that name: its label, as "parse_error" of "errors"
   std::string_view doc;
-  bool gauge;  ///< it goes down as well
+  bool gauge;  ///< true: the number also decreases; false: it only increases
   Counter Stats::* member;
 };
 [[nodiscard]] std::span<const StatsField> stats_fields() noexcept;
 
 enum class StatsFormat : std::uint8_t {
-  human,       ///< a line for each number that is not zero
+  human,       ///< a line for each counter that is not zero
   json,        ///< one object
   prometheus,  ///< the text format 0.0.4, names beginning with wirecall_
 };

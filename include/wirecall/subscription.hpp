@@ -45,13 +45,15 @@ struct Event {
   }
 };
 
-/// Called once for each event, one after the other, on the thread that drives the client. What it throws goes to the
-/// log.
+/// A function that receives events. The thread that drives the client calls it once for each event, one after the
+/// other. An exception that it throws goes to the log.
 using EventFunction = std::move_only_function<void(const Event&)>;
 
-/// Called when the server has dropped `dropped` events of a topic, since this client did not read them in time.
+/// A function that is called when the server has dropped `dropped` events of a topic, since this client did not read
+/// them in time. The thread that drives the client calls it. An exception that it throws goes to the log.
 using LaggedFunction = std::function<void(std::string_view topic, std::uint64_t dropped)>;
-/// Called when the server refuses a method that the client provides, or a topic that it subscribes to.
+/// A function that is called when the server refuses a method that the client provides, or a topic that it subscribes
+/// to. The thread that drives the client calls it. An exception that it throws goes to the log.
 using RefusedFunction = std::function<void(std::string_view name, const Error& error)>;
 
 /// A connection of a client has been made, or has ended.
@@ -60,15 +62,18 @@ struct ConnectionEvent {
   std::string endpoint;    ///< the URI
   std::string cause;       ///< why it has ended; empty for `connected`
 };
+/// A function that receives these events, in order. The thread that drives the client calls it. An exception that it
+/// throws goes to the log.
 using ConnectionFunction = std::function<void(const ConnectionEvent&)>;
 
 struct SubscribeOptions {
   /// The name of a group, which subscriptions of several clients may share: each event goes to one of its members.
   /// Empty for no group: the event comes to this subscription in any case.
   std::string group = {};
-  /// Events that this client's own connection has published come as well.
+  /// The subscription also receives the events that this client's own connection publishes.
   bool echo = false;
-  /// The event that the broker retains for the topic comes first, on each new connection again.
+  /// The subscription first receives the event that the broker retains for the topic, and again after each
+  /// reconnection.
   bool last = false;
 };
 

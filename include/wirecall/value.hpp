@@ -1,12 +1,12 @@
 // Value: any JSON value, for data whose type is not known at compile time. Raw: a value that is passed on unparsed.
 // Rest: the remaining positional parameters of a call. All three decode and encode as any type (reflect.hpp).
 //
-// A Value is a value: copies are deep, comparison is by content. Objects keep their members in order, repeated names
-// too, so that what was received can be sent on; a look-up finds the last of them. Numbers keep what they are: 64-bit
-// integers exactly, and as their text those that neither an integer nor a double holds with all its digits (1e400,
-// thirty digits). Binary data is bytes where the encoding has them; JSON's {"$bytes":"<base64>"} stays the object that
-// it is, so that it is relayed unchanged, and as_bytes reads both. So it is with extensions and {"$npy":...}. Not
-// thread-safe, like any container.
+// Copies are deep, and comparison is by content. An object keeps its members in order, repeated names too, so that a
+// received object can be sent unchanged; a look-up finds the last member of a name. A number is exact: integers of 64
+// bits, and text for a number that neither an integer nor a double holds with all its digits (1e400, thirty digits).
+// Binary data is bytes in MessagePack; in JSON the object {"$bytes":"<base64>"} stays an object, so that it is relayed
+// unchanged, and as_bytes reads both. The same holds for extensions and {"$npy":...}. Not thread-safe, like any
+// container.
 #pragma once
 
 #include <concepts>
@@ -83,7 +83,7 @@ class Value {
   /// A whole JSON text: -32700 when it is not one.
   [[nodiscard]] static std::expected<Value, Error> parse(std::string_view json,
                                                          std::uint32_t depth_max = Limits{}.depth);
-  /// Compact JSON text. Throws Error -32603 where to_json does.
+  /// Compact JSON text. Throws LocalError -32603 where to_json does.
   [[nodiscard]] std::string dump() const;
 
   [[nodiscard]] ValueKind kind() const noexcept;

@@ -1,12 +1,12 @@
-// Watch: a descriptor that a loop watches for a library that reads and writes it by itself (Loop::watch): a client of a
-// message broker or a database, an eventfd. It is level-triggered: in each turn of the loop in which the descriptor is
-// ready for what is wanted, the function is called once, on the loop's thread.
+// Watch: makes a loop wait for a descriptor that another library reads and writes (Loop::watch), such as a client of a
+// database or an eventfd. It is level-triggered: the loop calls the function once in each turn in which the descriptor
+// is ready as wanted, on the loop's thread.
 //
-// The loop watches a duplicate. The descriptor stays its owner's, who may close it at any time; its file is closed a
-// turn after the watch has gone, if that was the last.
-// The function may do anything: destroy the watch, want something else, close the descriptor. What it throws leaves by
-// Loop::turn; the watch goes on, and the next turn begins with what this one has left. It must not block.
-// Belongs to its user, who destroys it before the loop. Thread: the loop's.
+// The loop watches a duplicate of the descriptor, so the owner may close the original at any time; the open file itself
+// is closed at most a turn after the Watch is destroyed. The function may destroy the watch, change what is wanted or
+// close the descriptor; it must not block. An exception that it throws leaves Loop::turn; the watch stays, and the next
+// turn serves what is left of this one.
+// The user owns a Watch, and destroys it before the loop. Thread: the loop's.
 #pragma once
 
 #include <cstdint>
@@ -28,21 +28,21 @@ enum class Readiness : std::uint8_t { none = 0, readable = 1, writable = 2, both
 }
 [[nodiscard]] constexpr bool wants(Readiness wanted, Readiness one) noexcept { return (wanted & one) == one; }
 
-/// Told which of what is wanted the descriptor is ready for: all of it where its peer has gone or failed, as the next
-/// read or write will say. `error` is 0; or the errno with which the system refuses to watch the descriptor (EPERM for
-/// a file of a disk): then nothing more comes until something is wanted again.
+/// `ready` is the part of what is wanted for which the descriptor is ready; all of it when the peer has closed the
+/// connection or failed, which the next read or write reports. `error` is 0, or the errno with which the system refuses
+/// to watch the descriptor (EPERM for a regular file); after an error the function is called again only after `want`.
 using WatchFunction = std::move_only_function<void(Readiness ready, int error)>;
 
 class Watch {
  public:
-  /// None.
+  /// Watches nothing.
   Watch() noexcept;
   Watch(Watch&&) noexcept;
   Watch& operator=(Watch&&) noexcept;
-  /// The function is not called any more.
+  /// Ends the watch: the function is not called any more.
   ~Watch();
 
-  /// Changes what is wanted; of `none` nothing is told. Throws std::bad_alloc.
+  /// Changes what is wanted; with `none` the function is not called. Throws std::bad_alloc.
   void want(Readiness wanted);
 
  private:

@@ -1,7 +1,7 @@
 // All of wirecall. A program that wants less of it, or compiles faster without sockets, includes what it uses.
 #pragma once
 
-// The engine: wirecall::core.
+// The core, without I/O: wirecall::core.
 #include "wirecall/bytes.hpp"
 #include "wirecall/call.hpp"
 #include "wirecall/caller.hpp"

@@ -1,6 +1,6 @@
 // CallerChannel: calls and notifications from a Python handler back to its caller, ctx.call and ctx.notify. The thread
 // of the call's loop sends them; an answer wakes the handler's thread, or completes an asyncio future. Implements
-// docs/wire.md "Calls to the caller". Thread: any, with the GIL.
+// docs/wire.md "Calling the caller back". Thread: any, with the GIL.
 #pragma once
 
 #include <atomic>

@@ -423,13 +423,14 @@ void add_client(nb::module_& module) {
       .def(nb::new_([] { return std::make_shared<AsyncCalls>(); }))
       .def("fileno", &AsyncCalls::fileno)
       .def("drain", [](AsyncCalls& calls, nb::handle loop) { calls.drain(loop.ptr()); });
-  nb::class_<PySubscription>(module, "Subscription", "Events come until `unsubscribe`, or as long as the client.")
+  nb::class_<PySubscription>(module, "Subscription",
+                             "A subscription of a client. It ends with `unsubscribe`, or with the client.")
       .def("unsubscribe", &PySubscription::unsubscribe,
-           "No call of the handler begins any more. Any thread; again: no effect.");
-  nb::class_<ConnectionEvent>(module, "ConnectionEvent", "What has become of a connection of a client's.")
-      .def_ro("connected", &ConnectionEvent::connected, "It has been made; else it has ended.")
-      .def_ro("endpoint", &ConnectionEvent::endpoint, "The URI.")
-      .def_ro("cause", &ConnectionEvent::cause, "Why it has ended; empty for one that has been made.");
+           "Ends the subscription: no further call of the handler begins. Any thread; a second call has no effect.");
+  nb::class_<ConnectionEvent>(module, "ConnectionEvent", "A connection of a client has been made, or has ended.")
+      .def_ro("connected", &ConnectionEvent::connected, "True: the connection has been made; False: it has ended.")
+      .def_ro("endpoint", &ConnectionEvent::endpoint, "The URI of the endpoint.")
+      .def_ro("cause", &ConnectionEvent::cause, "Why the connection has ended; empty when it has been made.");
   nb::class_<PyStream>(module, "Stream").def("next", &PyStream::next).def("poll", &PyStream::poll);
   nb::class_<CallHandle>(module, "CallHandle").def("cancel", [](const CallHandle& handle) {
     const ReleasedToWait released;

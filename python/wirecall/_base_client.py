@@ -53,7 +53,7 @@ class MethodsByName:
         raise NotImplementedError
 
     def __getitem__(self, name: str) -> Any:
-        """The method of that name, whatever it is."""
+        """The method of that name; also of one that is a name of this class, or no identifier."""
         if not isinstance(name, str):
             raise TypeError(f"the name of a method is a string, not {type(name).__name__}")
         return self._method(name)
@@ -65,9 +65,9 @@ class MethodsByName:
 
 
 class BaseClient(MethodsByName):
-    """Calls the methods of a server. Its own names are few, and `c["name"]` reaches any method."""
+    """Calls the methods of a server: `c.name(…)`, or `c["name"](…)` for a name that this class has itself."""
 
-    # The queue to asyncio's thread, which then calls functions of this program; None: the driving thread calls them.
+    # The queue to the thread of the asyncio loop, which calls the program's functions; None: the driving thread does.
     _calls: _native.Calls | None = None
     _native: _native.Client
 
@@ -104,13 +104,15 @@ class BaseClient(MethodsByName):
         return handler
 
     def notify(self, method: str, /, *args: Any, **kwargs: Any) -> None:
-        """Sends a notification: a call without an answer."""
+        """Sends a notification: a call without an answer. Blocks until the kernel has accepted its bytes, by HTTP until
+        the server has responded; a client of `aconnect` blocks its event loop meanwhile. Raises ConnectionLost when it
+        may not have been sent, and Timeout after the client's `timeout`."""
         self._native.notify(method, args, kwargs)
 
     def offer(self, name: str, function: Callable[..., Any], *, check_results: bool = True) -> None:
-        """Lets the server call a function while it serves a call of this client (`ctx.call`). A blocking client runs it
-        on the thread that drives the client; one of `aconnect` runs it in its loop, and takes `async def` as well.
-        `check_results` as for `Server`."""
+        """Adds a function as the method `name` that the server may call while it serves a call of this client
+        (`ctx.call`). A blocking client runs the function on the thread that drives the client; a client of `aconnect`
+        runs it in its event loop, and it may be `async def`. `check_results` as for `Server`."""
         self._native.offer(name, function, self._describe(function, name, check_results), self._calls)
 
     def _provide(self, name: str, function: Callable[..., Any], check_results: bool, options: dict[str, Any]) -> None:
@@ -118,24 +120,28 @@ class BaseClient(MethodsByName):
         self._native.provide(name, function, self._describe(function, name, check_results), options, self._calls)
 
     def unprovide(self, name: str) -> bool:
-        """Provides that method no longer; False when it is not provided."""
+        """Unregisters a method that this client provides; False when it provides none of that name."""
         return bool(self._native.unprovide(name))
 
     def on_refused(self, function: OnRefused) -> OnRefused:
-        """`function(name, error)` is called when a broker refuses a method that is provided, or a topic that is
-        subscribed to, after a reconnection too. One function each; also as a decorator."""
+        """Sets the function that is called as `function(name, error)` when a broker refuses a method that this client
+        provides, or a topic that it subscribes to, also after a reconnection. It replaces the one set before. Usable as
+        a decorator.
+
+        The function, like those of `on_lagged` and `on_connection`, runs on the thread that drives the client, or in
+        the event loop of a client of `aconnect`, where it may be `async def`. What it raises goes to the log."""
         self._native.on_refused(self._task_of(function), self._calls)
         return function
 
     def on_lagged(self, function: OnLagged) -> OnLagged:
-        """`function(topic, count)` is called when a broker has dropped events, which came faster than they were
-        taken."""
+        """Sets the function that is called as `function(topic, count)` when a broker has dropped `count` events of a
+        topic, because this client read them too slowly."""
         self._native.on_lagged(self._task_of(function), self._calls)
         return function
 
     def on_connection(self, function: OnConnection) -> OnConnection:
-        """`function(news)` is called when a connection has been made or has ended (`news.connected`, `news.endpoint`,
-        `news.cause`): a subscriber asks then for what it has missed meanwhile."""
+        """Sets the function that is called as `function(event)`, with a `ConnectionEvent`, when a connection has been
+        made or has ended. After a reconnection a subscriber can fetch here what it has missed."""
         self._native.on_connection(self._task_of(function), self._calls)
         return function
 
@@ -144,7 +150,7 @@ class BaseClient(MethodsByName):
 
 
 class BaseBatch(MethodsByName):
-    """Several calls in one message, which is sent when its `with` ends. `b.name(…)` and `b["name"](…)` are calls."""
+    """Several calls in one message, which is sent when its `with` ends. `b.name(…)` and `b["name"](…)` add a call."""
 
     def __init__(self, native: _native.Client) -> None:
         self._native: _native.Batch = native.batch()
@@ -154,7 +160,7 @@ class BaseBatch(MethodsByName):
 
         def __getitem__(self, name: str) -> BatchMethod: ...
 
-        # What a call in the batch returns; it is given the outcome.
+        # Makes the object that a call in the batch returns, and that receives the outcome.
         def _make_outcome(self) -> Any: ...
 
     def __getattr__(self, name: str) -> BatchMethod:
@@ -185,7 +191,7 @@ class BatchMethod(BaseMethod):
     def __call__(
         self, /, *args: Any, _timeout: float | None = None, _to: str = "", _within: Context | None = None, **kwargs: Any
     ) -> Any:
-        """Adds a call of it. Returns what holds its outcome once the batch has been sent."""
+        """Adds a call of the method. Returns an object that has the outcome once the batch has been sent."""
         return self._target._add(self._name, args, kwargs, _timeout, _to, _within)
 
 

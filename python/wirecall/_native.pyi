@@ -42,12 +42,12 @@ def end_threads() -> None: ...
 
 class Context:
     """
-    One call, as its handler sees it: a parameter with this hint is given it, and is none of the method's. Any thread.
+    The call that a handler serves. A parameter with this type hint receives it, and is no parameter of the method. Any thread.
     """
 
     @property
     def method(self) -> str:
-        """The name by which it was called."""
+        """The name of the method that is called."""
 
     @property
     def id(self) -> str | None:
@@ -56,45 +56,47 @@ class Context:
     @property
     def cancelled(self) -> bool:
         """
-        Nobody waits for the answer any more: the call was cancelled, its time is up, or its caller has gone.
+        True when nobody waits for the answer any more: the call was cancelled, its deadline has passed, or its caller has disconnected.
         """
 
     @property
     def deadline(self) -> float | None:
         """
-        When the call is answered with a timeout, in seconds of time.monotonic(); None for never.
+        The time at which the call ends with a timeout, in seconds of time.monotonic(); None without a deadline.
         """
 
     @property
     def remaining(self) -> float | None:
-        """Seconds until then, 0 once it has passed; None for no end."""
+        """
+        Seconds until the deadline, 0 once it has passed; None without a deadline.
+        """
 
     @property
     def caller_name(self) -> str | None:
         """
-        The caller's name at a broker, where that tells it (option disclose_callers); else None.
+        The caller's name at a broker. None for a caller without a name, and where the broker does not disclose it (option disclose_callers).
         """
 
     @property
     def hops(self) -> int:
         """
-        How many calls this one was made within: 0 for one that its caller has made of itself.
+        The depth of calls within calls: 0 for a call that no handler has made, 1 for a call that its handler makes, and so on.
         """
 
     def call(self, method: str, /, *args: Any, **kwargs: Any) -> Any:
         """
-        Calls a method of whoever calls this one: in an async def to be awaited, in blocking methods and generators it returns the result. It has what remains of this call's time, ends with it, and raises wirecall.Error. A method that a client provides calls its broker, and so all that is there.
+        Calls a method of the caller (calling back). In an async def the result is awaited; blocking methods and generators block for it. The call has this call's deadline and is cancelled with it. Raises wirecall.Error. For a method that a client provides, the caller is the broker: the call reaches every method there.
         """
 
     def notify(self, method: str, /, *args: Any, **kwargs: Any) -> None:
         """
-        The same without an answer. From the handler itself it leaves at once; from a task or thread that the handler has started it is held until the call's answer has been written, and dropped if that is an error. Raises where nobody can be told: see can_notify.
+        Sends a notification to the caller. The handler sends it at once. A notification of a task or thread that the handler has started is held until the call's answer has been written, and dropped if that answer is an error. Raises ConnectionLost where can_notify is False.
         """
 
     @property
     def can_notify(self) -> bool:
         """
-        Whether notify can reach the caller: not one by HTTP POST or one that has gone, not from a plain def, and not after the call was answered with an error.
+        Whether notify can reach the caller. False for a call by HTTP POST, in a plain def, when the caller has disconnected, and after the call was answered with an error.
         """
 
 class Feed:
@@ -181,25 +183,29 @@ class Calls:
     def drain(self, arg: object, /) -> None: ...
 
 class Subscription:
-    """Events come until `unsubscribe`, or as long as the client."""
+    """
+    A subscription of a client. It ends with `unsubscribe`, or with the client.
+    """
 
     def unsubscribe(self) -> None:
-        """No call of the handler begins any more. Any thread; again: no effect."""
+        """
+        Ends the subscription: no further call of the handler begins. Any thread; a second call has no effect.
+        """
 
 class ConnectionEvent:
-    """What has become of a connection of a client's."""
+    """A connection of a client has been made, or has ended."""
 
     @property
     def connected(self) -> bool:
-        """It has been made; else it has ended."""
+        """True: the connection has been made; False: it has ended."""
 
     @property
     def endpoint(self) -> str:
-        """The URI."""
+        """The URI of the endpoint."""
 
     @property
     def cause(self) -> str:
-        """Why it has ended; empty for one that has been made."""
+        """Why the connection has ended; empty when it has been made."""
 
 class Stream:
     def next(self) -> object: ...

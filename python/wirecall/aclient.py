@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
 
 class Reply(asyncio.Future[Any]):
-    """The answer to a call that has been made: awaited, gathered and cancelled as any future. To cancel it tells the
-    server."""
+    """The answer to a call: an asyncio future. Cancelling it cancels the call, and notifies the server."""
 
     _handle: _native.CallHandle | None = None
 
@@ -47,7 +46,8 @@ class Reply(asyncio.Future[Any]):
 
 
 class AsyncClient(BaseClient):
-    """The asyncio client, for one loop at a time. Calling a method sends the call; `await` waits for the answer."""
+    """The asyncio client, for one event loop at a time. Calling a method sends the call; `await` waits for the
+    answer."""
 
     _loop: asyncio.AbstractEventLoop | None = None
 
@@ -96,7 +96,7 @@ class AsyncClient(BaseClient):
         return reply
 
     async def connect(self) -> None:
-        """Connects now instead of with the first call. ConnectionLost when there is no server."""
+        """Connects now instead of with the first call. Raises ConnectionLost when there is no server."""
         await self._join().run_in_executor(None, self._native.connect)
 
     def batch(self) -> AsyncBatch:
@@ -104,21 +104,21 @@ class AsyncClient(BaseClient):
         return AsyncBatch(self)
 
     def call_all(self, method: str, /, *args: Any, _timeout: float | None = None, **kwargs: Any) -> Reply:
-        """At a broker: calls a method at every client that provides it; comes to a list of outcomes, one per provider:
-        `{"client": name, "result": …}` or `{"client": name, "error": …}`. `_timeout`: seconds."""
+        """At a broker: calls a method at every client that provides it. The reply is a list of outcomes, one per
+        provider: `{"client": name, "result": …}` or `{"client": name, "error": …}`. `_timeout`: seconds."""
         return self._start("rpc.call_all", (), call_all_params(method, args, kwargs), _timeout)
 
     def publish(self, topic: str, value: Any = None, *, retain: bool = False) -> Reply:
-        """At a broker: publishes an event; comes to the number of connections to which the broker queued it. `retain`:
-        the broker keeps the value for clients that subscribe later with `last`."""
+        """At a broker: publishes an event. The reply is the number of connections to which the broker queued it.
+        `retain`: the broker keeps the value for clients that subscribe later with `last`."""
         return self._start("rpc.publish", (), publish_params(topic, value, retain))
 
     async def provide(
         self, name: str, function: Callable[..., Any], *, check_results: bool = True, **options: Any
     ) -> None:
-        """At a broker: provides a method to its other clients; the function, plain, `async def` or an async generator
-        (a stream), runs in this loop. `options` as of `Client.provide`, `check_results` as for `Server`. Raises the
-        broker's refusal."""
+        """At a broker: provides a method to its other clients. The function (plain, `async def`, or an async generator
+        for a stream) runs in this event loop. `options` as of `Client.provide`, `check_results` as for `Server`. Raises
+        the broker's refusal."""
         self._provide(name, function, check_results, options)
         await self.connect()
 
@@ -132,9 +132,10 @@ class AsyncClient(BaseClient):
         check_results: bool = True,
         **options: Any,
     ) -> None:
-        """At a broker: provides an async generator, which runs in this loop, to its other clients, for them to
-        subscribe to as with `Server.subscription`. The broker sends each subscriber its own events, and ends what a
-        subscriber leaves behind. `unprovide(subscribe)` ends it. `options` as of `provide`."""
+        """At a broker: provides a subscription to its other clients: an async generator, as for `Server.subscription`,
+        which runs in this event loop once for each subscriber. The broker sends each subscriber its own events, and
+        cancels the generator of a subscriber that disconnects. `unprovide(subscribe)` ends it. `options` as of
+        `provide`."""
         from ._methods import describe_subscription
 
         check_provide_options(options)
@@ -156,17 +157,17 @@ class AsyncClient(BaseClient):
     async def subscribe(
         self, topic: str, handler: Callable[[str, Any], Any], *, group: str = "", echo: bool = False, last: bool = False
     ) -> Subscription:
-        """At a broker: calls `handler(topic, value)` with each event, in this loop; one that is `async def` becomes a
-        task. The topic and the options are as of `Client.subscribe`."""
+        """At a broker: calls `handler(topic, value)` with each event, in this event loop; a handler that is `async def`
+        runs as a task. The topic and the options are as of `Client.subscribe`."""
         self._join()
         subscription = self._native.subscribe(topic, self._task_of(handler), group, echo, last, self._calls)
         await self.connect()
         return subscription
 
     async def tap(self, pattern: str, handler: Callable[[dict[str, Any]], Any]) -> Subscription:
-        """At a broker, as an admin: calls `handler(shown)`, plain or `async def`, in this loop with each call, reply
-        and event of the methods and topics that match the pattern (docs/broker.md "Looking on"). A client has one
-        pattern."""
+        """At a broker, as an admin: calls `handler(shown)`, plain or `async def`, in this event loop with each call,
+        reply and event of the methods and topics that match the pattern (docs/broker.md "Tapping traffic"). A client
+        has one pattern."""
         self._join()
         subscription = self._native.tap(pattern, self._task_of(handler), self._calls)
         await self.connect()
@@ -185,7 +186,8 @@ class AsyncClient(BaseClient):
         return called
 
     async def close(self) -> None:
-        """Ends what has not ended, with ConnectionLost. Again: no effect."""
+        """Closes the connections. Calls that are not answered yet raise ConnectionLost, later calls LocalError. A second
+        `close` has no effect."""
         loop, self._loop = self._loop, None
         await asyncio.get_running_loop().run_in_executor(None, self._native.close)
         if loop is not None and not loop.is_closed():
@@ -205,7 +207,7 @@ class AsyncClient(BaseClient):
 
 class AsyncBatch(BaseBatch):
     """Several calls in one message, which is sent when its `async with` ends; that waits for all answers. `b.name(…)`
-    and `b["name"](…)` are calls, as of a client: futures."""
+    and `b["name"](…)` add a call and return a future."""
 
     def __init__(self, client: AsyncClient) -> None:
         super().__init__(client._native)
@@ -241,16 +243,21 @@ class AsyncMethod(BaseMethod):
     def __call__(
         self, /, *args: Any, _timeout: float | None = None, _to: str = "", _within: Context | None = None, **kwargs: Any
     ) -> Reply:
-        """`_timeout`: seconds. `_to`: only the client of that name serves it (at a broker). `_within`: the call that
-        this one is part of; it ends with that call, and within that call's time."""
+        """Sends the call, and returns a future of its result, which raises the `Error` of the answer.
+
+        - `_timeout`: seconds until the call raises Timeout (default: the client's `timeout`)
+        - `_to`: at a broker, the name of the client that serves the call
+        - `_within`: the `Context` of the call that this one is part of; the call is cancelled with that call, and has
+          its deadline"""
         reply: Reply = self._target._start(self._name, args, kwargs, _timeout, _to, _within)
         return reply
 
     async def stream(
         self, /, *args: Any, _timeout: float | None = None, _to: str = "", _within: Context | None = None, **kwargs: Any
     ) -> AsyncIterator[Any]:
-        """Calls it for its results as they come. `_timeout`: seconds for the whole stream; the client's `timeout`
-        bounds the wait for each result."""
+        """Calls the method, and yields the results of its stream as they arrive. `_timeout`: seconds for the whole
+        stream (default: no limit); the client's `timeout` limits the wait for each result. The other options as of a
+        call. Closing the generator cancels the call."""
         client: AsyncClient = self._target
         loop = client._join()
         check_call(args, kwargs, _timeout, _to, _within)
@@ -270,5 +277,16 @@ class AsyncMethod(BaseMethod):
 def aconnect(
     uri: Endpoints = DEFAULT_URI, *, timeout: float | None = None, wait: float | None = None, **options: Any
 ) -> AsyncClient:
-    """As `connect`, for asyncio: `async with wirecall.aconnect(uri) as c:`."""
+    """Returns an asyncio client of a server: `async with wirecall.aconnect(uri) as c:`. It connects at `async with`, at
+    `connect`, or with its first call. `async with` and `connect` raise ConnectionLost (-32001) when there is no server;
+    a call waits for one within its timeout.
+
+    - `uri`: an endpoint such as "tcp://127.0.0.1:8545" (default), "unix:///run/wc.sock" or "http://host/rpc"; or a list
+      of endpoints, of which the next is tried when one does not answer
+    - `timeout`: seconds until a call raises Timeout (default: 30)
+    - `wait`: seconds for which connecting is retried while there is no server, and a call while nobody provides its
+      method (default: 0)
+    - `options`: the options of a client in docs/options.md
+
+    Raises ValueError for an invalid endpoint or option."""
     return AsyncClient(uri, timeout=timeout, wait=wait, **options)

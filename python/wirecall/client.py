@@ -26,7 +26,8 @@ __all__ = ["Batch", "BatchMethod", "Client", "Method", "Outcome", "connect"]
 
 
 class Client(BaseClient):
-    """The blocking client. Thread-safe; calls of several threads share the connection."""
+    """The blocking client: a call blocks until its answer. Thread-safe; calls of several threads share the
+    connection."""
 
     if TYPE_CHECKING:
 
@@ -62,15 +63,22 @@ class Client(BaseClient):
         return int(count)
 
     def provide(self, name: str, function: Callable[..., Any], *, check_results: bool = True, **options: Any) -> None:
-        """At a broker: provides a method to its other clients. `options`: `concurrency` (the most calls here at once),
-        `queue` (the most that wait at the broker beyond that), `policy` ("least_inflight", "round_robin", …),
-        `idempotent`, `safe`. The function runs on the thread that drives the client. `async def` needs `aconnect`.
-        `check_results` as for `Server`. Raises the broker's refusal."""
+        """At a broker: provides a method to its other clients. Returns when the broker has accepted it; raises the
+        broker's refusal, such as `Conflict`. `options`:
+
+        - `concurrency`: the most calls that the broker sends to this client at once (default: no limit)
+        - `queue`: the most further calls that wait at the broker (default: 1000)
+        - `policy`: how the broker chooses among several providers, "least_inflight" (default), "round_robin", …
+        - `idempotent`: the broker sends a call once more, to another provider, when this client is lost
+        - `safe`: the method changes nothing
+
+        The function runs on the thread that drives the client: a background thread, or one that is blocked in a call.
+        `async def` needs `aconnect`. `check_results` as for `Server`."""
         self._provide(name, function, check_results, options)
         self._native.connect()
 
     def provide_subscription(self, subscribe: str, /, *_: object, **__: object) -> NoReturn:
-        """TypeError: what can be subscribed to is an async generator, which a client of wirecall.aconnect provides."""
+        """Raises TypeError: a subscription is an async generator, which only a client of wirecall.aconnect provides."""
         raise TypeError(
             f"wirecall: {subscribe}: what can be subscribed to is an async generator: a client of wirecall.aconnect "
             "provides it"
@@ -85,23 +93,28 @@ class Client(BaseClient):
         echo: bool = False,
         last: bool = False,
     ) -> Subscription:
-        """At a broker: calls `handler(topic, value)` with each event, on the thread that drives the client. In the
-        topic `*` stands for one word, a last `>` for one or more. `group`: each event goes to one member of the group;
-        `echo`: events that this client publishes come too; `last`: the retained event comes first."""
+        """At a broker: calls `handler(topic, value)` with each event, one after the other, on the thread that drives
+        the client: a background thread, or one that is blocked in a call. What the handler raises goes to the log. In
+        the topic `*` stands for one word, a last `>` for one or more. Raises the broker's refusal.
+
+        - `group`: the name of a group of clients; each event goes to one of its members
+        - `echo`: the handler also receives the events that this client publishes
+        - `last`: the handler first receives the retained event of each topic"""
         subscription = self._native.subscribe(topic, handler, group, echo, last, None)
         self._native.connect()
         return subscription
 
     def tap(self, pattern: str, handler: Callable[[dict[str, Any]], object]) -> Subscription:
         """At a broker, as an admin: calls `handler(shown)` with each call, reply and event of the methods and topics
-        that match the pattern (docs/broker.md "Looking on"), on the thread that drives the client. A client has one
-        pattern."""
+        that match the pattern (docs/broker.md "Tapping traffic"), on the thread that drives the client: a background
+        thread, or one that is blocked in a call. A client has one pattern."""
         subscription = self._native.tap(pattern, handler, None)
         self._native.connect()
         return subscription
 
     def close(self) -> None:
-        """Ends what has not ended, with ConnectionLost. Again: no effect."""
+        """Closes the connections. Calls that are not answered yet raise ConnectionLost, later calls LocalError. A second
+        `close` has no effect."""
         self._native.close()
 
     def __enter__(self) -> Client:
@@ -121,9 +134,12 @@ class Method(BaseMethod):
     def __call__(
         self, /, *args: Any, _timeout: float | None = None, _to: str = "", _within: Context | None = None, **kwargs: Any
     ) -> Any:
-        """Calls it and returns its result. `_timeout`: seconds (default: the client's). `_to`: at a broker, only the
-        client of that name serves it. `_within`: the `Context` of the call that this one is part of; it ends with that
-        call, and within its time."""
+        """Calls the method and returns its result; raises the `Error` of the answer.
+
+        - `_timeout`: seconds until the call raises Timeout (default: the client's `timeout`)
+        - `_to`: at a broker, the name of the client that serves the call
+        - `_within`: the `Context` of the call that this one is part of; the call is cancelled with that call, and has
+          its deadline"""
         try:
             return self._target.call(self._name, args, kwargs, _timeout, _to, _within)
         except TypeError:
@@ -133,8 +149,9 @@ class Method(BaseMethod):
     def stream(
         self, /, *args: Any, _timeout: float | None = None, _to: str = "", _within: Context | None = None, **kwargs: Any
     ) -> Iterator[Any]:
-        """Calls it for its results as they come. `_timeout`: seconds for the whole stream; the client's `timeout`
-        bounds the wait for each result."""
+        """Calls the method, and yields the results of its stream as they arrive. `_timeout`: seconds for the whole
+        stream (default: no limit); the client's `timeout` limits the wait for each result. The other options as of a
+        call. Closing the generator cancels the call."""
         check_call(args, kwargs, _timeout, _to, _within)
         stream = self._target.stream(self._name, args, kwargs, _timeout, _to, _within)
         while True:
@@ -146,7 +163,7 @@ class Method(BaseMethod):
 
 
 class Outcome:
-    """What a call of a batch comes to."""
+    """The result or the error of one call of a batch."""
 
     __slots__ = ("_outcome",)
 
@@ -154,7 +171,7 @@ class Outcome:
         self._outcome: tuple[bool, Any] | None = None
 
     def result(self) -> Any:
-        """Its result; or raises what it was answered with. LocalError before the batch has been sent."""
+        """Returns the result of the call, or raises the error of its answer. LocalError before the batch is sent."""
         if self._outcome is None:
             raise LocalError("the batch has not been sent: it is when its `with` ends")
         good, value = self._outcome
@@ -164,8 +181,8 @@ class Outcome:
 
 
 class Batch(BaseBatch):
-    """Several calls in one message, which is sent when its `with` ends. `b.name(…)` and `b["name"](…)` are calls, as of
-    a client."""
+    """Several calls in one message, which is sent when its `with` ends; that blocks until all are answered. `b.name(…)`
+    and `b["name"](…)` add a call and return its `Outcome`."""
 
     _make_outcome = Outcome
 
@@ -184,11 +201,16 @@ class Batch(BaseBatch):
 def connect(
     uri: Endpoints = DEFAULT_URI, *, timeout: float | None = None, wait: float | None = None, **options: Any
 ) -> Client:
-    """A client of a server at an endpoint such as "tcp://127.0.0.1:8545", "unix:///run/wc.sock" or "http://host/rpc",
-    connected; of several endpoints the next is tried where one does not answer. `timeout`: seconds for each call
-    (default: 30); `wait`: seconds for which connecting is retried while there is no server, and each call while nobody
-    provides its method (default: 0); `options`: those of a client in docs/options.md. ConnectionLost (-32001) when
-    there is no server."""
+    """Connects to a server, and returns the client.
+
+    - `uri`: an endpoint such as "tcp://127.0.0.1:8545" (default), "unix:///run/wc.sock" or "http://host/rpc"; or a list
+      of endpoints, of which the next is tried when one does not answer
+    - `timeout`: seconds until a call raises Timeout (default: 30)
+    - `wait`: seconds for which connecting is retried while there is no server, and a call while nobody provides its
+      method (default: 0)
+    - `options`: the options of a client in docs/options.md
+
+    Raises ConnectionLost (-32001) when there is no server, and ValueError for an invalid endpoint or option."""
     client = Client(uri, timeout=timeout, wait=wait, **options)
     try:
         client._native.connect()

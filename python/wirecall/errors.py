@@ -1,5 +1,6 @@
-"""Every exception that wirecall raises. `Error` is the base: a JSON-RPC error object, with `code`, `message` and
-`data`. Raised by a handler it is what the caller gets; raised by a call it is what the server, or this side, said.
+"""The exceptions of wirecall. `Error` is their base: a JSON-RPC error object, with `code`, `message` and `data`. A
+handler raises one to answer its caller with it. A call raises the error of its answer, or one that this client makes
+itself, such as ConnectionLost.
 
 The codes are those of JSON-RPC 2.0 section 5.1 and wirecall's own (docs/errors.md).
 """
@@ -15,9 +16,9 @@ SERVER_ERROR = -32000
 
 
 class Error(Exception):
-    """An error with a code of its own: `raise wirecall.Error(1001, "No such account", {"account": 7})`. One without a
-    code, `wirecall.Error("No such account")`, has -32000. TypeError or ValueError for what is no code of 32 bits, or no
-    message."""
+    """An error with any code: `raise wirecall.Error(1001, "No such account", {"account": 7})`. Without a code, as
+    `wirecall.Error("No such account")`, the code is -32000. The code is an integer of 32 bits and the message a string,
+    else TypeError or ValueError."""
 
     code: int
     message: str
@@ -44,7 +45,7 @@ _BY_CODE: dict[int, type[_Coded]] = {}
 
 
 class _Coded(Error):
-    """An error whose code is known by its class; raised by a handler as `raise Conflict("taken")`."""
+    """An error whose class has the code: a handler raises `Conflict("taken")`."""
 
     default_code: ClassVar[int]
     default_message: ClassVar[str]
@@ -63,8 +64,9 @@ class _Coded(Error):
 
 
 class LocalError(Error, RuntimeError):
-    """What this program did itself, and no peer has said: a client that is closed, or was made before a fork; an answer
-    that Python cannot hold. A handler that lets it go has failed: its caller is answered -32603."""
+    """An error of this program, not an answer of a peer: the use of a client that is closed, or was made before a fork;
+    an answer that Python cannot represent. If a handler raises it, its caller is answered -32603, and the log has the
+    text."""
 
     def __init__(self, code: int | str = -32603, message: str | None = None, data: Any = None) -> None:
         if message is None and isinstance(code, str):
@@ -76,15 +78,16 @@ class LocalError(Error, RuntimeError):
 
 
 class ParseError(_Coded, code=-32700, message="Parse error"):
-    """What was sent is not JSON."""
+    """The message is not JSON, not UTF-8, or nests too deep."""
 
 
 class InvalidRequest(_Coded, code=-32600, message="Invalid Request"):
-    """What was sent is JSON, but no request."""
+    """The message is JSON, but no JSON-RPC 2.0 request."""
 
 
 class MethodNotFound(_Coded, code=-32601, message="Method not found"):
-    """There is no method of that name; `data["did_you_mean"]` may tell which was meant."""
+    """The server has no method of that name, or the caller may not call it. `data["did_you_mean"]` is a similar
+    name."""
 
     def __str__(self) -> str:
         text = super().__str__()
@@ -92,55 +95,56 @@ class MethodNotFound(_Coded, code=-32601, message="Method not found"):
 
 
 class InvalidParams(_Coded, code=-32602, message="Invalid params"):
-    """The arguments do not fit: `data` says where (`loc`), what was expected and what was there (`got`)."""
+    """An argument is missing, unknown or of another type. `data` has its path (`loc`), the expected type (`expected`)
+    and the value received (`got`)."""
 
 
 class InternalError(_Coded, code=-32603, message="Internal error"):
-    """The handler failed. Its own log knows how."""
+    """The handler failed. The server's log has the cause."""
 
 
 class ConnectionLost(_Coded, ConnectionError, code=-32001, message="Connection lost"):
-    """The connection could not be made, or was lost before the answer came; at a broker, the provider was.
-    `data["delivered"]` is "no" where the call cannot have been seen: then calling again is safe."""
+    """The connection could not be made, or was lost before the answer; at a broker also when the provider is lost.
+    `data["delivered"]` is "no" when no handler can have started: then a retry is safe."""
 
 
 class Timeout(_Coded, TimeoutError, code=-32002, message="Timeout"):
-    """No answer came in time."""
+    """The call exceeded its timeout."""
 
 
 class Forbidden(_Coded, code=-32003, message="Forbidden"):
-    """The caller may not do that."""
+    """The caller has no grant to publish, register, subscribe, tap or kick as requested."""
 
 
 class Unauthenticated(_Coded, code=-32004, message="Unauthenticated"):
-    """The caller has not said who it is, or is not believed."""
+    """The caller has not authenticated, or its token or session is unknown."""
 
     def __str__(self) -> str:
         return f'{super().__str__()}; give the server\'s token: connect(token="…")'
 
 
 class LimitExceeded(_Coded, code=-32005, message="Limit exceeded"):
-    """A limit, or overload: back off and try again."""
+    """A limit of the server is reached; `data["limit"]` names it. Retry later."""
 
 
 class TooLarge(_Coded, code=-32006, message="Too large"):
-    """A message over the size that is allowed."""
+    """The message, or the answer, exceeds `max_message_size`."""
 
 
 class Conflict(_Coded, code=-32007, message="Conflict"):
-    """The name is taken."""
+    """The name is taken, or another provider of the method has another policy."""
 
 
 class NoSubscription(_Coded, code=-32008, message="No subscription"):
-    """There is no such subscription."""
+    """The client has no such subscription."""
 
 
 class Draining(_Coded, code=-32009, message="Draining"):
-    """The server is about to stop, and takes no new calls."""
+    """The server is stopping, and starts no new calls."""
 
 
 class Cancelled(_Coded, code=-32800, message="Cancelled"):
-    """The call was given up."""
+    """The call was cancelled."""
 
 
 # Parameters without a type hint, by method. An argument that does not fit there is answered -32603, not -32602.

@@ -109,11 +109,13 @@ class Server:
         safe: bool = False,
         check_results: bool | None = None,
     ) -> Any:
-        """Offers a function as a method, as a decorator: `@app`, `@app(name="calc.sum", blocking=True)`.
+        """Adds a function as a method, as a decorator: `@app`, `@app(name="calc.sum", blocking=True)`.
 
-        `blocking`: it waits for files, locks, other programs, or computes for long, and is thread-safe.
-        `safe`: calling it changes nothing; then it may be called by GET as well.
-        `check_results`: overrides the server's.
+        - `name`: the method's name (default: the function's)
+        - `blocking`: the function runs on a pool of threads (`blocking_threads`, 16), several calls at once, so it must
+          be thread-safe; for functions that wait for files, locks or other programs, or compute for long
+        - `safe`: the method changes nothing, so HTTP GET may call it as well
+        - `check_results`: overrides the server's
         """
         if function is None:
             return lambda decorated: self.add(
@@ -130,7 +132,8 @@ class Server:
         safe: bool = False,
         check_results: bool | None = None,
     ) -> F:
-        """Offers a function, bound method or other callable; returns it. `Conflict` for a name that is taken."""
+        """Adds a function, bound method or other callable as the method `name`, and returns it. Raises `Conflict` for a
+        name that is taken. The options are those of the decorator."""
         if isinstance(function, str):
             raise TypeError(f'wirecall: {function!r} is no function: write @app(name="{function}")')
         called = name if name is not None else getattr(function, "__name__", None) or _name_of(function)
@@ -145,14 +148,15 @@ class Server:
         return function
 
     def subscription(self, subscribe: str, /, *, unsubscribe: str, notification: str) -> Callable[[F], F]:
-        """Offers an async generator to subscribe to, as a decorator, in the form of Ethereum's API:
+        """Adds an async generator as a subscription, as a decorator, in the form of Ethereum's API:
         `@app.subscription("eth_subscribe", unsubscribe="eth_unsubscribe", notification="eth_subscription")`.
 
         A call of `subscribe` with the generator's arguments is answered with an id, a string; each value that the
         generator then yields is the notification `notification` with the params {"subscription": id, "result": value}.
-        What it raises before it first awaits or yields is the answer; what it raises later is one more notification,
-        with "error" in place of "result". `unsubscribe`, which several may share, ends it, and so does the end of the
-        connection: the generator is cancelled. It waits while its caller takes too little.
+        An error that it raises before it first awaits or yields is the answer to the call; a later one is sent as a
+        last notification, with "error" in place of "result". A call of `unsubscribe`, which several subscriptions may
+        share, cancels the generator, and so does the end of the connection. The generator is suspended while its caller
+        does not read.
         """
 
         def add(function: F) -> F:
@@ -169,20 +173,23 @@ class Server:
         return add
 
     def add_methods(self, instance: object, prefix: str = "") -> None:
-        """Offers all methods of an object whose names do not begin with an underscore, as `prefix` + name."""
+        """Adds all methods of an object whose names do not begin with an underscore, as `prefix` + name."""
         for name in dir(type(instance)):
             member = getattr(type(instance), name)
             if not name.startswith("_") and callable(member):
                 self.add(getattr(instance, name), name=prefix + name)
 
     def listen(self, uri: str | None = None, *, insecure: bool = False) -> str:
-        """Listens at once, so that peers may connect; they are served by `run`. Returns the endpoint with its port:
-        `listen("tcp://127.0.0.1:0")`. Without an endpoint, at those that the server's options name; returns the first.
-        `wirecall serve` overrides it: the program then listens where the command line says, once, and nowhere else.
-        OSError, whose text has the cause and a fix, when it cannot be had.
+        """Binds an endpoint now, so that peers can connect; `run` serves them. Returns the endpoint with its actual
+        port, as for `listen("tcp://127.0.0.1:0")`. Under `wirecall serve FILE.py` the endpoints of the command line
+        replace those of the program.
 
-        `insecure`: other machines may connect although nobody has to authenticate. Without it, and without a
-        `principals_file`, an endpoint that they can reach is a ValueError."""
+        - `uri`: the endpoint; without it, all endpoints of the server's options (`listen`, or `host` and `port`), of
+          which it returns the first
+        - `insecure`: permits an endpoint that other machines can reach although nobody has to authenticate
+
+        Raises OSError, whose text has the cause and a fix, when the endpoint is not available; ValueError for an
+        endpoint that other machines can reach, without `insecure` and without a `principals_file`."""
         if uri is not None:
             check_endpoint(uri, "listen takes where to listen")
         given = self._given_endpoints()
@@ -241,17 +248,18 @@ class Server:
         quiet: bool = False,
         insecure: bool = False,
     ) -> None:
-        """Serves until `stop`, Ctrl-C or SIGTERM; calls in progress are finished first.
+        """Serves until `stop`, Ctrl-C or SIGTERM; then finishes the calls in progress, which have `drain_ms` for that.
 
-        `listen`: an endpoint as a URI, or several; without it, or with `host` and `port` instead, TCP at those, which
-        are the server's options where they are not given.
-        `workers`: so many processes, forked from this one, share the endpoints. One that crashes is replaced. Each has
-        the program's state as it was when `run` was called; nothing that one of them changes is seen by the others.
-        `insecure`: as for `listen`.
-        `quiet`: prints no line about where it listens.
-        In another thread than the main one signals are left to the program, and `stop` ends it.
-        If an endpoint cannot be had, the program exits with status 3 and one line that says why; `listen` raises
-        OSError instead."""
+        - `listen`: an endpoint as a URI, or a list of endpoints (default: those that `listen` has bound, else those of
+          the server's options)
+        - `host`, `port`: the same as one TCP endpoint; the server's options have the part that is not given
+        - `workers`: the number of processes, forked from this one, that share the endpoints (default: 1). A process
+          that crashes is replaced. Each has its own copy of the program's state at the time of `run`
+        - `quiet`: prints no line with the endpoints
+        - `insecure`: as for `listen`
+
+        On the main thread Ctrl-C and SIGTERM end it; on another thread only `stop` does. If an endpoint is not
+        available, the program exits with status 3 and one line that says why; on another thread OSError is raised."""
         if listen is not None and (host is not None or port is not None):
             raise TypeError("wirecall: run takes an endpoint, or a host and a port, not both")
         if host is not None or port is not None:

@@ -56,7 +56,7 @@ bool NearestName::may_be_near(const Spelling& spelling) const noexcept {
   return !more_bits_than(2 * (best_ - 1), spelling_.letters ^ spelling.letters);
 }
 
-void NearestName::consume_input(std::string_view name) noexcept {
+void NearestName::consider(std::string_view name) noexcept {
   left_ -= std::min(left_, name.size());
   const std::size_t distance = edit_distance(word_, name);
   if (distance >= best_ || distance >= name.size()) return;

@@ -36,7 +36,7 @@ class NearestName {
   /// Whether the name has to be looked at: its spelling leaves it open.
   [[nodiscard]] bool may_be_near(const Spelling& spelling) const noexcept;
   /// `name` lives as long as this.
-  void consume_input(std::string_view name) noexcept;
+  void consider(std::string_view name) noexcept;
   /// Empty when none is near.
   [[nodiscard]] std::string_view found() const noexcept { return found_; }
   /// The sizes of names that may be near.
@@ -74,7 +74,7 @@ class SpelledNames {
     for (std::size_t bytes = near.bytes_min(); bytes <= near.bytes_max(); ++bytes) {
       for (const Spelled& one : by_size_[bytes - 1]) {
         if (left-- == 0 || near.is_tired()) return near.found();
-        if (near.may_be_near(one.spelling) && counts(one.known->name)) near.consume_input(one.known->name);
+        if (near.may_be_near(one.spelling) && counts(one.known->name)) near.consider(one.known->name);
       }
     }
     return near.found();

@@ -18,12 +18,12 @@ constexpr std::size_t kExpectedInStep = 4;
 constexpr std::chrono::nanoseconds kToAnswer = std::chrono::milliseconds{50};
 
 static Error has_one_provider(std::string_view why) {
-  return with_data(ErrorCode::invalid_params, R"({"reason":)" + to_json(why) + "}");
+  return Error::with_data(ErrorCode::invalid_params, R"({"reason":)" + to_json(why) + "}");
 }
 
 static Error unknown_method(std::string_view near) {
-  return with_data(ErrorCode::method_not_found,
-                   near.empty() ? std::string{} : R"({"did_you_mean":)" + to_json(near) + "}");
+  return Error::with_data(ErrorCode::method_not_found,
+                          near.empty() ? std::string{} : R"({"did_you_mean":)" + to_json(near) + "}");
 }
 
 CallAll::CallAll(BrokerContext& context, CallLedger& calls, Relay& relay, TapFeed& tap_feed)

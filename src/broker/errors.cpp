@@ -5,7 +5,7 @@
 
 namespace wirecall::broker {
 
-static Error internal_error(std::string data) { return with_data(ErrorCode::internal_error, std::move(data)); }
+static Error internal_error(std::string data) { return Error::with_data(ErrorCode::internal_error, std::move(data)); }
 
 RelayErrors::RelayErrors()
     : not_delivered(message::make(ErrorCode::provider_lost, "the provider has gone", "no")),
@@ -18,8 +18,6 @@ RelayErrors::RelayErrors()
       overrun(internal_error(R"({"reason":"the provider sends more items than it has credit for"})")),
       no_memory(ErrorCode::internal_error),
       cancelled_before(message::make(ErrorCode::cancelled, "the call was cancelled", "no")) {}
-
-Error with_data(ErrorCode code, std::string data) { return {code, std::string{message_of(code)}, std::move(data)}; }
 
 Error forbidden() { return message::make(ErrorCode::forbidden, "the principal has no grant for that", "no"); }
 

@@ -25,8 +25,6 @@ struct RelayErrors {
   RelayErrors();
 };
 
-/// With the code's own message; `data` is JSON text.
-[[nodiscard]] Error with_data(ErrorCode code, std::string data);
 /// What a principal is answered that may not do what it wants to.
 [[nodiscard]] Error forbidden();
 [[nodiscard]] Error conflict(std::string_view reason);

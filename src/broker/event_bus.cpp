@@ -73,7 +73,7 @@ void EventBus::notified(Peer& publisher, std::string_view name, const Received& 
   context_->notification.begin();
   if ((context_->topics.empty() && tap_feed_->empty()) || is_reserved(name) || !is_name(name)) return;
   if (!rpc::may_publish(publisher.principal, name)) return;
-  const std::string_view params = message.has(Member::params) ? message[Member::params] : std::string_view{};
+  const std::string_view params = message.params();
   const std::string from = context_->from_of(publisher);
   if (!message.has(Member::to) && !message.has(Member::from) && from.empty()) {
     deliver(&publisher, {.topic = name, .text = message.text, .params = params});

@@ -128,7 +128,7 @@ std::optional<CountedMethod> Inventory::Listing::next_method() {
   if (method.hidden) return method;
   if (is_own) {
     method.providers = 1;
-    if (const rpc::OwnCounts::Row* const row = inventory_->own_counts_.find(*own)) {
+    if (const rpc::OwnCountsRow* const row = inventory_->own_counts_.find(*own)) {
       method.in_flight = row->waiting;
       method.counts = row;
     }

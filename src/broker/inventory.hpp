@@ -1,5 +1,5 @@
 // Inventory: what there is at a broker, as rpc.methods, rpc.clients, rpc.stats, rpc.discover and /metrics tell of it
-// (docs/broker.md "What there is"). Owned by the Router. One thread.
+// (docs/broker.md "Introspection"). Owned by the Router. One thread.
 #pragma once
 
 #include <functional>

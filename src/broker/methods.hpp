@@ -1,6 +1,6 @@
 // The broker's own methods, by which peers say what they provide, publish and subscribe, and ask what there is; and
 // rpc.item, by which a provider's stream comes back.
-// Implements docs/wire.md "Methods of wirecall's own".
+// Implements docs/wire.md "Built-in methods".
 #pragma once
 
 #include "rpc/reserved.hpp"

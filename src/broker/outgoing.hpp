@@ -24,11 +24,6 @@ class Digits {
   std::size_t size_;
 };
 
-/// The params of a message, as they came; empty for none.
-[[nodiscard]] inline std::string_view params_in(const Received& message) noexcept {
-  return message.has(Member::params) ? message[Member::params] : std::string_view{};
-}
-
 /// What a request has in place of what its caller wrote, where that is not a part of either.
 struct StreamEdits {
   Digits id;

@@ -18,7 +18,7 @@ static std::string string_of(Reader& reader, std::string_view json) {
 // The one that a call is for: the one it names, or the one that the policy chooses.
 Provider* Relay::provider_for(Route& route, const Received& message, Reader& reader) {
   if (!message.has(Member::to)) [[likely]]
-    return route.choose(params_in(message), reader);
+    return route.choose(message.params(), reader);
   const Peer* const named = context_->peers.find(string_of(*context_->loop.codecs.readers.reader, message[Member::to]));
   Provider* const provider = named == nullptr ? nullptr : route.find(*named);
   return provider == nullptr || provider->ended ? nullptr : provider;

@@ -174,6 +174,7 @@ void Relay::give_up(SlotNumber slot, const Error& error) noexcept {
     return give_up(slot);
   }
   const CallAllEntry call_all = std::move(calls_[slot].extras->call_all);
+  WIRECALL_ASSERT(call_all.results);  // a call that a sink waits for has no timer of the broker's
   give_up(slot);
   call_all.results->set(call_all.index, error);
 }
@@ -232,7 +233,7 @@ bool Relay::ask_another(SlotNumber slot) noexcept {
     if (lost.route->policy() == Policy::hash) {
       const std::string_view text = call.extras->request.padded();
       static_cast<void>(writer_->read_kept(text, message::encoding_of(text[0]), read, message));
-      params = params_in(message);
+      params = message.params();
     }
     const Encoding encoding = params.empty() ? Encoding::json : message.encoding;
     other = lost.route->choose(params, *context_->loop.codecs.readers_of(encoding).reader, &lost);

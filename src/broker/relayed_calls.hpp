@@ -27,7 +27,7 @@ struct Provider;
 using SlotNumber = std::uint32_t;
 inline constexpr SlotNumber kNoSlot = ~SlotNumber{0};
 
-/// An index in a list of slots.
+/// A place in a list of slots.
 struct Links {
   SlotNumber before = kNoSlot;
   SlotNumber after = kNoSlot;

@@ -11,9 +11,8 @@ namespace wirecall::broker {
 
 using std::chrono::milliseconds;
 
-static constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_cast<unsigned>(member); }
 // What does not go to a provider as it came.
-constexpr std::uint32_t kChanged = bit(Member::timeout_ms) | bit(Member::to) | bit(Member::from);
+constexpr std::uint32_t kChanged = bit_of(Member::timeout_ms) | bit_of(Member::to) | bit_of(Member::from);
 
 static std::uint64_t number_of(milliseconds time) noexcept { return static_cast<std::uint64_t>(time.count()); }
 
@@ -34,7 +33,7 @@ void RequestWriter::send(SlotNumber slot, const Received& message, std::string_v
   StreamEdits edits{.id = Digits{calls_.number_of(slot)}};
   if (call.stream && provider.peer->sink().strict_peer()) call.stream->without_credit = true;
   append_message(provider.peer->sink(), [&](Buffer& out) {
-    if ((message.present & (kChanged | bit(Member::stream))) == 0 && !call.stream && !call.extras && from.empty())
+    if ((message.present & (kChanged | bit_of(Member::stream))) == 0 && !call.stream && !call.extras && from.empty())
         [[likely]]
       return message::append_replaced(out, message.text, message[Member::id], edits.id.view());
     Splice splice{message.text};

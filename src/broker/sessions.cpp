@@ -122,7 +122,7 @@ std::optional<std::uint64_t> SessionKeys::find(std::string_view secret, std::str
 
 rpc::HelloResult Sessions::hello(Peer& peer, std::string_view name, std::string_view resume) {
   if (name.size() > kNameBytesMax) {
-    throw with_data(ErrorCode::invalid_params, R"({"loc":["name"],"expected":"string of 1 to 255 bytes"})");
+    throw Error::with_data(ErrorCode::invalid_params, R"({"loc":["name"],"expected":"string of 1 to 255 bytes"})");
   }
   refuse_kicked(peer, name, resume);
   if (!resume.empty()) take_over(peer, name, resume);

@@ -1,5 +1,5 @@
 // Sessions: rpc.hello and rpc.kick: which client a connection is, by its name and by the secret of a session that it
-// goes on with. One thread. Implements docs/broker.md "Coming back".
+// goes on with. One thread. Implements docs/broker.md "Resuming a session".
 #pragma once
 
 #include <array>

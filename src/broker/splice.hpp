@@ -1,5 +1,5 @@
 // Splice: a message as it came, with a few spans changed: another id, another timeout_ms, without `to`, with another
-// `from`, or none. The bytes between stay what the sender wrote (docs/wire.md "Relaying"). Pure.
+// `from`, or none. The bytes between stay what the sender wrote (docs/broker.md "What is relayed"). Pure.
 #pragma once
 
 #include <array>

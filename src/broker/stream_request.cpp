@@ -33,7 +33,7 @@ bool asks_for_progress(Reader& reader, std::string_view params) {
 std::unique_ptr<RelayedStream> stream_of(rpc::LoopContext& loop, const Received& message) {
   const bool by_credit = message.has(Member::stream);
   const std::string_view token =
-      by_credit ? std::string_view{} : progress_token(*loop.codecs.readers.reader, params_in(message));
+      by_credit ? std::string_view{} : progress_token(*loop.codecs.readers.reader, message.params());
   if (!by_credit && token.empty()) [[likely]]
     return nullptr;
   auto stream = std::make_unique<RelayedStream>();
@@ -49,7 +49,7 @@ void edit_stream(rpc::LoopContext& loop, const RelayedCall& call, const Received
   const bool by_credit = message.has(Member::stream);
   const std::string_view token = by_credit || (!call.stream && !call.extras)
                                      ? std::string_view{}
-                                     : progress_token(*loop.codecs.readers.reader, params_in(message));
+                                     : progress_token(*loop.codecs.readers.reader, message.params());
   if (!call.stream) {
     splice.replace(message[Member::id], edits.id.view());
     if (by_credit) splice.remove(message[Member::stream]);

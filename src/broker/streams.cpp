@@ -42,7 +42,7 @@ void Streams::progress(const Peer& peer, const Received& message) {
 
 Streams::ItemParts Streams::parts_of(const Received& message, bool by_token) const {
   Reader& reader = *context_->loop.codecs.readers_of(message.encoding).reader;
-  const auto [named, value] = members_of<2>(reader, params_in(message), {by_token ? kTokenName : kIdName, kValueName});
+  const auto [named, value] = members_of<2>(reader, message.params(), {by_token ? kTokenName : kIdName, kValueName});
   return {.name = named, .value = value, .by_token = by_token};
 }
 
@@ -116,7 +116,7 @@ std::optional<Error> Streams::item_as_json(const Received& message, Buffer& json
   const std::string_view why =
       context_->loop.codecs.native(message.encoding).unpack(unpacked, context_->limits, params);
   if (!why.empty()) return message::unrepresentable_result(why);
-  json = rpc::event_of(message.method(), unpacked.has(Member::params) ? unpacked[Member::params] : std::string_view{});
+  json = rpc::event_of(message.method(), unpacked.params());
   if (json.size() > context_->limits.max_message_size) return rpc::reply_too_large();
   // As JSON it may nest deeper, as params may.
   const Scan scan = read_message(json.padded(), context_->limits, true, plain);

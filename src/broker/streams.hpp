@@ -2,7 +2,7 @@
 // no more of them than the caller's connection has room for, and of the rest as the caller takes what it has been sent.
 // So a caller that does not read stops its own streams and nobody else's, and what waits for it at the broker is
 // bounded whatever it has said. A provider that sends $/progress cannot be stopped: its stream ends where there is no
-// room. One thread. Implements docs/wire.md "Many results from one call".
+// room. One thread. Implements docs/wire.md "Result streams".
 #pragma once
 
 #include "broker/call_ledger.hpp"

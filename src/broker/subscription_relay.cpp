@@ -65,7 +65,7 @@ bool SubscriptionRelay::has_room(const Route& route, Call& call) {
     return false;
   }
   if (call.context().caller_link() == nullptr) {
-    return refuse(with_data(ErrorCode::invalid_request, R"({"reason":"needs_connection"})"));
+    return refuse(Error::with_data(ErrorCode::invalid_request, R"({"reason":"needs_connection"})"));
   }
   if (caller_of(call).method_subscriptions >= context_->limits.subscriptions) return refuse(too_many_subscriptions());
   call.on_reply([](const Outcome&) {});  // so it is answered by a sink, behind which events may wait
@@ -144,7 +144,7 @@ void SubscriptionRelay::unsubscribe(const Route& route, Call& call) {
     if (const std::optional<Error> why = writer_->read_as_json({plain.text, plain.encoding}, json, plain))
       return context_->refuse(call, route.name(), *why);
   }
-  const rpc::ReservedParams params{*context_->loop.codecs.readers.reader, params_in(plain), kNames};
+  const rpc::ReservedParams params{*context_->loop.codecs.readers.reader, plain.params(), kNames};
   const std::optional<std::string> id = params.as<std::string>(0);
   if (!id) params.refuse("subscription", params.find(0), "string");
   const Peer& caller = caller_of(call);
@@ -172,7 +172,7 @@ bool SubscriptionRelay::event(Peer& provider, std::string_view name, const Recei
   if (!source.notifications.contains(name)) return false;
   context_->notification.begin_withheld();
   std::size_t delivered = 0;
-  const std::string_view params = params_in(message);
+  const std::string_view params = message.params();
   if (const std::optional<rpc::RawValue> sent = subscription_in({params, message.encoding})) {
     const std::string id = comparable_id(*sent, message.encoding);
     const MethodSubscription* const found = source.side ? table_.find_of_provider(*source.side, id) : nullptr;

@@ -317,7 +317,7 @@ bool BrokerSession::event(const ClientConnection& connection, const Received& me
     subscriptions = declarations_.of_event(topic);
   }
   if (subscriptions.empty()) return false;
-  const std::string_view params = message.has(Member::params) ? message[Member::params] : std::string_view{};
+  const std::string_view params = message.params();
   const Event event{.topic = std::string{topic}, .params_json = std::string{params}};
   for (const auto& subscription : subscriptions) deliver(*subscription, event);
   return true;

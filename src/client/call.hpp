@@ -152,7 +152,7 @@ class CallList {
   }
   /// The call is in this list.
   void remove(const ClientCall& call) noexcept { set_links(call, call.next_listed, call.previous_listed); }
-  /// The other takes the index of the call, which is in this list.
+  /// The other takes the place of the call, which is in this list.
   void replace(const ClientCall& call, ClientCall& other) noexcept {
     other.next_listed = call.next_listed;
     other.previous_listed = call.previous_listed;

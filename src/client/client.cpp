@@ -258,7 +258,7 @@ void OutgoingCall::leave_unsent() noexcept { call_->error.emplace(ErrorCode::inv
 Answer OutgoingCall::notify() {
   make_notification();
   if (!core_->driver().on_driver()) return wait();
-  if (call_->error) return Answer{*call_->error, call_->error_class};
+  if (const ClientCall& call = prepare(); call.error) return Answer{*call.error, call.error_class};
   start(nullptr);
   return {};
 }

@@ -1,6 +1,8 @@
 // See connection.hpp.
 #include "client/connection.hpp"
 
+#include "client/message_router.hpp"
+
 namespace wirecall::net {
 
 // With more output than this waiting on a connection, calls wait in the queue instead: there they can still be given
@@ -66,6 +68,14 @@ ClientCall& ClientConnection::first() const noexcept {
   if (calls.empty() || (!notifications.empty() && notifications.front().position <= calls.front().position))
     return notifications.front();
   return calls.front();
+}
+
+bool ClientConnection::response(const Received& message) { return router_.response(*this, message); }
+bool ClientConnection::takes_encoded(const Received& message) { return router_.takes_encoded(*this, message); }
+bool ClientConnection::notified(const Received& message) { return router_.notified(*this, message); }
+bool ClientConnection::waiting() const { return router_.waiting(*this); }
+std::optional<HttpProtocolError> ClientConnection::answered(const HttpAnswer& answer) {
+  return router_.answered(*this, answer);
 }
 
 }  // namespace wirecall::net

@@ -46,7 +46,6 @@ class Dialer {
   [[nodiscard]] const DialFunction& function() const noexcept { return dial_; }
   /// Tries on a thread of its own; `wake` is called there when there is a result.
   void start(std::function<void()> wake, std::chrono::nanoseconds now);
-  [[nodiscard]] bool dialing() const noexcept { return attempt_ != nullptr; }
   /// When an attempt that has not ended by itself is given up.
   [[nodiscard]] std::chrono::nanoseconds given_up_at() const noexcept { return given_up_at_; }
   /// The result of `start`, once it is there, or that it is given up.

@@ -64,14 +64,6 @@ HttpProtocolError protocol_error_of(const HttpAnswer& answer, ScanStatus read) {
   return {.end = CloseReason::unreadable, .cause = cause};
 }
 
-bool ClientConnection::response(const Received& message) { return router_.response(*this, message); }
-bool ClientConnection::takes_encoded(const Received& message) { return router_.takes_encoded(*this, message); }
-bool ClientConnection::notified(const Received& message) { return router_.notified(*this, message); }
-bool ClientConnection::waiting() const { return router_.waiting(*this); }
-std::optional<HttpProtocolError> ClientConnection::answered(const HttpAnswer& answer) {
-  return router_.answered(*this, answer);
-}
-
 std::uint64_t MessageRouter::dropped() const {
   const Lock lock = driver_.lock();
   return dropped_;

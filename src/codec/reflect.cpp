@@ -46,7 +46,7 @@ Error decode_error(const Reader& reader) {
   const std::unique_ptr<Writer> writer = json_codec().writer();
   writer->reset(data);
   write_failure(*writer, reader.failure());
-  return Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)}, std::string{data.view()}};
+  return Error::with_data(ErrorCode::invalid_params, std::string{data.view()});
 }
 
 namespace detail {
@@ -338,7 +338,7 @@ bool decode_whole(const Decoding& by, std::string_view text, void* out, Error& e
     if (by.decode(*reader, out)) return true;
     error = decode_error(*reader);
   } else if (scan.status == ScanStatus::too_deep) {
-    error = Error{ErrorCode::parse_error, std::string{message_of(ErrorCode::parse_error)}, R"({"limit":"depth"})"};
+    error = Error::with_data(ErrorCode::parse_error, R"({"limit":"depth"})");
   } else {
     error = Error{ErrorCode::parse_error};
   }

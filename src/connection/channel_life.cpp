@@ -45,7 +45,7 @@ void ChannelLife::linger() {
 void ChannelLife::end_cut() {
   switch (cut_) {
     case Cut::none: break;
-    case Cut::slow: ++host_->loop_context.stats.slow_peers_cut; return end(CloseReason::slow);
+    case Cut::slow: ++host_->loop_context.stats.slow_peers_closed; return end(CloseReason::slow);
     case Cut::evicted: return end(CloseReason::heaviest);
     case Cut::out_of_memory: return end(CloseReason::lost, ENOMEM);
   }

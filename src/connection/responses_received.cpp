@@ -1,4 +1,4 @@
-// See session_responses.hpp.
+// See responses_received.hpp.
 #include "connection/responses_received.hpp"
 
 #include "message/error_text.hpp"
@@ -65,8 +65,8 @@ void MessageConnection::Responses::unpack_result(Received& response, Buffer& jso
   json.append(message::error_text(message::unrepresentable_result(why)));
   const std::string_view error = json.padded();
   response.spans[static_cast<std::size_t>(Member::error)] = {error.data(), error.size()};
-  response.present &= ~(std::uint32_t{1} << static_cast<unsigned>(Member::result));
-  response.present |= std::uint32_t{1} << static_cast<unsigned>(Member::error);
+  response.present &= ~bit_of(Member::result);
+  response.present |= bit_of(Member::error);
 }
 
 }  // namespace wirecall::net

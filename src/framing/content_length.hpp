@@ -1,5 +1,5 @@
 // ContentLength: the framing of the Language Server Protocol's base protocol: header fields that end in CR LF, among
-// them Content-Length, an empty line, and as many bytes of JSON (docs/wire.md "Messages behind a header"). Fields stand
+// them Content-Length, an empty line, and as many bytes of JSON (docs/wire.md "Content-Length framing"). Fields stand
 // in any order and are named in any case; those that are not Content-Length are passed over, Content-Type with its
 // charset among them: messages are UTF-8 whatever it says, and are checked to be. A header that is malformed leaves no
 // place to resume. One connection each, on its thread.

@@ -309,7 +309,7 @@ class RequestReader : private FieldsReader {
   }
 
   bool check_host() noexcept {
-    if (authority_.empty()) return true;  // who may do without Host, the session knows
+    if (authority_.empty()) return true;  // who may do without Host, the connection knows
     const std::string_view host = (*out_)[HttpField::host];
     if (!std::ranges::equal(authority_, host, {}, &lower, &lower)) {
       return bad("a Host that is not the target's");

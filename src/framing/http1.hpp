@@ -24,7 +24,7 @@ enum class HttpMethod : std::uint8_t {
   unknown,  ///< any other
 };
 
-/// The fields that the session asks for. Others are checked and stay in the block (HttpFields::find).
+/// The fields that the connection asks for. Others are checked and stay in the block (HttpFields::find).
 enum class HttpField : std::uint8_t {
   host,
   accept,

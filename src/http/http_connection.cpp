@@ -298,8 +298,13 @@ void HttpConnection::begin_request(const HttpHead& head, bool more) {
                               .query = target.substr(std::min(question + 1, target.size())),
                               .more = more};
   const HttpRoute* const route = settings_->routes.find(request.path, head.method);
-  if (let_in(*this, head, route) &&
-      (host_->loop_context.services.authority == nullptr || authenticate(*this, request, principal_)) &&
+  const bool anonymous = host_->loop_context.services.authority == nullptr;
+  if (anonymous && principal_ != nullptr) [[unlikely]] {
+    // There were principals at the request before.
+    principal_ = nullptr;
+    transaction.dispatcher.identify(nullptr, {});
+  }
+  if (let_in(*this, head, route) && (anonymous || authenticate(*this, request, principal_)) &&
       can_meet(transaction, head)) [[likely]]
     serve_by_route(*this, request, route);
   finish_if_answered();

@@ -1,5 +1,5 @@
 // See posted_message.hpp. The path that matters is `serve` of JSON that is answered at once: it copies nothing and
-// allocates nothing. MessagePack goes the ways that MessageConnection has for it (connection/message_connection.cpp).
+// allocates nothing. MessagePack goes the ways that MessageConnection has for it (connection/encoded_input.cpp).
 #include "http/posted_message.hpp"
 
 #include "framing/byte_order_mark.hpp"

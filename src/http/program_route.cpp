@@ -11,7 +11,7 @@
 namespace wirecall {
 
 std::optional<std::string_view> HttpRequest::header(std::string_view name) const noexcept {
-  return framing::find_field(fields, name);
+  return framing::find_field(raw_headers, name);
 }
 
 }  // namespace wirecall
@@ -75,11 +75,12 @@ void answer(const Program& program, HttpConnection& connection, const Kept& kept
                                                .path = kept.path,
                                                .query = kept.query,
                                                .body = body,
-                                               .fields = kept.fields,
+                                               .raw_headers = kept.fields,
                                                .principal = connection.principal()});
   for (const auto& [name, value] : response.headers)
     transaction.fields.append(name).append(": ").append(value).append("\r\n");
-  if (response.status == 204) return transaction.respond_empty(204);
+  if (response.status == 204 || response.status == 205 || response.status == 304)
+    return transaction.respond_empty(response.status);
   transaction.respond(response.status, response.body, response.content_type);
 }
 

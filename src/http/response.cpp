@@ -38,6 +38,8 @@ std::string_view reason_of(std::uint16_t status) noexcept {
     case 200: return "OK";
     case 202: return "Accepted";
     case 204: return "No Content";
+    case 205: return "Reset Content";
+    case 304: return "Not Modified";
     case 400: return "Bad Request";
     case 401: return "Unauthorized";
     case 403: return "Forbidden";
@@ -119,7 +121,7 @@ void write_upgrade_response(Buffer& out, std::string_view protocol, std::string_
 
 void write_empty_response(Buffer& out, const ResponseHead& head) {
   write_status(out, head);
-  if (head.status != 204) out.append("Content-Length: 0\r\n");
+  if (head.status != 204 && head.status != 304) out.append("Content-Length: 0\r\n");
   out.append("\r\n");
 }
 

@@ -12,7 +12,6 @@ namespace {
 
 using json::Scanner;
 
-constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_cast<unsigned>(member); }
 constexpr std::uint32_t kNoMember = 31;  // names that are not ours: ignored
 
 // ---- envelope names: the first eight bytes of a name as a number, found by a perfect hash ----
@@ -159,26 +158,27 @@ struct Seen {
 
 // Decides what an object with these members is.
 [[gnu::always_inline]] inline void classify(Received& out, const Seen& seen) noexcept {
-  constexpr std::uint32_t kResponseBits = bit(Member::result) | bit(Member::error);
-  constexpr std::uint32_t kRequestBits = bit(Member::jsonrpc) | bit(Member::method);
+  constexpr std::uint32_t kResponseBits = bit_of(Member::result) | bit_of(Member::error);
+  constexpr std::uint32_t kRequestBits = bit_of(Member::jsonrpc) | bit_of(Member::method);
   const std::uint32_t present = seen.present;
   out.present = present;
   out.fault = Fault::none;
   out.batch_size = 0;
   if ((present & (kRequestBits | kResponseBits)) == kRequestBits && seen.duplicate == 0 && !seen.wrong) [[likely]] {
-    out.kind = (present & bit(Member::id)) != 0 ? MessageKind::request : MessageKind::notification;
+    out.kind = (present & bit_of(Member::id)) != 0 ? MessageKind::request : MessageKind::notification;
     return;
   }
   out.fault = Fault::invalid_request;
   out.kind = MessageKind::invalid;
-  if ((present & bit(Member::id)) != 0) {
+  if ((present & bit_of(Member::id)) != 0) {
     if (out[Member::id].size() > kIdBytesMax) out.fault = Fault::id_limit;
-    if (seen.bad_id || (seen.duplicate & bit(Member::id)) != 0) out.present &= ~bit(Member::id);  // answered as null
+    if (seen.bad_id || (seen.duplicate & bit_of(Member::id)) != 0)
+      out.present &= ~bit_of(Member::id);  // answered as null
   }
-  if ((present & bit(Member::method)) == 0 && (present & kResponseBits) != 0) {
+  if ((present & bit_of(Member::method)) == 0 && (present & kResponseBits) != 0) {
     out.kind = MessageKind::response;
     const bool one = (present & kResponseBits) != kResponseBits;
-    const bool whole = (present & bit(Member::jsonrpc)) != 0 && (present & bit(Member::id)) != 0;
+    const bool whole = (present & bit_of(Member::jsonrpc)) != 0 && (present & bit_of(Member::id)) != 0;
     if (one && whole && seen.duplicate == 0 && !seen.wrong) out.fault = Fault::none;
   }
 }
@@ -229,8 +229,8 @@ template <class Ops>
 template <Member kMember, class Ops>
 [[gnu::always_inline]] inline const char* read_value(Scanner<Ops>& scanner, const char* p, Received& out,
                                                      Seen& seen) noexcept {
-  seen.duplicate |= seen.present & bit(kMember);
-  seen.present |= bit(kMember);
+  seen.duplicate |= seen.present & bit_of(kMember);
+  seen.present |= bit_of(kMember);
   if (*p == ' ') ++p;
   const char* value = p;
   bool escaped = false;
@@ -316,11 +316,11 @@ template <class Ops>
   out.encoding = Encoding::json;
   const char* p = begin + 1;
   if (load8(p) == kUsualStart && load8(p + 8) == kUsualVersion) [[likely]] {
-    seen.present = bit(Member::jsonrpc);
+    seen.present = bit_of(Member::jsonrpc);
     out.spans[static_cast<std::size_t>(Member::jsonrpc)] = {p + 10, 5};
     p += 16;
   } else if (load8(p) == kUsualStart && load8(p + 8) == kSpacedVersion && p[16] == ',') {
-    seen.present = bit(Member::jsonrpc);
+    seen.present = bit_of(Member::jsonrpc);
     out.spans[static_cast<std::size_t>(Member::jsonrpc)] = {p + 11, 5};
     p += 17;
     if (*p == ' ') ++p;

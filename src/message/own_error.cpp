@@ -19,7 +19,7 @@ static Error with_data(const OwnError& error) {
   data += '"';
   if (error.retry_after_ms != 0) data += R"(,"retry_after_ms":)" + std::to_string(error.retry_after_ms);
   data += '}';
-  return {error.code, std::string{message_of(error.code)}, std::move(data)};
+  return Error::with_data(error.code, std::move(data));
 }
 
 Error make(const OwnError& error) {

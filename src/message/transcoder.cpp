@@ -12,7 +12,7 @@ constexpr std::size_t kKeptBytesMax = std::size_t{1} << 20;
 
 /// The reason is one of the constants of codec/transcode.hpp: plain ASCII without quotes or backslashes.
 static Error cannot(ErrorCode code, std::string_view why) {
-  return {code, std::string{message_of(code)}, std::string{R"({"reason":")"}.append(why).append("\"}")};
+  return Error::with_data(code, std::string{R"({"reason":")"}.append(why).append("\"}"));
 }
 
 Error unrepresentable_params(std::string_view why) { return cannot(ErrorCode::invalid_params, why); }
@@ -110,7 +110,7 @@ void NativeTranscoder::restore(Encoding encoding, std::string_view message, Rece
     if (!received.has(member)) continue;
     const std::string_view span = received[member];
     if (span.front() != '[') {  // null, or what is refused
-      received.present &= ~(std::uint32_t{1} << static_cast<unsigned>(member));
+      received.present &= ~bit_of(member);
       continue;
     }
     std::size_t offset = 0;

@@ -93,16 +93,17 @@ std::vector<OptionRow> make_rows() {
                                   {.unit = "threads", .max = 1024, .alias = "threads"}),
       row<&Options::cpu_affinity>("cpu_affinity", "Processors that the threads are pinned to, in turn; none when empty",
                                   {.max = 4095}),
-      row<&Options::engine>("engine",
-                            "How a loop waits for input and output; auto takes io_uring where the kernel allows it"),
+      row<&Options::engine>(
+          "engine",
+          "The kernel interface for input and output; auto is io_uring where the kernel allows it, else epoll"),
       row<&Options::blocking_threads>("blocking_threads",
                                       "The most threads of the pool for handlers marked as blocking, started on "
-                                      "demand; 0 for no pool: they run as any other",
+                                      "demand; 0 for no pool: such handlers run on the loop",
                                       {.unit = "threads", .max = 1024}),
       row<&Options::principals_file>(
           "principals_file", "A JSON file of principals and their grants; without one everybody may do everything"),
-      row<&Options::disclose_callers>("disclose_callers",
-                                      "Whether a broker tells providers the caller's name, by the member from"),
+      row<&Options::disclose_callers>(
+          "disclose_callers", "Whether a broker adds the caller's name to calls and notifications, as the member from"),
       row<&Options::explain_errors>(
           "explain_errors",
           "Whether parse error (-32700) and invalid request (-32600) have their reason in data.reason"),
@@ -110,31 +111,33 @@ std::vector<OptionRow> make_rows() {
       row<&ClientOptions::token>(
           "token", "The secret by which the client authenticates, of visible ASCII characters; none when empty"),
       row<&ClientOptions::wait_ms>(
-          "wait_ms", "Time for which a call is retried while no client provides its method; 0 for never", kMs),
+          "wait_ms", "Time for which a call is retried while no client provides its method; 0 for no retries", kMs),
       row<&ClientOptions::connect_timeout_ms>("connect_timeout_ms", "Time that one attempt to connect may take",
                                               kMsFrom1),
       row<&ClientOptions::connect_attempts>(
           "connect_attempts",
-          "How often every endpoint is tried before calls that wait for a connection fail; 0 for no limit",
+          "How many times each endpoint is tried before the calls that wait for a connection fail; 0 for no limit",
           {.max = 1'000'000}),
       row<&ClientOptions::reconnect_min_ms>(
-          "reconnect_min_ms", "Pause after every endpoint has been tried in vain, doubled each time", kMsFrom1),
-      row<&ClientOptions::reconnect_max_ms>("reconnect_max_ms", "The longest of these pauses", kMsFrom1),
+          "reconnect_min_ms",
+          "First pause after every endpoint has failed; exponential backoff with jitter doubles it each time",
+          kMsFrom1),
+      row<&ClientOptions::reconnect_max_ms>("reconnect_max_ms", "The longest such pause", kMsFrom1),
       row<&ClientOptions::connections>("connections",
-                                       "The most connections of the client; it makes a further one when all are busy",
+                                       "The most connections of the client; it opens a further one when all are busy",
                                        {.min = 1, .max = 1024}),
       row<&ClientOptions::encoding>(
           "encoding",
-          "The encoding of the client's messages; msgpack has a length prefix, by HTTP it is application/msgpack",
+          "The encoding of the client's messages; msgpack is sent with a length prefix, by HTTP as application/msgpack",
           {.words = message::encoding_names()}),
       row<&Options::drain_ms>("drain_ms", "Time that calls in progress have to end when the server stops", kMs),
       row<&Options::takeover_ms>(
           "takeover_ms",
           "Time after which another thread takes over the loop of a handler that has not returned; 0 for never", kMs),
-      row<&Options::takeover_threads>(
-          "takeover_threads",
-          "Handlers that may be off one loop at once, each on its own thread; the next slow one holds up the loop",
-          {.min = 1, .max = 65'536}),
+      row<&Options::takeover_threads>("takeover_threads",
+                                      "The most handlers of one loop that run on after a takeover, each on its own "
+                                      "thread; one more blocks the loop",
+                                      {.min = 1, .max = 65'536}),
       row<&Options::slow_handler_ms>(
           "slow_handler_ms", "Time after which a handler that has not returned is named in the log; 0 for never", kMs),
       row<&Options::delimiter, &ClientOptions::delimiter>(

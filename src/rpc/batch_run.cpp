@@ -10,8 +10,7 @@
 
 namespace wirecall::rpc {
 
-// What is left of a batch is answered so that is not run any more; what of it has begun may have done what it was to
-// do.
+// What is left of a batch is answered this way, and not run any more; what has begun may have done its work.
 static Error closes_within_batch(bool begun) {
   return message::make(
       {.code = ErrorCode::draining, .reason = "the connection is being closed", .delivered = begun ? "maybe" : "no"});

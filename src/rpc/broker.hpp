@@ -51,7 +51,7 @@ class BrokerPeer {
   [[nodiscard]] virtual bool takes_encoded(const Received& message) const noexcept = 0;
   /// A response; false when it answers nothing that this peer was asked. Its spans last until this returns.
   [[nodiscard]] virtual bool response(const Received& message) = 0;
-  /// Whether the peer has been asked for anything that it has not answered.
+  /// Whether the peer may have been asked for anything: it provides methods.
   [[nodiscard]] virtual bool awaits_responses() const noexcept = 0;
   /// Whether others rely on this peer, since it provides methods.
   [[nodiscard]] virtual bool provides_any() const noexcept = 0;

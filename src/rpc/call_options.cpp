@@ -71,8 +71,8 @@ bool take_call_options(const Received& message, CallState& state) {
     return false;
   };
   const auto invalid = [&](std::string_view why) {
-    return Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
-                 peer.loop.refusals.data(ErrorCode::invalid_request, {}, [&] { return std::string{why}; })};
+    return Error::with_data(ErrorCode::invalid_request,
+                            peer.loop.refusals.data(ErrorCode::invalid_request, {}, [&] { return std::string{why}; }));
   };
   CallExtras& extras = state.extras();
   if (message.has(Member::stream)) {

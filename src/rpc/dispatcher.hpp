@@ -1,7 +1,7 @@
 // Dispatcher: serves one peer's messages from a Registry and sends what comes of them to a MessageSink: a connection's
 // door to the parts that do so (rpc/invocation.hpp, rpc/batch_run.hpp, rpc/encoded_messages.hpp). It knows no socket: a
-// session or Registry::handle stands behind MessageSink, and owns it. One thread (the loop's). Implements docs/wire.md
-// "Messages", "Batches" and "Deadlines and cancelling".
+// connection or Registry::handle stands behind MessageSink, and owns it. One thread (the loop's). Implements
+// docs/wire.md "Messages", "Batches" and "Deadlines and cancelling".
 #pragma once
 
 #include "rpc/authentication.hpp"

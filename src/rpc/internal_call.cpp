@@ -7,8 +7,6 @@
 
 namespace wirecall::rpc {
 
-static constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_cast<unsigned>(member); }
-
 // `members` are those that have been written: what else is found has come in by the params, which are none then.
 static void handle_text(Dispatcher& caller, Buffer text, std::uint32_t members) {
   const std::string_view padded = text.padded();
@@ -22,19 +20,20 @@ static void handle_text(Dispatcher& caller, Buffer text, std::uint32_t members) 
 }
 
 void invoke(Dispatcher& caller, const InternalCall& call, std::string_view params_json) {
-  constexpr std::uint32_t kAlways = bit(Member::jsonrpc) | bit(Member::method) | bit(Member::id) | bit(Member::params);
+  constexpr std::uint32_t kAlways =
+      bit_of(Member::jsonrpc) | bit_of(Member::method) | bit_of(Member::id) | bit_of(Member::params);
   std::uint32_t members = kAlways;
   Buffer text;
   message::begin_call(text, to_json(call.method), params_json);
   if (call.timeout_ms) {
     text.append(R"(,"timeout_ms":)");
     append_number(text, *call.timeout_ms);
-    members |= bit(Member::timeout_ms);
+    members |= bit_of(Member::timeout_ms);
   }
   if (call.credit != 0) {
     text.append(R"(,"stream":)");
     append_number(text, call.credit);
-    members |= bit(Member::stream);
+    members |= bit_of(Member::stream);
   }
   text.append(R"(,"id":)");
   text.append(call.id);
@@ -44,7 +43,7 @@ void invoke(Dispatcher& caller, const InternalCall& call, std::string_view param
 
 void cancel(Dispatcher& caller, std::string_view id) {
   handle_text(caller, Buffer{message::cancel_request(id)},
-              bit(Member::jsonrpc) | bit(Member::method) | bit(Member::params));
+              bit_of(Member::jsonrpc) | bit_of(Member::method) | bit_of(Member::params));
 }
 
 }  // namespace wirecall::rpc

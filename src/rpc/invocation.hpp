@@ -66,7 +66,7 @@ void serve_message(ServedPeer& peer, const Received& message, CallState& state);
   if (peer.loop.services.broker != nullptr && peer.loop.services.broker->is_tapped()) [[unlikely]]
     peer.join_broker()->tapped(call, name);
   if (peer.loop.services.own_counts != nullptr) {
-    OwnCounts::Row* const row = peer.loop.services.own_counts->of(*method);
+    OwnCountsRow* const row = peer.loop.services.own_counts->of(*method);
     if (row != nullptr) {
       ++row->calls;
       if (row->timed_in != stats.loop_turns) [[unlikely]]

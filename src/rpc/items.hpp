@@ -1,7 +1,7 @@
 // The two kinds of Items: those that are gathered into one result, and those that are sent to the caller as they come,
 // each as a notification of its own: rpc.item while the caller gives credit, or LSP's $/progress. Items that are sent
 // wait while the caller has taken too little of what it has been sent: then their stream rests.
-// One thread. Implements docs/wire.md "Many results from one call".
+// One thread. Implements docs/wire.md "Result streams".
 #pragma once
 
 #include <list>

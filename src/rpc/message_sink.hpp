@@ -1,5 +1,5 @@
 // MessageSink: where finished messages for one peer go, and what its connection tells of it. A dispatcher writes there
-// and knows no socket: a session, an HTTP transaction or Registry::handle stands behind it, and outlives the
+// and knows no socket: a connection, an HTTP transaction or Registry::handle stands behind it, and outlives the
 // dispatcher. One thread (the loop's).
 #pragma once
 

@@ -30,32 +30,30 @@ struct OwnCountsRow : MethodCounts {
 
 class OwnCounts {
  public:
-  using Row = OwnCountsRow;
-
   /// The method's, made with its first call; null for one that is not the process's own, and for want of memory.
-  [[nodiscard]] Row* of(const Method& method) noexcept {
+  [[nodiscard]] OwnCountsRow* of(const Method& method) noexcept {
     const std::size_t index = method.index();
     if (index < rows_.size() && rows_[index]) [[likely]]
       return rows_[index].get();
     return index != ~std::size_t{0} ? make(index) : nullptr;
   }
   /// Null before the first call.
-  [[nodiscard]] const Row* find(const Method& method) const noexcept {
+  [[nodiscard]] const OwnCountsRow* find(const Method& method) const noexcept {
     return method.index() < rows_.size() ? rows_[method.index()].get() : nullptr;
   }
 
  private:
-  [[gnu::noinline]] Row* make(std::size_t index) noexcept {
+  [[gnu::noinline]] OwnCountsRow* make(std::size_t index) noexcept {
     try {
       if (index >= rows_.size()) rows_.resize(index + 1);
-      rows_[index] = std::make_unique<Row>();
+      rows_[index] = std::make_unique<OwnCountsRow>();
       return rows_[index].get();
     } catch (const std::bad_alloc&) {
       return nullptr;
     }
   }
 
-  std::vector<std::unique_ptr<Row>> rows_;
+  std::vector<std::unique_ptr<OwnCountsRow>> rows_;
 };
 
 }  // namespace wirecall::rpc

@@ -166,8 +166,7 @@ std::shared_ptr<detail::EventSink> Call::subscribe() {
   rpc::ServedPeer& peer = state_->peer;
   const bool takes_events = peer.sink.capabilities().events;
   if (is_notification() || !takes_events) {
-    error(Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
-                takes_events ? "" : R"({"reason":"needs_connection"})"});
+    error(Error::with_data(ErrorCode::invalid_request, takes_events ? "" : R"({"reason":"needs_connection"})"));
     return nullptr;
   }
   rpc::PendingCalls& calls = peer.pending();

@@ -256,7 +256,7 @@ class FailureList {
   [[nodiscard]] std::string_view meant_by(std::string_view name) const {
     NearestName nearest{name};
     for (const Param& param : method_->params()) {
-      if (nearest.may_be_near(Spelling{param.name()})) nearest.consume_input(param.name());
+      if (nearest.may_be_near(Spelling{param.name()})) nearest.consider(param.name());
     }
     return nearest.found();
   }

@@ -1,7 +1,7 @@
 // PeerCalls: the calls that handlers of one connection make of its peer, by their ids, which are strings so that they
 // are no client's. CallerLink: the way from one call's handler to its caller, which knows whether the call has been
 // answered. Both are owned by the connection's dispatcher and by the contexts of its calls; those that outlive it find
-// that the peer has gone. One thread. Implements docs/wire.md "Calls to the caller".
+// that the peer has gone. One thread. Implements docs/wire.md "Calling the caller back".
 #pragma once
 
 #include <atomic>

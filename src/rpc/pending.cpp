@@ -10,7 +10,7 @@
 
 namespace wirecall::rpc {
 
-static OwnCounts::Row* own_row(const LoopContext& loop_context, const Method& method) noexcept {
+static OwnCountsRow* own_row(const LoopContext& loop_context, const Method& method) noexcept {
   return loop_context.services.own_counts != nullptr ? loop_context.services.own_counts->of(method) : nullptr;
 }
 
@@ -99,7 +99,7 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
   ++active;
   ++load->calls;
   ++owner->loop.stats.calls_in_flight;
-  if (OwnCounts::Row* const row = own_row(owner->loop, method)) ++row->waiting;
+  if (OwnCountsRow* const row = own_row(owner->loop, method)) ++row->waiting;
   state.waits = true;
   if (call.id.size() > kIdBytesUncounted) [[unlikely]] {
     call.id_held.set(load, call.id.size());
@@ -156,7 +156,7 @@ void PendingCalls::close(PendingCall& call, int code) noexcept {
   call.active = false;
   --active;
   --loop_context.stats.calls_in_flight;
-  if (OwnCounts::Row* const row = own_row(loop_context, *call.method)) {
+  if (OwnCountsRow* const row = own_row(loop_context, *call.method)) {
     --row->waiting;
     if (loop_context.scheduler != nullptr) row->record(loop_context.scheduler->now() - call.extras.bounds.began);
   }
@@ -237,7 +237,7 @@ void PendingCalls::abandon(LoopContext& loop_context) noexcept {
   for (const std::unique_ptr<PendingCall>& call : slots) {
     if (!call->active) continue;
     loop_context.stop(*call);
-    if (OwnCounts::Row* const row = own_row(loop_context, *call->method)) {
+    if (OwnCountsRow* const row = own_row(loop_context, *call->method)) {
       --row->waiting;
       ++row->errors;
     }
@@ -320,7 +320,7 @@ void send_batch(const ServedPeer& peer, BatchReply& batch) {
 
 void count_error(const LoopContext& loop_context, const Method& method, int code) noexcept {
   loop_context.stats.count_error(code);
-  if (OwnCounts::Row* const row = own_row(loop_context, method)) ++row->errors;
+  if (OwnCountsRow* const row = own_row(loop_context, method)) ++row->errors;
 }
 
 // A peer's parser must be able to read what a handler put into its error, and a reply is one line.

@@ -27,8 +27,8 @@ void refuse_invalid(const Received& message, CallState& state) {
   if (is_batch_over_limit(message)) {
     const auto why = [&] { return "the batch has more than " + std::to_string(peer.limits.batch) + " elements"; };
     return refuse_batch(peer, message,
-                        Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
-                              peer.loop.refusals.data(ErrorCode::invalid_request, "batch", why)});
+                        Error::with_data(ErrorCode::invalid_request,
+                                         peer.loop.refusals.data(ErrorCode::invalid_request, "batch", why)));
   }
   const std::string data =
       peer.loop.refusals.data(ErrorCode::invalid_request, message.fault == Fault::id_limit ? "id" : "",

@@ -33,9 +33,10 @@ constexpr std::size_t kStepsOfCancelled = 4;
 
 // Of a connection that has so many calls in flight at most.
 Error too_many_ids(std::size_t most) {
-  return Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
-               R"({"reason":"more ids than a connection may have calls in flight","limit":"in_flight","most":)" +
-                   std::to_string(most) + "}"};
+  return Error::with_data(
+      ErrorCode::invalid_params,
+      R"({"reason":"more ids than a connection may have calls in flight","limit":"in_flight","most":)" +
+          std::to_string(most) + "}");
 }
 
 std::size_t cancel_one(const ReservedCall& call, std::string_view id_json) {
@@ -278,8 +279,7 @@ Served serve_reserved(const ReservedCall& call) {
   };
   try {
     if (lacks_connection) {
-      throw Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
-                  R"({"reason":"needs_connection"})"};
+      throw Error::with_data(ErrorCode::invalid_request, R"({"reason":"needs_connection"})");
     }
     const auto answer = [&](std::string_view result) {
       call.sink.charge(result.size() / kBytesCopiedInStep);
@@ -304,12 +304,8 @@ Served serve_reserved(const ReservedCall& call) {
   } catch (const Error& error) {
     const bool unknown = call.identity != nullptr && call.identity->principal == nullptr &&
                          error.code() == static_cast<int>(ErrorCode::unauthenticated);
-    if (!unknown && call.broker != nullptr) {
-      const bool has_params = call.message.has(Member::params);
-      call.broker->refused(
-          call.name, has_params ? EncodedText{call.message[Member::params], call.message.encoding} : EncodedText{},
-          error);
-    }
+    if (!unknown && call.broker != nullptr)
+      call.broker->refused(call.name, {call.message.params(), call.message.encoding}, error);
     if (answers) refuse(error);
     if (unknown) call.sink.close();
   }

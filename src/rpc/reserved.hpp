@@ -2,7 +2,7 @@
 // and, where there is a broker, those that it has. They are no handlers: they take effect at once, before the next
 // message is looked at, no middleware sees them, and nothing is looked for among them until a name has not been found
 // in the registry, which can hold none of theirs.
-// Implements docs/wire.md "Methods of wirecall's own".
+// Implements docs/wire.md "Built-in methods".
 #pragma once
 
 #include "rpc/loop_context.hpp"

@@ -44,8 +44,8 @@ template <class Location>
 /// The same without a word of the value, which may be a secret.
 template <class Location>
 [[noreturn]] void refuse_unshown(Location location, std::string_view expected) {
-  throw Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
-              R"({"loc":[)" + to_json(location) + R"(],"expected":)" + to_json(expected) + "}"};
+  throw Error::with_data(ErrorCode::invalid_params,
+                         R"({"loc":[)" + to_json(location) + R"(],"expected":)" + to_json(expected) + "}");
 }
 
 /// Refuses what was given for `name`, or that nothing was: throws -32602.
@@ -67,9 +67,7 @@ template <std::size_t N>
 class ReservedParams {
  public:
   ReservedParams(const ReservedCall& call, const std::array<std::string_view, N>& names, Quotes quotes = Quotes::yes)
-      : ReservedParams(call.reader(),
-                       call.message.has(Member::params) ? call.message[Member::params] : std::string_view{}, names,
-                       quotes) {}
+      : ReservedParams(call.reader(), call.message.params(), names, quotes) {}
   /// Of such params, padded; empty for none.
   ReservedParams(Reader& reader, std::string_view params, const std::array<std::string_view, N>& names,
                  Quotes quotes = Quotes::yes)

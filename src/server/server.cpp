@@ -253,11 +253,11 @@ Endpoint Server::listen(std::string_view uri) {
   return bound;
 }
 
-Endpoint Server::listen(const Listeners& listeners, std::size_t number) {
-  if (number >= listeners.count()) throw std::out_of_range{"there is no listener of that number"};
+Endpoint Server::listen(const Listeners& listeners, std::size_t index) {
+  if (index >= listeners.count()) throw std::out_of_range{"there is no listener of that index"};
   const Endpoint& endpoint = listeners.endpoint();
   state_->is_bound(endpoint);
-  state_->loops.front()->listen(listeners.state_->share(number),
+  state_->loops.front()->listen(listeners.state_->share(index),
                                 [state = state_.get()](auto connection) { state->hand_round(std::move(connection)); });
   return endpoint;
 }

@@ -262,7 +262,7 @@ void ServingLoop::connection_ended(Connection& connection, CloseReason reason, i
 
 Stats ServingLoop::stats() const {
   Stats stats = loop_context_.stats;
-  stats.hand_overs += takeover_.count();
+  stats.takeovers += takeover_.count();
   stats.slow_handlers += takeover_.slow();
   return stats;
 }

@@ -1,4 +1,4 @@
-// ByteStream: a transport that carries bytes in order, both ways: the seam under a session. It knows no messages. A
+// ByteStream: a transport that carries bytes in order, both ways: the seam under a connection. It knows no messages. A
 // stream belongs to its user and lives on one loop; nothing of the user is called from within a call to the stream.
 #pragma once
 

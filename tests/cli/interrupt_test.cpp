@@ -75,7 +75,7 @@ TEST_P(InterruptTest, bench_prints_what_it_has) {
   EXPECT_GT(json.at("seconds"), 0);
   EXPECT_EQ(json.at("unanswered"), 0);
   EXPECT_EQ(bench.wait(), status());
-  EXPECT_EQ(bench.rest_of_error(), "wirecall: " + name() + " came: this is what was measured until then\n");
+  EXPECT_EQ(bench.rest_of_error(), "wirecall: " + name() + ": these are the results until then\n");
 }
 
 INSTANTIATE_TEST_SUITE_P(Signals, InterruptTest, testing::Values(SIGINT, SIGTERM),

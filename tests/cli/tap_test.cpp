@@ -18,7 +18,7 @@ class Tap : public BrokerTool {
   class Tapping : public Staying {
    public:
     Tapping(std::vector<std::string> words, const std::string& url)
-        : Staying(std::move(words), url, "wirecall: shows what passes under ") {}
+        : Staying(std::move(words), url, "wirecall: tapping ") {}
   };
   Tapping tap(std::vector<std::string> words) {
     words.insert(words.begin(), "tap");

@@ -172,8 +172,7 @@ TEST_F(Top, exit_statuses) {
   const Ended ended = run({"top"});
   EXPECT_EQ(ended.status, 2);
   EXPECT_EQ(ended.output, "");
-  EXPECT_EQ(ended.error,
-            "wirecall: top draws on a terminal, and stdout is none; wirecall stats prints the numbers once\n");
+  EXPECT_EQ(ended.error, "wirecall: top needs a terminal as stdout; wirecall stats prints the numbers once\n");
   const winsize window{.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
   OnTerminal nobody{{"top"}, "tcp://127.0.0.1:1", window};
   nobody.read_until("nothing listens there");

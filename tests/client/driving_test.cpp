@@ -2,6 +2,7 @@
 // methods that the server calls, several connections, and the end of a client with calls on their way.
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <expected>
 #include <functional>
 #include <future>
@@ -95,6 +96,24 @@ TEST_F(ClientDriving, a_blocking_call_inside_a_callback_is_refused_with_the_cure
   EXPECT_EQ(error.code(), -32603);
   EXPECT_NE(error.message().find("co_await"), std::string::npos) << error.message();
   EXPECT_EQ(made.get_future().get(), 2);
+}
+
+TEST_F(ClientDriving, a_notification_inside_a_callback_that_json_cannot_hold_or_that_is_too_large_is_refused) {
+  Client client{uri_, {.limits = {.max_message_size = 1000}}};
+  std::promise<std::pair<int, int>> refused;
+  client.request<int>("subtract", 42, 23).then([&](const Result&) {
+    const auto code_of = [&](const auto& param) {
+      try {
+        client.notify("subtract", param);
+        return 0;
+      } catch (const LocalError& error) {
+        return error.code();
+      }
+    };
+    const int not_a_number = code_of(std::nan(""));
+    refused.set_value({not_a_number, code_of(std::string(1000, 'x'))});
+  });
+  EXPECT_EQ(refused.get_future().get(), (std::pair{-32602, -32006}));
 }
 
 TEST_F(ClientDriving, run_inside_run_is_refused_with_the_cure) {

@@ -16,7 +16,7 @@ namespace wirecall::net {
 namespace {
 
 constexpr int kElements = 9000;    // some shares
-constexpr int kShareSteps = 2048;  // docs/architecture.md "A connection has its share"
+constexpr int kShareSteps = 2048;  // docs/architecture.md "Choices and their reasons"
 
 std::string request(std::string_view method, int id) {
   return R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","params":[)" + std::to_string(id) +

@@ -73,7 +73,7 @@ TEST_P(SlowPeerTest, is_cut_above_the_hard_mark) {
     harness_.turn();
   }
   EXPECT_EQ(harness_.end, CloseReason::slow);
-  EXPECT_EQ(harness_.loop_context.stats.slow_peers_cut, 1U);
+  EXPECT_EQ(harness_.loop_context.stats.slow_peers_closed, 1U);
   EXPECT_TRUE(peer->closed);
 }
 

@@ -124,6 +124,19 @@ TEST(HttpAuthorization, is_of_each_request_for_itself) {
   EXPECT_TRUE(authorized(post(kSum, bearer("secret") + bearer("secret"))).starts_with("HTTP/1.1 400"));
 }
 
+TEST(HttpAuthorization, ends_where_there_are_no_principals_any_more) {
+  Http server;
+  server.loop_context.services.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+      {.name = "a", .tokens = {"secret"}, .call = {"sum"}, .provide = {}, .publish = {}, .subscribe = {}}});
+  const std::string ask = get("/rpc/greet?name=%22x%22", bearer("secret"));
+  EXPECT_TRUE(server.ask(ask).starts_with("HTTP/1.1 404"));
+  EXPECT_EQ(server.ask(post(kGreet, bearer("secret"))), ok(kUnknown));
+  server.loop_context.services.authority = nullptr;
+  server.connection->authority_changed(false);
+  EXPECT_EQ(server.ask(ask), ok(result("\"hello x\"", 1)));
+  EXPECT_EQ(server.ask(post(kGreet)), ok(result("\"hello x\"", 1)));
+}
+
 TEST(HttpAuthorization, that_is_known_is_told_when_the_server_drains) {
   const std::string refused = authorized(post(kSum, bearer("secret")), true);
   EXPECT_TRUE(refused.starts_with("HTTP/1.1 503")) << refused;

@@ -73,6 +73,11 @@ HttpSettings with_routes() {
   add("DELETE", "/files/*", [](const HttpRequest& request) {
     return HttpResponse{.status = 204, .headers = {{"X-Gone", std::string{request.path}}}};
   });
+  for (const int status : {205, 304}) {
+    add("GET", "/bodiless/" + std::to_string(status), [status](const HttpRequest&) {
+      return HttpResponse{.status = static_cast<std::uint16_t>(status), .body = "not sent"};
+    });
+  }
   add("GET", "/throws", [](const HttpRequest&) -> HttpResponse { throw std::runtime_error{"secret"}; });
   add("GET", "/splits", [](const HttpRequest&) { return HttpResponse{.headers = {{"X-Bad", "a\r\nX-Worse: b"}}}; });
   return settings;
@@ -98,6 +103,14 @@ TEST(ProgramRoute, serves_a_request_as_a_value) {
                     text("405 Method Not Allowed", "Method Not Allowed: this method is not one of this place\n",
                          "Allow: GET, HEAD, POST, OPTIONS\r\n"),
                 settings);
+}
+
+// RFC 9110, 15.3.6 and 15.4.5.
+TEST(ProgramRoute, sends_no_body_with_a_status_that_has_none) {
+  expect_answer(
+      get("/bodiless/205") + get("/bodiless/304") + post(request(1)),
+      "HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\nHTTP/1.1 304 Not Modified\r\n\r\n" + ok(result("19", 1)),
+      with_routes());
 }
 
 TEST(ProgramRoute, that_fails_is_500) {

@@ -220,7 +220,7 @@ TEST_P(CrowdTest, a_thousand_slow_peers_are_closed_when_their_time_is_up_and_nob
       EXPECT_TRUE(peer.is_reader() ? peer.told().size() < kBigAnswer : peer.was_told_what_is_due()) << peer.told();
     }
     const Stats stats = server_->stats();
-    EXPECT_EQ(stats.slow_peers_cut, kSlowPeers / kSlowness.size());
+    EXPECT_EQ(stats.slow_peers_closed, kSlowPeers / kSlowness.size());
     EXPECT_EQ(stats.connections_timed_out, kSlowPeers - kSlowPeers / kSlowness.size());
   }
   EXPECT_TRUE(comes_true([&] { return open_descriptors() <= descriptors; }));
@@ -316,7 +316,7 @@ TEST_P(CrowdTest, beside_four_handlers_that_block_every_quick_call_of_their_loop
   gate_.await_inside(kBlocking);
   RawPeer quick{endpoints_[0]};
   for (int id = 0; id < 1000; ++id) ASSERT_TRUE(is_served(quick, id));
-  EXPECT_GE(server_->stats().hand_overs, static_cast<std::uint64_t>(kBlocking));
+  EXPECT_GE(server_->stats().takeovers, static_cast<std::uint64_t>(kBlocking));
   gate_.open();
   for (int i = 0; i < kBlocking; ++i) EXPECT_EQ(slow[static_cast<std::size_t>(i)].line(), result("7", i));
 }

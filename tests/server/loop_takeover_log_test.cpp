@@ -55,7 +55,7 @@ TEST_F(LoopTakeoverTest, AHandlerThatDoesNotReturnIsLoggedWithItsName) {
   gate.open();
   EXPECT_EQ(slow.line(), result("1", 1));
   EXPECT_EQ(server.stats().slow_handlers, 1U);
-  EXPECT_EQ(server.stats().hand_overs, 1U);
+  EXPECT_EQ(server.stats().takeovers, 1U);
   EXPECT_GT(server.stats().loop_turns, 1U);
 }
 
@@ -95,7 +95,7 @@ TEST_F(LoopTakeoverTest, AHandlerMayBeAllowedToKeepItsLoopAndIsLoggedAllTheSame)
   EXPECT_EQ(patient.slow->line(), result("1", 1));
   EXPECT_EQ(patient.slow->line(), result("2", 2));
   EXPECT_GE(patient.server.stats().slow_handlers, 1U);
-  EXPECT_EQ(patient.server.stats().hand_overs, 0U);
+  EXPECT_EQ(patient.server.stats().takeovers, 0U);
 }
 
 TEST_F(LoopTakeoverTest, ACoroutineThatBlocksKeepsItsLoopAndIsLoggedWithItsName) {
@@ -110,7 +110,7 @@ TEST_F(LoopTakeoverTest, ACoroutineThatBlocksKeepsItsLoopAndIsLoggedWithItsName)
   gate.open();
   EXPECT_EQ(slow.line(), result("1", 1));
   EXPECT_EQ(server.stats().slow_handlers, 1U);
-  EXPECT_EQ(server.stats().hand_overs, 0U);
+  EXPECT_EQ(server.stats().takeovers, 0U);
 }
 
 TEST_F(LoopTakeoverTest, ACoroutineThatBlocksWhenItHasWaitedIsLoggedWithItsName) {
@@ -132,7 +132,7 @@ TEST_F(LoopTakeoverTest, ACoroutineThatBlocksWhenItHasWaitedIsLoggedWithItsName)
     gate.open();
     EXPECT_EQ(slow.line(), result("1", 1));
   }
-  EXPECT_EQ(server.stats().hand_overs, 0U);
+  EXPECT_EQ(server.stats().takeovers, 0U);
 }
 
 TEST_F(LoopTakeoverTest, MoreHandlersThanMayBeOffLoopHoldUpTheirLoopWhichIsLogged) {
@@ -141,7 +141,7 @@ TEST_F(LoopTakeoverTest, MoreHandlersThanMayBeOffLoopHoldUpTheirLoopWhichIsLogge
   Other small{*this, std::move(options)};
   small.slow->send(call("block", "[1]", 1) + call("block", "[2]", 2) + call("block", "[3]", 3));
   expect_logged("since takeover_threads others are off the loop");
-  EXPECT_EQ(small.server.stats().hand_overs, 2U);
+  EXPECT_EQ(small.server.stats().takeovers, 2U);
   gate.open();
   std::vector<std::string> answers{small.slow->line(), small.slow->line(), small.slow->line()};
   std::ranges::sort(answers);
@@ -271,7 +271,7 @@ TEST_F(LoopTakeoverTest, WithoutItAHandlerKeepsItsLoopUntilItReturns) {
     gate.open();
     EXPECT_EQ(plain.slow->line(), result("7", 1));
     EXPECT_EQ(quick.line(), result("\"pong\"", 2));
-    EXPECT_EQ(plain.server.stats().hand_overs, 0U);
+    EXPECT_EQ(plain.server.stats().takeovers, 0U);
   }}.join();
 }
 

@@ -221,7 +221,7 @@ TEST_P(EngineTest, handlers_that_block_on_every_thread_hold_up_nobody_else) {
   EXPECT_EQ(servers_of(quick).size(), 2U);
   gate.open();
   for (RawPeer& peer : slow) EXPECT_EQ(peer.line(), result("7", 1));
-  EXPECT_GE(server.stats().hand_overs, 2U);
+  EXPECT_GE(server.stats().takeovers, 2U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, EngineTest, kEachEngine, engine_name);

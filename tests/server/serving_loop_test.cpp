@@ -377,7 +377,7 @@ TEST_F(IdleConnections, are_cut_when_they_take_nothing_of_their_answer) {
   EXPECT_EQ(peer->take(), kAnswer.substr(0, 3));
   EXPECT_GE(now(), 8s);
   EXPECT_LE(now(), 12s);
-  EXPECT_EQ(serving_.stats().slow_peers_cut, 1U);
+  EXPECT_EQ(serving_.stats().slow_peers_closed, 1U);
 }
 
 TEST_F(IdleConnections, are_not_those_that_take_their_answer_bit_by_bit) {
@@ -405,7 +405,7 @@ TEST_F(IdleConnections, are_cut_each_by_itself) {
   }
   serve_until([&] { return peers[0]->closed && peers[2]->closed && peers[4]->closed; });
   EXPECT_LE(now(), 12s);
-  EXPECT_EQ(serving_.stats().slow_peers_cut, 3U);
+  EXPECT_EQ(serving_.stats().slow_peers_closed, 3U);
 }
 
 // It is owed an answer, and is said nothing more to: but it goes on sending, and takes nothing.

@@ -43,7 +43,7 @@ void allow_descriptors() {
 }
 
 std::string latency_line(const Histogram& latency) {
-  if (latency.count() == 0) return "none: no call has come to a result";
+  if (latency.count() == 0) return "none: no call has been answered with a result";
   std::string line;
   for (const Quantile& quantile : kQuantiles) {
     line += fmt::format("{} {}   ", quantile.name, time_text(as_double(latency.at(quantile.share))));
@@ -67,11 +67,12 @@ std::string table(const BenchOptions& options, const std::string& url, const Loa
   for (const auto& [code, count] : result.errors_by_code) text += fmt::format("   {}: {}", code, count);
   text += '\n';
   if (result.strays != 0)
-    text += fmt::format("  strays      {} responses to no call, among the errors\n", result.strays);
+    text += fmt::format("  strays      {} responses that no call was waiting for; the errors include them\n",
+                        result.strays);
   if (result.unanswered != 0) text += fmt::format("  unanswered  {}\n", result.unanswered);
   if (result.unsent != 0) {
-    text += fmt::format("  unsent      {} were due and had no room: more connections (-c) or calls in flight (-p)\n",
-                        result.unsent);
+    text +=
+        fmt::format("  unsent      {} were due while all calls in flight were taken: raise -c or -p\n", result.unsent);
   }
   return text;
 }
@@ -111,7 +112,7 @@ int report(const BenchOptions& options, const std::string& url, const LoadResult
     return result.refused ? kRpcError : kCannotConnect;
   }
   if (interrupt.signal() != 0) {
-    print_error(interrupt.name() + " came: this is what was measured until then");
+    print_error(interrupt.name() + ": these are the results until then");
     return interrupt.status();
   }
   if (result.errors != 0) return kRpcError;
@@ -173,17 +174,18 @@ BenchCommand::BenchCommand(CLI::App& parent)
           parent,
           {.name = "bench",
            .does = "Load a server with calls and print rate and latency",
-           .footer =
-               "Without --rate each connection keeps -p calls in flight. With it, calls are due at that rate whatever "
-               "the\nserver does, and a call's time counts from when it was due.\n\n"
-               "Examples:\n"
-               "  wirecall bench subtract 42 23 -c 32 -p 16\n"
-               "  wirecall bench echo '\"hello\"' -c 10 --rate 5000 -z 1m --hdr latency.hgrm\n\n"}) {
+           .footer = "Without --rate each connection keeps -p calls in flight (closed loop). With --rate calls are due "
+                     "at that\n"
+                     "rate, however slowly the server answers, and a call's latency counts from when it was due.\n\n"
+                     "Examples:\n"
+                     "  wirecall bench subtract 42 23 -c 32 -p 16\n"
+                     "  wirecall bench echo '\"hello\"' -c 10 --rate 5000 -z 1m --hdr latency.hgrm\n\n"}) {
   add_count("-c,--connections", options_.load.connections, "Connections (default: 1)", 1, 100'000);
   add_count("-p,--pipeline", options_.load.pipeline, "Calls in flight on each connection (default: 1)", 1, 100'000);
-  add_duration("-z,--duration", duration_, "How long to measure, as 10s or 1m (default: 10s)");
-  add_duration("--warm-up", warm_up_, "How long to call before it measures (default: 300ms)");
-  add_value("--rate", options_.load.rate, "R", "Calls per second in all (default: as many as are answered)")
+  add_duration("-z,--duration", duration_, "Duration of the measurement, as 10s or 1m (default: 10s)");
+  add_duration("--warm-up", warm_up_, "Duration of the calls before the measurement (default: 300ms)");
+  add_value("--rate", options_.load.rate, "R",
+            "Calls per second on all connections together (default: as many as are answered)")
       ->check(number("rate", 0.001, 1e9));
   app().add_flag("--json", options_.json, "Print one JSON object");
   add_value("--hdr", options_.hdr_path, "FILE",

@@ -1,4 +1,4 @@
-// `wirecall context`: gives servers names, and says which one is meant.
+// `wirecall context`: saves servers under names, and sets the current one.
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/core.h>
@@ -15,7 +15,7 @@
 namespace wirecall::cli {
 namespace {
 
-/// A context as it is shown: without what it must not tell.
+/// A context as `ls` shows it: without its token.
 struct Shown {
   std::string name;
   std::vector<std::string> urls;
@@ -31,22 +31,23 @@ bool is_name(std::string_view name) {
 class ContextCommand final : public Command {
  public:
   explicit ContextCommand(CLI::App& parent)
-      : Command(parent,
-                {.name = "context",
-                 .does = "Name servers, and choose the current one",
-                 .usage = "[ls | add NAME | use NAME | rm NAME]",
-                 .footer = "A context is a name for the URIs of a server, and the token by which it knows you: the\n"
-                           "one in $WIRECALL_TOKEN when the context is added. Commands use the one that --context\n"
-                           "or $WIRECALL_CONTEXT names, or else the one of `use`.\n\n"
-                           "Examples:\n"
-                           "  wirecall context add lab --url tcp://lab.example:8545\n"
-                           "  wirecall context use lab\n"
-                           "  wirecall call greet name=Ada --context lab\n"
-                           "  wirecall context\n\n",
-                 .args = Positionals::arguments}) {
-    add_value("--url", urls_, "URI", "Of `add`: the server; when repeated, the first that can be connected to")
+      : Command(
+            parent,
+            {.name = "context",
+             .does = "Name servers, and choose the current one",
+             .usage = "[ls | add NAME | use NAME | rm NAME]",
+             .footer = "A context is a name for the URIs of a server and a token: `add` saves the token that is in\n"
+                       "$WIRECALL_TOKEN. Commands use the context that --context or $WIRECALL_CONTEXT names,\n"
+                       "else the one that `use` has set.\n\n"
+                       "Examples:\n"
+                       "  wirecall context add lab --url tcp://lab.example:8545\n"
+                       "  wirecall context use lab\n"
+                       "  wirecall call greet name=Ada --context lab\n"
+                       "  wirecall context\n\n",
+             .args = Positionals::arguments}) {
+    add_value("--url", urls_, "URI", "With `add`: the server; if repeated, the first that can be connected to is used")
         ->allow_extra_args(false);
-    app().add_flag("--json", json_, "Of `ls`: print JSON");
+    app().add_flag("--json", json_, "With `ls`: print JSON");
   }
 
  private:

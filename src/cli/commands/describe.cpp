@@ -120,7 +120,7 @@ int DescribeCommand::refuse(const Value::Array& methods) const {
   for (const Value& one : methods) names.push_back(text_of(one, "name"));
   const std::string_view nearest = nearest_of(method_, names);
   const std::string data = nearest.empty() ? "" : R"({"did_you_mean":)" + to_json(nearest) + "}";
-  const Error error{ErrorCode::method_not_found, std::string{message_of(ErrorCode::method_not_found)}, data};
+  const Error error = Error::with_data(ErrorCode::method_not_found, data);
   print_error(error);
   return exit_of_answer(error);
 }

@@ -63,17 +63,18 @@ class SubCommand final : public EventsCommand {
             {.name = "sub",
              .does = "Print the events of a topic as they come",
              .usage = "TOPIC",
-             .footer = "Each event is a line: its value, as JSON, behind its topic where TOPIC stands for several. "
-                       "When\nit is subscribed a line on stderr says so; events from then on come. It connects "
-                       "again by itself;\nwhat is published meanwhile is missed.\n\n"
+             .footer = "Prints a line for each event: its value as JSON; with wildcards in TOPIC, its topic before the "
+                       "value.\n"
+                       "A line on stderr says when the subscription has begun. After a lost connection it subscribes "
+                       "again;\nevents published meanwhile are lost.\n\n"
                        "Examples:\n"
                        "  wirecall sub 'sensors.*.temp'\n"
                        "  wirecall sub news --last --count 1\n"
                        "  wirecall sub '>' --json\n\n"}) {
     add_argument("TOPIC", pattern_, "Words between dots; * stands for any word, > at the end for all further ones");
     add_value("--group", options_.group, "NAME",
-              "A group, which several clients may share: each event goes to one of its members");
-    app().add_flag("--last", options_.last, "First the retained value of each topic (wirecall pub --retain)");
+              "The name of a group of clients: each event goes to one of its members");
+    app().add_flag("--last", options_.last, "Print the retained value of each topic first (wirecall pub --retain)");
     add_event_flags("events", R"(Print each event as {"topic":…,"value":…})",
                     "Timeout for connecting and subscribing together, as 200ms or 1.5s");
   }
@@ -81,7 +82,7 @@ class SubCommand final : public EventsCommand {
  private:
   int run() override {
     const auto lagged = [](std::string_view topic, std::uint64_t dropped) {
-      print_error(fmt::format("{} events of {} were dropped: they are not read as fast as they come", dropped, topic));
+      print_error(fmt::format("{} events of {} were dropped: they come faster than they are read", dropped, topic));
     };
     return print_events("topic", "subscribed to ", lagged, [this](Client& client, EventFunction print) {
       return client.subscribe(pattern_, options_, std::move(print));
@@ -141,18 +142,20 @@ class TapCommand final : public EventsCommand {
       : EventsCommand(
             parent,
             {.name = "tap",
-             .does = "Print calls, their outcomes and events of a broker as they pass",
+             .does = "Print the calls, outcomes and events of a broker as they happen",
              .usage = "[PATTERN]",
-             .footer = "Each is a line. A call and its reply have the same number; who has no name is -, and what "
-                       "the\nbroker's own process serves is asked of \"broker\". Only an admin is shown them. It "
-                       "connects again\nby itself; what passes meanwhile is missed.\n\n"
-                       "Examples:\n"
-                       "  wirecall tap\n"
-                       "  wirecall tap 'gpu.*' --json\n\n"}) {
+             .footer =
+                 "Prints a line for each. A call and its reply have the same number. A client without a name is -; "
+                 "the\n"
+                 "broker's own process is \"broker\". With principals, this needs an admin's token. After a lost\n"
+                 "connection it subscribes again; what happens meanwhile is lost.\n\n"
+                 "Examples:\n"
+                 "  wirecall tap\n"
+                 "  wirecall tap 'gpu.*' --json\n\n"}) {
     pattern_ = ">";
     add_value("PATTERN", pattern_, "",
               "Methods and topics: words between dots; * stands for any word, > at the end for all further ones. "
-              "All when left out, but for the broker's own events: rpc.>");
+              "Without it all, except the broker's own events, rpc.>");
     add_event_flags("lines", "Print each as JSON, as the broker sends it",
                     "Timeout for connecting and subscribing together, as 200ms or 1.5s");
   }
@@ -160,9 +163,9 @@ class TapCommand final : public EventsCommand {
  private:
   int run() override {
     const auto lagged = [](std::string_view, std::uint64_t dropped) {
-      print_error(fmt::format("{} lines are missing: they are not read as fast as they come", dropped));
+      print_error(fmt::format("{} lines were dropped: they come faster than they are read", dropped));
     };
-    return print_events("pattern", "shows what passes under ", lagged,
+    return print_events("pattern", "tapping ", lagged,
                         [this](Client& client, EventFunction print) { return client.tap(pattern_, std::move(print)); });
   }
   [[nodiscard]] std::string line_of(const Event& event) const override {

@@ -1,4 +1,4 @@
-// `wirecall ls`, `wirecall clients` and `wirecall stats`: what a broker has and has counted, as tables.
+// `wirecall ls`, `wirecall clients` and `wirecall stats`: a broker's methods, clients and counters, as tables.
 #include <algorithm>
 #include <fmt/core.h>
 
@@ -30,14 +30,15 @@ int print_table(const Table& table, const std::string& if_empty) {
 class LsCommand final : public Command {
  public:
   explicit LsCommand(CLI::App& parent)
-      : Command(parent, {.name = "ls",
-                         .does = "List the methods that can be called",
-                         .usage = "[PATTERN]",
-                         .footer = "In flight are calls that are at a provider, waiting those that wait at the broker "
-                                   "for one.\n\n"
-                                   "Examples:\n"
-                                   "  wirecall ls\n"
-                                   "  wirecall ls 'gpu.>' --json\n\n"}) {
+      : Command(parent,
+                {.name = "ls",
+                 .does = "List the methods that can be called",
+                 .usage = "[PATTERN]",
+                 .footer = "IN FLIGHT counts the calls at a provider, WAITING those that wait at the broker for "
+                           "one.\n\n"
+                           "Examples:\n"
+                           "  wirecall ls\n"
+                           "  wirecall ls 'gpu.>' --json\n\n"}) {
     add_value("PATTERN", pattern_, "", "Words between dots; * stands for any word, > at the end for all further ones");
     app().add_flag("--json", json_, "Print the array that rpc.methods answers");
     add_target_flags();
@@ -75,8 +76,8 @@ class ClientsCommand final : public Command {
       : Command(parent,
                 {.name = "clients",
                  .does = "List the clients of a broker",
-                 .footer = "These are connections that have a name (--client-id), provide or subscribe. In "
-                           "flight are calls that\nthey have made, silent is the time since their last byte.\n\n"
+                 .footer = "Lists the connections that have a name (--client-id), provide or subscribe. IN FLIGHT "
+                           "counts the calls\nthat they have made; SILENT is the time since their last byte.\n\n"
                            "Examples:\n"
                            "  wirecall clients\n"
                            "  wirecall clients --json\n\n"}) {
@@ -128,14 +129,15 @@ std::string tables(const BrokerStats& stats) {
 class StatsCommand final : public Command {
  public:
   explicit StatsCommand(CLI::App& parent)
-      : Command(parent, {.name = "stats",
-                         .does = "Print the numbers that a broker has counted",
-                         .footer = "Of each method that a client provides: its calls since it has been provided, and "
-                                   "how long its\nproviders took, the time in the queue included. wirecall top shows "
-                                   "them as they change.\n\n"
-                                   "Examples:\n"
-                                   "  wirecall stats\n"
-                                   "  wirecall stats --json\n\n"}) {
+      : Command(parent,
+                {.name = "stats",
+                 .does = "Print the counters and latencies of a broker",
+                 .footer = "For each method that a client provides: its calls since the first registration, and "
+                           "the latency of\nits providers, the time in the queue included. wirecall top shows "
+                           "them live.\n\n"
+                           "Examples:\n"
+                           "  wirecall stats\n"
+                           "  wirecall stats --json\n\n"}) {
     app().add_flag("--json", json_, "Print the object that rpc.stats answers");
     add_target_flags();
   }

@@ -66,14 +66,14 @@ std::string manual_page(std::span<const CommandText> commands, std::string_view 
   text += ".SH EXIT STATUS\n" + verbatim(kExitCodes);
   text +=
       ".SH ENVIRONMENT\n"
-      ".TP\n.B WIRECALL_URL\nThe server, where neither \\-\\-url nor \\-\\-context names one; several with commas "
-      "between "
-      "them.\n"
-      ".TP\n.B WIRECALL_CONTEXT\nThe name of the context that is meant, where none of these is given.\n"
-      ".TP\n.B WIRECALL_TOKEN\nThe token by which a server knows the caller, where \\-\\-token is not given.\n"
-      ".TP\n.B NO_COLOR\nWhere it is set, nothing is coloured.\n"
+      ".TP\n.B WIRECALL_URL\nThe URI of the server, without \\-\\-url and \\-\\-context; several are separated by "
+      "commas.\n"
+      ".TP\n.B WIRECALL_CONTEXT\nThe context, without any of these.\n"
+      ".TP\n.B WIRECALL_TOKEN\nThe token by which the caller authenticates, without \\-\\-token.\n"
+      ".TP\n.B NO_COLOR\nIf set, the output has no colours.\n"
       ".SH FILES\n"
-      ".TP\n.I $XDG_CONFIG_HOME/wirecall/contexts.json\nThe contexts; in ~/.config/wirecall where that is not set.\n";
+      ".TP\n.I $XDG_CONFIG_HOME/wirecall/contexts.json\nThe contexts; ~/.config is used if XDG_CONFIG_HOME is not "
+      "set.\n";
   return text;
 }
 
@@ -98,7 +98,7 @@ class HelpCommand final : public Command {
  public:
   explicit HelpCommand(CLI::App& parent)
       : Command(parent, {.name = "help",
-                         .does = "Print the help of a command, or of all",
+                         .does = "Print the help of one command, or the list of all",
                          .usage = "[COMMAND]",
                          .args = Positionals::arguments}) {}
 

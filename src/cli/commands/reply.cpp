@@ -23,7 +23,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// So long it is waited, at the end, for the broker to say that no further call comes.
+/// The timeout of the last rpc.unregister, after whose answer no further call comes.
 constexpr milliseconds kUnregister{1000};
 
 template <std::size_t>
@@ -35,7 +35,7 @@ void provide_taking(Client& client, const std::string& method, const ProvideOpti
   client.provide(method, [](AnyValue<I>...) { return Value{}; }, options);
 }
 
-/// Declares a method with as many parameters as options.params names. What a call of it is answered is not known here.
+/// Provides a method with the parameters of options.params. Middleware answers its calls: the function is not called.
 void provide(Client& client, const std::string& method, const ProvideOptions& options) {
   constexpr std::size_t kSizes = ReplyTemplate::kParamsMax + 1;
   [&]<std::size_t... N>(std::index_sequence<N...>) {
@@ -83,9 +83,9 @@ class Replies {
     }
     ++begun_;
   }
-  /// How many calls there have been.
+  /// The number of calls so far.
   [[nodiscard]] std::uint64_t begun() const noexcept { return begun_; }
-  /// Blocks until all are answered. Any thread.
+  /// Blocks until all calls are answered. Any thread.
   void wait() const {
     for (int waiting; (waiting = waiting_.load()) != 0;) waiting_.wait(waiting);
   }
@@ -132,12 +132,15 @@ ReplyCommand::ReplyCommand(CLI::App& parent)
     : Command(
           parent,
           {.name = "reply",
-           .does = "Provide a method that answers by a template",
+           .does = "Provide a method that answers with a template",
            .usage = "METHOD TEMPLATE",
            .footer =
-               "In TEMPLATE {name} stands for the param of that name, {0} for the first by position, {} for the next;\n"
-               "write {{ for a brace. A TEMPLATE that is JSON is that value, with the strings in it filled in; any "
-               "other\nis a string. A string that is nothing but {name} is the param itself, whatever it is.\n\n"
+               "In TEMPLATE {name} is the param of that name, {0} the first param by position, {} the next one, and "
+               "{{\n"
+               "a brace. A TEMPLATE that is valid JSON is answered as that value, with the placeholders in its "
+               "strings\n"
+               "filled in; any other TEMPLATE is a string. A string that consists of {name} alone becomes the param\n"
+               "itself, of any type.\n\n"
                "Examples:\n"
                "  wirecall reply greet 'Hello, {name}!'\n"
                "  wirecall reply sensor.read '{\"sensor\": \"{0}\", \"celsius\": 21.5}'\n"
@@ -148,11 +151,12 @@ ReplyCommand::ReplyCommand(CLI::App& parent)
             "How the broker chooses among several providers: one of least_inflight, round_robin, hash:PARAM, "
             "exclusive, random, "
             "first, last (default: least_inflight)");
-  add_count("--concurrency", options_.concurrency, "The most calls that are here at once (default: no limit)");
-  add_count("--queue", options_.queue, "The most calls that wait at the broker beyond that (default: 1000)", 0);
+  add_count("--concurrency", options_.concurrency,
+            "The most calls that the broker sends here at once (default: no limit)");
+  add_count("--queue", options_.queue, "The most further calls that wait at the broker (default: 1000)", 0);
   add_duration("--delay", delay_, "Delay before each answer, as 200ms or 1.5s");
   add_count("--count", count_, "Exit after N calls");
-  add_value("--summary", options_.summary, "TEXT", "A sentence about the method, for wirecall ls");
+  add_value("--summary", options_.summary, "TEXT", "One sentence about the method, for wirecall ls");
   add_target_flags("Timeout for connecting and registering together, as 200ms or 1.5s");
 }
 

@@ -18,13 +18,14 @@ using std::chrono::steady_clock;
 class TopCommand final : public Command {
  public:
   explicit TopCommand(CLI::App& parent)
-      : Command(parent, {.name = "top",
-                         .does = "Show the calls and methods of a broker live",
-                         .footer = "Rates are of the time between two answers, latencies since a method is provided. q "
-                                   "or Ctrl-C ends it.\n\n"
-                                   "Examples:\n"
-                                   "  wirecall top\n"
-                                   "  wirecall top --interval 250ms --url tcp://127.0.0.1:9000\n\n"}) {
+      : Command(parent,
+                {.name = "top",
+                 .does = "Show the calls and methods of a broker live",
+                 .footer = "Rates are of the last interval; latencies are since the first registration of a method. "
+                           "q or\nCtrl-C quits.\n\n"
+                           "Examples:\n"
+                           "  wirecall top\n"
+                           "  wirecall top --interval 250ms --url tcp://127.0.0.1:9000\n\n"}) {
     add_duration("--interval", interval_, "Time between two updates (default: 1s)");
     add_target_flags("Timeout for connecting, and for each answer, as 200ms or 1.5s (default: 1s)");
   }
@@ -89,7 +90,7 @@ int TopCommand::show(RawClient& caller, const StopAtSignal& signal, BrokerSample
 
 int TopCommand::run() {
   if (!Screen::possible()) {
-    throw UsageError{"top draws on a terminal, and stdout is none; wirecall stats prints the numbers once"};
+    throw UsageError{"top needs a terminal as stdout; wirecall stats prints the numbers once"};
   }
   const Target where = target();
   timeout_ = where.timeout.value_or(timeout_);

@@ -136,8 +136,8 @@ std::expected<std::string, Error> ReplyTemplate::fill(std::string_view params) c
     if (value.empty()) {
       const std::string& name = names_[piece.param];
       return std::unexpected(
-          Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
-                fmt::format(R"({{"loc":[{}],"expected":"any value","got":"nothing"}})", to_json(name))});
+          Error::with_data(ErrorCode::invalid_params,
+                           fmt::format(R"({{"loc":[{}],"expected":"any value","got":"nothing"}})", to_json(name))));
     }
     const bool string = value.front() == '"';
     if (!piece.in_text) {
