@@ -40,7 +40,7 @@ export interface Channel {
 }
 
 /** The longest time that setTimeout counts; a longer one is no limit. */
-const timerMax = 2 ** 31 - 1;
+export const timerMax = 2 ** 31 - 1;
 /** The server's own limit, which it need not be told. */
 export const callTimeout = 30_000;
 

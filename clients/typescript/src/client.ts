@@ -288,7 +288,9 @@ class Core {
   // ---- at a broker ----
 
   async #publish(topic: string, value: unknown, retain: boolean | undefined, options: CallOptions): Promise<number> {
-    const scalar = value === null || typeof value !== "object";
+    // A date, for one, is an object here and a string there.
+    const json = (value as { toJSON?: () => unknown } | null | undefined)?.toJSON?.() ?? value;
+    const scalar = typeof json !== "object" || json === null;
     const params = value === undefined ? undefined : scalar ? [value] : value;
     return (await this.#call("rpc.publish", { topic, params, retain }, options)) as number;
   }
@@ -297,7 +299,8 @@ class Core {
     const session = this.#connected("provide");
     checkedOptions(options, provideOptionNames, "provide");
     const declaration = new Declaration("method", name, this.#provider.add(name, handler, options));
-    session.declare(declaration);
+    if (options.register ?? true) session.declare(declaration);
+    else declaration.accept();
     const unregister = async (): Promise<void> => {
       await session.withdraw(declaration);
       this.#provider.remove(name, handler);

@@ -109,16 +109,22 @@ export class Link implements Channel {
     this.#keeper.ended(this);
   }
 
-  /** Resolves when the connection is closed; what is pending ends now. */
+  /** Resolves when the connection is closed, by the peer too or after a second; what is pending ends now. */
   close(reason: string): Promise<void> {
+    const socket = this.#socket as WebSocket & { terminate?: () => void };
     const closed = new Promise<void>((resolve) => {
-      if (this.#socket.readyState === 3) resolve();
-      else
-        this.#socket.onclose = (): void => {
-          resolve();
-        };
+      const timer = setTimeout(() => {
+        socket.terminate?.();
+        resolve();
+      }, 1000);
+      const done = (): void => {
+        clearTimeout(timer);
+        resolve();
+      };
+      socket.onclose = done;
+      if (socket.readyState === 3) done();
     });
-    this.#socket.close(1000);
+    socket.close(1000);
     this.#lose(reason);
     return closed;
   }
@@ -137,6 +143,7 @@ export class Link implements Channel {
   // ---- what comes ----
 
   #receive(text: string): void {
+    if (this.#over) return;
     this.heard = performance.now();
     let message: unknown;
     try {

@@ -1,5 +1,6 @@
 // Provider: the methods that this client provides, and the calls of them that are under way. It answers requests, sends
 // the items of streams as far as their credit goes, and ends what its caller no longer waits for.
+import { timerMax } from "./call.js";
 import type { CallContext } from "./call_context.js";
 import { encode } from "./json.js";
 import { exceeds, type Link, type Request } from "./link.js";
@@ -34,6 +35,8 @@ export interface ProvideOptions {
   /** A JSON Schema of the result. */
   result?: object;
   safe?: boolean;
+  /** `false`: for the server alone, whose handlers may call their caller; it is not registered at a broker. */
+  register?: boolean;
 }
 
 export const provideOptionNames: readonly string[] = [
@@ -45,6 +48,7 @@ export const provideOptionNames: readonly string[] = [
   "params",
   "result",
   "safe",
+  "register",
 ];
 
 const runningMax = 4096;
@@ -76,7 +80,7 @@ export class Provider {
     }
     const params = options.params?.map((param) => (typeof param === "string" ? { name: param, schema: {} } : param));
     this.#methods.set(name, { handler, params });
-    return { ...options, method: name, ...(params && { params }) };
+    return { ...options, register: undefined, method: name, ...(params && { params }) };
   }
 
   /** Unless another one has taken the name. */
@@ -121,7 +125,7 @@ export class Provider {
 
   credit(params: unknown): void {
     const [id, items] = Array.isArray(params) ? (params as unknown[]) : [member(params, "id"), member(params, "n")];
-    if (id !== undefined && typeof items === "number") this.#running.get(encode(id))?.grant(items);
+    if (id !== undefined && isCount(items)) this.#running.get(encode(id))?.grant(items);
   }
 
   /** Their callers can no longer be answered. */
@@ -168,10 +172,10 @@ class RunningCall implements CallContext {
     this.caller = typeof from === "string" ? from : undefined;
     this.hops = Number(member(members, "hops") ?? 0);
     const stream = member(members, "stream");
-    this.#credit = typeof stream === "number" && !request.inBatch ? stream : -1;
+    this.#credit = isCount(stream) && !request.inBatch ? stream : -1;
     const timeout = member(members, "timeout_ms");
     this.#deadline = performance.now() + (typeof timeout === "number" ? timeout : Infinity);
-    if (typeof timeout === "number" && timeout < 2 ** 31) {
+    if (typeof timeout === "number" && timeout <= timerMax) {
       this.#timer = setTimeout(() => {
         this.#end(localError(ErrorCode.timeout, "Timeout", "maybe"));
       }, timeout);
@@ -298,6 +302,10 @@ class RunningCall implements CallContext {
     clearTimeout(this.#timer);
     this.#respond(response);
   }
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value > 0;
 }
 
 /** JSON text that is written as it is. */

@@ -1,5 +1,5 @@
 // Whether a call that was refused is made again.
-import type { Call } from "./call.js";
+import { type Call, timerMax } from "./call.js";
 import { ErrorCode, member, type RpcError } from "./rpc_error.js";
 
 /**
@@ -15,6 +15,9 @@ export function retryPause(call: Call, error: RpcError): number | undefined {
   if (typeof member(data, "origin") !== "string") return undefined;
   const after = member(data, "retry_after_ms");
   const told = typeof after === "number" && after >= 0 ? after : undefined;
-  const pause = told ?? (code === ErrorCode.providerLost || code === ErrorCode.limitExceeded ? 20 : 0);
+  const pause = Math.min(
+    timerMax,
+    told ?? (code === ErrorCode.providerLost || code === ErrorCode.limitExceeded ? 20 : 0),
+  );
   return pause < call.remaining ? pause : undefined;
 }

@@ -1,7 +1,7 @@
 // Session: a client's stay at a server over WebSocket, through as many connections as it takes. On each it says
 // `rpc.hello`, with the session of the last one, then what it provides and subscribes to, and only then the calls that
 // have waited. A call that may have reached the server is not made again.
-import { Call, type Channel, callTimeout } from "./call.js";
+import { Call, type Channel, callTimeout, timerMax } from "./call.js";
 import type { Declaration } from "./declaration.js";
 import { encode } from "./json.js";
 import { Link, type LinkKeeper, type Request } from "./link.js";
@@ -75,8 +75,7 @@ export class Session implements Channel, LinkKeeper {
 
   send(calls: readonly Call[], batch: boolean): void {
     if (this.#closed) {
-      const closed = localError(ErrorCode.providerLost, "the client is closed", "no");
-      for (const call of calls) call.fail(closed);
+      for (const call of calls) call.fail(closedError());
       return;
     }
     const message = { calls, batch };
@@ -97,14 +96,20 @@ export class Session implements Channel, LinkKeeper {
   }
 
   declare(declaration: Declaration): void {
+    if (this.#closed) {
+      declaration.refuse(closedError());
+      return;
+    }
     this.#declared.add(declaration);
-    if (this.#link && this.#ready) this.#tell(this.#link, declaration);
+    if (this.#link && this.#ready && !this.#leaving) this.#tell(this.#link, declaration);
     else this.#reconnect();
   }
 
   /** Resolves when the broker has taken it back, or knows nothing of it any more. */
   async withdraw(declaration: Declaration): Promise<void> {
-    if (!this.#declared.delete(declaration) || !this.#link) return;
+    if (!this.#declared.delete(declaration)) return;
+    declaration.refuse(localError(ErrorCode.cancelled, "Cancelled", "no")); // unless it was accepted
+    if (!this.#link) return;
     const { kind, name } = declaration;
     try {
       if (kind === "method") await this.#ask(this.#link, "rpc.unregister", { method: name });
@@ -120,7 +125,7 @@ export class Session implements Channel, LinkKeeper {
     this.#wake?.();
     const link = this.#link;
     const closed = link?.close("the client is closed");
-    const error = localError(ErrorCode.providerLost, "the client is closed", "no");
+    const error = closedError();
     for (const call of [...this.#queued.keys()]) call.fail(error);
     this.#queued.clear();
     this.#queue.clear();
@@ -185,7 +190,7 @@ export class Session implements Channel, LinkKeeper {
   }
 
   async #tryAll(): Promise<void> {
-    let failure = localError(ErrorCode.providerLost, "the client is closed", "no");
+    let failure = closedError();
     for (let tried = 0; tried < this.#urls.length && !this.#closed; tried++) {
       const url = this.#urls[this.#at % this.#urls.length] ?? "";
       try {
@@ -206,7 +211,7 @@ export class Session implements Channel, LinkKeeper {
     let keepalive: number | undefined;
     try {
       keepalive = await this.#greet(link);
-      if (this.#closed) throw localError(ErrorCode.providerLost, "the client is closed", "no");
+      if (this.#closed) throw closedError();
     } catch (error) {
       void link.close("the server has refused this client");
       throw error;
@@ -218,7 +223,7 @@ export class Session implements Channel, LinkKeeper {
     this.#leaving = false;
     this.#tellAll(link);
     this.#ready = true;
-    this.#options.onConnection?.({ connected: true, url });
+    this.#inform(() => this.#options.onConnection?.({ connected: true, url }));
     this.#flush();
   }
 
@@ -253,9 +258,10 @@ export class Session implements Channel, LinkKeeper {
   // A silent peer is asked for a sign of life; one that gives none is lost, which no browser would tell.
   #watch(link: Link, keepalive: number | undefined): void {
     if (keepalive === undefined) return;
+    const half = Math.min(keepalive / 2, timerMax);
     let asked = false;
     this.#heartbeat = setInterval(() => {
-      if (performance.now() - link.heard < keepalive / 2) {
+      if (performance.now() - link.heard < half) {
         asked = false;
       } else if (asked) {
         void link.close("the server gives no sign of life");
@@ -263,7 +269,7 @@ export class Session implements Channel, LinkKeeper {
         asked = true;
         this.#ask(link, "rpc.ping").catch(() => undefined);
       }
-    }, keepalive / 2);
+    }, half);
   }
 
   // ---- what is provided and subscribed to ----
@@ -293,8 +299,10 @@ export class Session implements Channel, LinkKeeper {
         declaration.accept();
       },
       (error: unknown) => {
-        // What a lost connection has not answered is said again on the next one.
-        if (!link.over) this.#refused(declaration, error as RpcError);
+        // What a lost connection has not answered is said again on the next one, and so is what a server that is about
+        // to end has refused.
+        if ((error as RpcError).code === ErrorCode.draining) this.#leave(link);
+        else if (!link.over) this.#refused(declaration, error as RpcError);
       },
     );
   }
@@ -304,7 +312,10 @@ export class Session implements Channel, LinkKeeper {
     if (!declaration.accepted) this.#declared.delete(declaration);
     declaration.refuse(error);
     const { onRefused, log } = this.#options;
-    if (onRefused) onRefused(declaration.name, error);
+    if (onRefused)
+      this.#inform(() => {
+        onRefused(declaration.name, error);
+      });
     else log.warn(`wirecall: the server refuses ${declaration.name}`, error);
   }
 
@@ -360,7 +371,10 @@ export class Session implements Channel, LinkKeeper {
     } else if (method === "rpc.lagged") {
       const [topic, dropped] = [member(params, "topic"), member(params, "dropped")];
       const { onLagged, log } = this.#options;
-      if (onLagged) onLagged(String(topic), Number(dropped));
+      if (onLagged)
+        this.#inform(() => {
+          onLagged(String(topic), Number(dropped));
+        });
       else log.warn(`wirecall: ${String(dropped)} events of ${String(topic)} were lost: this client reads too slowly`);
     } else if (!this.#subscriptions.dispatch(method, params)) {
       this.#provider.notification(link, method, params);
@@ -401,8 +415,17 @@ export class Session implements Channel, LinkKeeper {
     // One that closes a connection before it has served a call is not asked again at once.
     this.#failures = this.#served ? 0 : this.#failures + 1;
     if (!this.#served || this.#leaving) this.#at++;
-    this.#options.onConnection?.({ connected: false, url: link.url, cause: error });
+    this.#inform(() => this.#options.onConnection?.({ connected: false, url: link.url, cause: error }));
     this.#reconnect(true);
+  }
+
+  // What a function of the program throws is no reason to lose a connection.
+  #inform(tell: () => void): void {
+    try {
+      tell();
+    } catch (error) {
+      this.#options.log.error("wirecall: a function for news of the connection has failed", error);
+    }
   }
 
   // A draining server gets no further calls, and is left when it has answered those that it has.
@@ -415,6 +438,10 @@ export class Session implements Channel, LinkKeeper {
 
 function isCancel(method: string): boolean {
   return method === "$/cancelRequest" || method === "rpc.cancel";
+}
+
+function closedError(): RpcError {
+  return localError(ErrorCode.providerLost, "the client is closed", "no");
 }
 
 function positive(value: unknown): number | undefined {

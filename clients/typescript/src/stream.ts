@@ -1,7 +1,7 @@
 // Stream: the results of one call, one by one, for `for await`. The reader keeps the credit: the server may have so many
 // items on their way, and is given more as they are taken. Whoever leaves the loop cancels the call. The call is made
 // when the first item is asked for.
-import type { Call, ItemSink } from "./call.js";
+import { type Call, type ItemSink, timerMax } from "./call.js";
 import { ErrorCode, localError, RpcError } from "./rpc_error.js";
 
 /** Items that may be on their way. */
@@ -173,7 +173,7 @@ export class Stream<T = unknown> implements AsyncIterableIterator<T, undefined> 
 
   #watch(): void {
     clearTimeout(this.#timer);
-    if (this.#source.gap > 2 ** 31 - 1) return;
+    if (this.#source.gap > timerMax) return;
     this.#timer = setTimeout(() => {
       this.#call?.giveUp(localError(ErrorCode.timeout, "Timeout", "maybe", { reason: "no item in time" }));
     }, this.#source.gap);

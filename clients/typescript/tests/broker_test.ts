@@ -320,8 +320,14 @@ describe("events", () => {
     const heard: unknown[] = [];
     await worker.subscribe("value", (_topic, value) => void heard.push(value));
     for (const value of ["text", null, false, 1.5, [1, 2], [], [{ a: 1 }], [[1]]]) await caller.publish("value", value);
+    await caller.publish("value", new Date(0));
+    await caller.publish("value", new Uint8Array([1]));
     await worker.sum(1);
-    expect(heard).toEqual(["text", null, false, 1.5, [1, 2], [], [{ a: 1 }], [[1]]]);
+    expect(heard).toEqual([
+      ...["text", null, false, 1.5, [1, 2], [], [{ a: 1 }], [[1]]],
+      "1970-01-01T00:00:00.000Z",
+      { $bytes: "AQ==" },
+    ]);
   });
 
   it("each handler of a client has an event once, in the order of subscribing, and the client one copy", async () => {

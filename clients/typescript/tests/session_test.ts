@@ -454,6 +454,16 @@ describe("a lost connection", () => {
     expect(await call).toBe("done");
   });
 
+  it("to a draining server that refuses to register has the next one asked", async () => {
+    const [client, peer] = await open();
+    const provided = client.provide("mine", () => 1);
+    peer.refuse(await peer.got("rpc.register"), { code: -32009, message: "Draining", data: { delivered: "no" } });
+    const next = await server.peer();
+    await next.greet();
+    next.answer(await next.got("rpc.register"), 1);
+    expect((await provided).name).toBe("mine");
+  });
+
   it("aborts the calls that the client serves", async () => {
     const [client, peer] = await open();
     const begun = deferred();
@@ -472,6 +482,92 @@ describe("a lost connection", () => {
     peer.socket.terminate();
     expect(await aborted.promise).toMatchObject({ code: -32001 });
   });
+});
+
+describe("a client that is closed", () => {
+  it("waits no longer than a second for its peer, and hears nothing any more", async () => {
+    const [client, peer] = await open();
+    const heard = vi.fn();
+    const subscribed = client.subscribe("news", heard);
+    peer.answer(await peer.got("rpc.subscribe"), true);
+    await subscribed;
+    peer.socket.pause();
+    const begun = performance.now();
+    const closing = client.close();
+    peer.say({ jsonrpc: "2.0", method: "news", params: [1] });
+    await closing;
+    expect(performance.now() - begun).toBeLessThan(5000);
+    expect(heard).not.toHaveBeenCalled();
+  });
+
+  it("refuses what is said to it", async () => {
+    const [client] = await open();
+    await client.close();
+    expect((await failure(client.subscribe("news", () => 0))).code).toBe(-32001);
+    expect((await failure(client.provide("x", () => 0))).code).toBe(-32001);
+    expect((await failure(client.batch((b) => [b.x()]))).code).toBe(-32001);
+    await client.close();
+  });
+
+  it("while it connects makes no connection", async () => {
+    const [client, , lost] = await open();
+    const { url } = server;
+    await server.stop();
+    await lost;
+    const waiting = failure(client.later());
+    await client.close();
+    expect(await waiting).toMatchObject({ code: -32001 });
+    server = await ScriptedServer.start(Number(new URL(url).port));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(server.connections).toBe(0);
+  });
+});
+
+describe("a subscription that is ended before it is accepted", () => {
+  it("is refused as cancelled, and the server is told", async () => {
+    const [client, peer] = await open();
+    const subscription = client.subscribe("news", () => 0);
+    const ended = subscription.unsubscribe();
+    peer.answer(await peer.got("rpc.subscribe"), true);
+    peer.answer(await peer.got("rpc.unsubscribe"), true);
+    await ended;
+    expect((await failure(subscription)).code).toBe(-32800);
+  });
+});
+
+it("functions for news that fail cost nothing", async () => {
+  const log = { warn: vi.fn(), error: vi.fn() };
+  const fail = (): never => {
+    throw new Error("not our day");
+  };
+  const [client, peer] = await open({ log, onConnection: fail, onLagged: fail, onRefused: fail });
+  peer.say({ jsonrpc: "2.0", method: "rpc.lagged", params: { topic: "x", dropped: 3 } });
+  const provided = failure(client.provide("x", () => 0));
+  peer.refuse(await peer.got("rpc.register"), { code: -32007, message: "Conflict" });
+  expect((await provided).code).toBe(-32007);
+  expect(log.error).toHaveBeenCalledTimes(3);
+});
+
+it("events that were lost, and refusals, go to the log where no function asks for them", async () => {
+  const log = { warn: vi.fn(), error: vi.fn() };
+  const [client, peer] = await open({ log });
+  peer.say({ jsonrpc: "2.0", method: "rpc.lagged", params: { topic: "x", dropped: 3 } });
+  client.provide("x", () => 0);
+  peer.refuse(await peer.got("rpc.register"), { code: -32007, message: "Conflict" });
+  await vi.waitFor(() => {
+    expect(log.warn.mock.calls.map(([message]) => String(message))).toEqual([
+      "wirecall: 3 events of x were lost: this client reads too slowly",
+      "wirecall: the server refuses x",
+    ]);
+  });
+});
+
+it("a method that is for the server alone is not registered, and called by it", async () => {
+  const [client, peer] = await open();
+  await client.provide("confirm", (what: string) => `yes, ${what}`, { register: false });
+  peer.say({ jsonrpc: "2.0", method: "confirm", params: ["remove it"], hops: 1, timeout_ms: 5000, id: "h1" });
+  expect(await peer.next()).toEqual({ jsonrpc: "2.0", result: "yes, remove it", id: "h1" });
+  expect(methods(peer)).not.toContain("rpc.register");
 });
 
 describe("a request of the server", () => {
