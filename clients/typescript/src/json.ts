@@ -72,7 +72,18 @@ export function decodeExactly(text: string): unknown {
  */
 export function exactView(text: string, value: unknown): () => unknown {
   let exact: unknown;
-  return () => (exact ??= /\d{16}/.test(text) ? decodeExactly(text) : value);
+  return () => {
+    try {
+      return (exact ??= /\d{16}/.test(text) ? decodeExactly(text) : value);
+    } catch {
+      return value; // nested so deep that only the engine's own parser, without a reviver, can read it
+    }
+  };
+}
+
+/** JSON text of an id that a peer has sent, whatever it is. */
+export function idText(id: unknown): string {
+  return typeof id === "bigint" ? String(id) : JSON.stringify(id);
 }
 
 /** The same where the engine does not tell a number's text. */

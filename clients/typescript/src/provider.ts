@@ -2,7 +2,7 @@
 // the items of streams as far as their credit goes, and ends what its caller no longer waits for.
 import { timerMax } from "./call.js";
 import type { CallContext } from "./call_context.js";
-import { encode } from "./json.js";
+import { encode, idText } from "./json.js";
 import { exceeds, type Link, type Request } from "./link.js";
 import type { Log } from "./log.js";
 import { ErrorCode, localError, member, RpcError } from "./rpc_error.js";
@@ -89,7 +89,7 @@ export class Provider {
   }
 
   request(link: Link, request: Request): void {
-    const key = encode(request.id);
+    const key = idText(request.id);
     const respond = (response: string): void => {
       this.#running.delete(key);
       request.answer(`{"jsonrpc":"2.0",${response},"id":${key}}`);
@@ -120,12 +120,12 @@ export class Provider {
   /** How many calls it has ended. */
   cancel(params: unknown): number {
     const ids = Array.isArray(params) ? (params as unknown[]) : [member(params, "id")];
-    return ids.filter((id) => id !== undefined && this.#running.get(encode(id))?.cancel()).length;
+    return ids.filter((id) => id !== undefined && this.#running.get(idText(id))?.cancel()).length;
   }
 
   credit(params: unknown): void {
     const [id, items] = Array.isArray(params) ? (params as unknown[]) : [member(params, "id"), member(params, "n")];
-    if (id !== undefined && isCount(items)) this.#running.get(encode(id))?.grant(items);
+    if (id !== undefined && isCount(items)) this.#running.get(idText(id))?.grant(items);
   }
 
   /** Their callers can no longer be answered. */
@@ -246,7 +246,7 @@ class RunningCall implements CallContext {
         const item = encode(next.value);
         if (this.#credit > 0) {
           this.#credit--;
-          const id = encode(this.#request.id);
+          const id = idText(this.#request.id);
           this.#link.say(
             `{"jsonrpc":"2.0","method":"rpc.item","params":{"id":${id},"seq":${String(seq)},"value":${item}}}`,
           );

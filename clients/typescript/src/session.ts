@@ -3,7 +3,7 @@
 // have waited. A call that may have reached the server is not made again.
 import { Call, type Channel, callTimeout, timerMax } from "./call.js";
 import type { Declaration } from "./declaration.js";
-import { encode } from "./json.js";
+import { idText } from "./json.js";
 import { Link, type LinkKeeper, type Request } from "./link.js";
 import type { Log } from "./log.js";
 import type { Provider } from "./provider.js";
@@ -354,7 +354,7 @@ export class Session implements Channel, LinkKeeper {
       if (this.#leaving) this.#leave(link);
     };
     const result = (value: string): void => {
-      answer(`{"jsonrpc":"2.0","result":${value},"id":${encode(request.id)}}`);
+      answer(`{"jsonrpc":"2.0","result":${value},"id":${idText(request.id)}}`);
     };
     if (request.method === "rpc.ping") result('"pong"');
     else if (isCancel(request.method)) result(String(this.#provider.cancel(request.params)));

@@ -572,7 +572,7 @@ it("a method that is for the server alone is not registered, and called by it", 
 
 describe("a request of the server", () => {
   async function provider(): Promise<[Client, Peer]> {
-    const [client, peer] = await open();
+    const [client, peer] = await open({ log: { warn: vi.fn(), error: vi.fn() } });
     for (const [name, handler] of [
       ["add", (a: number, b: number) => a + b],
       ["wait", () => new Promise(() => undefined)],
@@ -603,6 +603,56 @@ describe("a request of the server", () => {
       peer.say(`{"jsonrpc":"2.0","method":"add","params":[1,2],"id":${id}}`);
       expect(await answer).toBe(`{"jsonrpc":"2.0","result":3,"id":${id}}`);
     }
+  });
+
+  it("of whatever kind costs itself alone", async () => {
+    const [client, peer] = await provider();
+    const answered = deferred();
+    const call = client.good().then((value: unknown) => {
+      answered.resolve();
+      return value;
+    });
+    const good = await peer.got("good");
+    const deep = `${"[".repeat(100_000)}1234567890123456789${"]".repeat(100_000)}`;
+    for (const text of [
+      "",
+      "{",
+      "null",
+      "[]",
+      "[null,5,[[]]]",
+      "{}",
+      deep,
+      `{"method":"add","params":${deep},"id":12345678901234567890}`,
+      '{"method":5}',
+      '{"method":"add","id":"\\ud800"}',
+      '{"method":"add","id":{}}',
+      '{"method":"add","params":7,"id":7}',
+      '{"method":"add","params":{"__proto__":{"x":1}},"id":8}',
+      '{"method":"three","stream":0.5,"id":9}',
+      '{"method":"three","stream":1,"id":10}',
+      '{"method":"rpc.credit","params":{"id":10,"n":-1}}',
+      '{"method":"rpc.credit","params":[]}',
+      '{"method":"rpc.credit"}',
+      '{"method":"rpc.item"}',
+      '{"method":"rpc.item","params":{"id":1,"seq":0,"value":0}}',
+      '{"method":"rpc.lagged"}',
+      '{"method":"rpc.cancel","params":[[{}],null]}',
+      '{"method":"$/cancelRequest"}',
+      '{"method":"toString","id":11}',
+      '{"method":"__proto__","params":[1]}',
+      '{"id":1}',
+      '{"error":null,"id":null}',
+      `{"result":1,"id":"${String(good.id)}"}`,
+    ]) {
+      peer.say(text);
+    }
+    peer.socket.send(Buffer.from([0, 255])); // binary is nothing that was asked for
+    peer.answer(good, "still there");
+    await answered.promise;
+    expect(await call).toBe("still there");
+    await vi.waitFor(() => {
+      expect(peer.received.find((message: Message) => message.id === 11)?.error.code).toBe(-32601);
+    });
   });
 
   it("of an unknown method is -32601, and a batch is answered by an array", async () => {
