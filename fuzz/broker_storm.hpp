@@ -218,6 +218,7 @@ class BrokerStorm {
     peer->framing = framing;
     peer->wire = std::move(wire);
     if (guarded_) peer->authorization = std::string{"Authorization: Bearer "} + StormActions::token_of(*peer) + "\r\n";
+    if (framing == StormFraming::websocket) peer->wire->send(kWebSocketHandshake);
     peers_.push_back(std::move(peer));
     if (guarded_ && StormActions::is_connected(*peers_.back())) actions_.say_hello(*peers_.back(), json::object());
   }

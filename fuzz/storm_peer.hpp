@@ -20,8 +20,8 @@ namespace fuzz {
 
 using nlohmann::json;
 
-enum class StormFraming : std::uint8_t { lines, headers, lengths, msgpack, http };
-constexpr std::size_t kStormFramings = 5;
+enum class StormFraming : std::uint8_t { lines, headers, lengths, msgpack, http, websocket };
+constexpr std::size_t kStormFramings = 6;
 
 /// A connection as its peer sees it.
 struct StormPeer {
@@ -53,7 +53,8 @@ struct StormPeer {
   std::uint64_t event_number = 0;
   std::string session;
   std::string hello_id;
-  bool events = false;  // its HTTP response is a stream of events
+  bool upgraded = false;  // the answer to its request for a WebSocket has come
+  bool events = false;    // its HTTP response is a stream of events
   bool named = false;
   bool junk = false;        // has sent what may be refused without an id
   bool garbled = false;     // its bytes may be read as something else, and stay without an answer
@@ -91,6 +92,25 @@ inline std::string behind_length(const std::string& payload) {
   return bytes + payload;
 }
 
+// A client's frame of text, in a mask.
+inline std::string websocket_frame(const std::string& text) {
+  constexpr std::string_view kMask = "\x37\xfa\x21\x3d";
+  std::string frame = "\x81";
+  if (text.size() <= 125) {
+    frame += static_cast<char>(0x80 | text.size());
+  } else {
+    const int bytes = text.size() <= 0xFFFF ? 2 : 8;
+    frame += static_cast<char>(0x80 | (bytes == 2 ? 126 : 127));
+    for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) frame += static_cast<char>(text.size() >> shift);
+  }
+  frame += kMask;
+  for (std::size_t i = 0; i < text.size(); ++i) frame += static_cast<char>(text[i] ^ kMask[i % 4]);
+  return frame;
+}
+inline constexpr std::string_view kWebSocketHandshake =
+    "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+
 /// `pretty`: with line breaks between the tokens, as providers and publishers may write.
 inline void send(StormPeer& peer, const json& message, bool pretty = false) {
   const std::string text = message.dump(pretty ? 1 : -1);
@@ -104,6 +124,7 @@ inline void send(StormPeer& peer, const json& message, bool pretty = false) {
       const std::vector<std::uint8_t> msgpack = json::to_msgpack(message);
       return peer.wire->send(behind_length({msgpack.begin(), msgpack.end()}));
     }
+    case StormFraming::websocket: return peer.wire->send(websocket_frame(text));
     case StormFraming::http:
       return peer.wire->send("POST /rpc HTTP/1.1\r\nHost: localhost\r\n" + peer.authorization + length + "\r\n" + text);
   }
@@ -160,6 +181,38 @@ bool read_http(StormPeer& peer, Model& model) {
   return true;
 }
 
+template <class Model>
+bool read_websocket(StormPeer& peer, Model& model) {
+  if (!peer.upgraded) {
+    const std::size_t end = peer.received.find("\r\n\r\n");
+    if (end == std::string::npos) return false;
+    if (!peer.received.starts_with("HTTP/1.1 101 ")) {
+      stop_reading(peer, model, "no upgrade: " + peer.received.substr(0, 100));
+      return false;
+    }
+    static_cast<void>(taken(peer, 0, end + 4));
+    peer.upgraded = true;
+  }
+  const auto byte = [&](std::size_t at) {
+    return static_cast<std::size_t>(static_cast<unsigned char>(peer.received[at]));
+  };
+  if (peer.received.size() < 2) return false;
+  const std::size_t more = byte(1) < 126 ? 0 : byte(1) == 126 ? 2 : 8;
+  if (peer.received.size() < 2 + more) return false;
+  std::size_t bytes = more == 0 ? byte(1) : 0;
+  for (std::size_t i = 0; i < more; ++i) bytes = bytes << 8 | byte(2 + i);
+  const std::size_t first = byte(0);
+  if (first != 0x81 && first != 0x88 && first != 0x89) {
+    stop_reading(peer, model, "a frame that begins with " + std::to_string(first));
+    return false;
+  }
+  if (peer.received.size() < 2 + more + bytes) return false;
+  const std::string text = taken(peer, 2 + more, bytes);
+  if (first == 0x81) model.receive(peer, json::parse(text, nullptr, false), text);
+  if (first == 0x89 && !peer.finished) peer.wire->send(std::string_view{"\x8A\x80\0\0\0\0", 6});
+  return true;
+}
+
 /// Hands `model` each message of what has come, and what is none.
 template <class Model>
 void read(StormPeer& peer, Model& model) {
@@ -198,6 +251,9 @@ void read(StormPeer& peer, Model& model) {
                       payload);
         break;
       }
+      case StormFraming::websocket:
+        if (!read_websocket(peer, model)) return;
+        break;
       case StormFraming::http:
         if (!read_http(peer, model)) return;
     }

@@ -1,7 +1,7 @@
 // Endpoint: an address to listen on or connect to, as a URI names it. A value; resolves nothing and opens nothing.
 // Understood are tcp://host:port, tcp://host (port 8545), tcp://[::1]:port, host:port for the same, unix:///path of a
 // socket file, stdio: for the standard input and output of this process, inproc://name within it, and, for clients
-// alone, http://host:port/path (docs/wire.md "Connections").
+// alone, http://host:port/path and ws://host:port/path (docs/wire.md "Connections").
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,17 @@
 namespace wirecall {
 
 inline constexpr std::uint16_t kDefaultPort = 8545;
-/// The port of an http URI that names none.
+/// The port of an http or ws URI that names none.
 inline constexpr std::uint16_t kDefaultHttpPort = 80;
 /// The path of an http URI that names none.
 inline constexpr std::string_view kDefaultHttpPath = "/rpc";
+/// The path of a ws URI that names none.
+inline constexpr std::string_view kDefaultWebSocketPath = "/";
 /// The most bytes of the path of a socket file: the system's address structure has room for no more.
 inline constexpr std::size_t kSocketPathBytesMax = 107;
 
 /// The transport of an endpoint.
-enum class EndpointKind : std::uint8_t { tcp, unix_socket, stdio, inproc, http };
+enum class EndpointKind : std::uint8_t { tcp, unix_socket, stdio, inproc, http, ws };
 
 class Endpoint {
  public:
@@ -30,15 +32,15 @@ class Endpoint {
   [[nodiscard]] static std::expected<Endpoint, std::string> parse(std::string_view uri);
 
   [[nodiscard]] EndpointKind kind() const noexcept { return kind_; }
-  /// tcp, http: a name or an address, IPv6 without its brackets. Empty for the other kinds.
+  /// tcp, http, ws: a name or an address, IPv6 without its brackets. Empty for the other kinds.
   [[nodiscard]] const std::string& host() const noexcept { return host_; }
-  /// tcp, http. 0 lets the system choose, for listeners.
+  /// tcp, http, ws. 0 lets the system choose, for listeners.
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
-  /// unix_socket: the path, from the root. inproc: the name. http: path and query, as a request has them. Empty for the
-  /// other kinds.
+  /// unix_socket: the path, from the root. inproc: the name. http, ws: path and query, as a request has them. Empty for
+  /// the other kinds.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::string uri() const;
-  /// tcp, http: host and port as the Host field of a request has them, without port 80.
+  /// tcp, http, ws: host and port as the Host field of a request has them, without port 80.
   [[nodiscard]] std::string authority() const;
   /// The same endpoint with another port.
   [[nodiscard]] Endpoint with_port(std::uint16_t port) const;

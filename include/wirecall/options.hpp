@@ -62,6 +62,9 @@ struct Options {
   /// Web origins whose pages may call, as "https://example.com"; "null" for pages without an origin.
   std::vector<std::string> allow_origins;
 
+  /// Whether messages of WebSockets are compressed where the client offers it (permessage-deflate).
+  bool websocket_deflate = false;
+
   /// The principals besides those of principals_file. Without any, nobody has to authenticate, and everybody may do
   /// everything. Not in JSON.
   std::vector<Principal> principals;

@@ -333,6 +333,30 @@ def test_http(uri):
             c.nothing()
 
 
+def test_websocket(uri):
+    endpoint = uri.replace("tcp://", "ws://")
+    with wirecall.connect(endpoint) as c:
+        assert c.sum(2, 3) == 5
+        assert list(c.count.stream(1000)) == list(range(1000))
+        with c.batch() as batch:
+            outcomes = [batch.sum(n, 1) for n in range(10)]
+        assert [outcome.result() for outcome in outcomes] == list(range(1, 11))
+        assert c.echo("κ" * 100_000) == "κ" * 100_000
+        with pytest.raises(wirecall.MethodNotFound):
+            c.nothing()
+    with pytest.raises(wirecall.ConnectionLost, match="404 Not Found; check the path"):
+        wirecall.connect(endpoint + "/nowhere")
+
+
+async def calls_by_websocket(uri: str) -> list[int]:
+    async with wirecall.aconnect(uri.replace("tcp://", "ws://")) as c:
+        return await asyncio.gather(*(c.sum(n, 1) for n in range(100)))
+
+
+def test_websocket_with_asyncio(uri):
+    assert asyncio.run(calls_by_websocket(uri)) == list(range(1, 101))
+
+
 def test_a_forked_child_is_told_to_make_its_own(uri):
     with wirecall.connect(uri) as c:
         assert c.sum(1, 2) == 3

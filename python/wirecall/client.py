@@ -203,8 +203,8 @@ def connect(
 ) -> Client:
     """Connects to a server, and returns the client.
 
-    - `uri`: an endpoint such as "tcp://127.0.0.1:8545" (default), "unix:///run/wc.sock" or "http://host/rpc"; or a list
-      of endpoints, of which the next is tried when one does not answer
+    - `uri`: an endpoint such as "tcp://127.0.0.1:8545" (default), "unix:///run/wc.sock", "http://host/rpc" or
+      "ws://host/"; or a list of endpoints, of which the next is tried when one does not answer
     - `timeout`: seconds until a call raises Timeout (default: 30)
     - `wait`: seconds for which connecting is retried while there is no server, and a call while nobody provides its
       method (default: 0)

@@ -14,9 +14,10 @@ static bool may_enter(ConnectionState from, ConnectionState to) noexcept {
   switch (to) {
     case down: return from == over || from == dialing;
     case dialing: return from == down;
-    case up: return from == down || from == dialing;
+    case agreeing: return from == down;
+    case up: return from == down || from == dialing || from == agreeing;
     case draining: return from == up || from == draining;
-    case over: return from == up || from == draining;
+    case over: return from == up || from == draining || from == agreeing;
   }
   return false;
 }

@@ -12,6 +12,7 @@
 #include "connection/counted_stream.hpp"
 #include "connection/message_connection.hpp"
 #include "http/client.hpp"
+#include "http/websocket_client.hpp"
 
 namespace wirecall::net {
 
@@ -20,6 +21,7 @@ class MessageRouter;
 enum class ConnectionState : std::uint8_t {
   down,      ///< there is none, but perhaps an attempt that blocks its thread
   dialing,   ///< an attempt is under way on a thread of its own
+  agreeing,  ///< there is one, and its server has yet to say that it speaks what is to be spoken
   up,        ///< it takes calls
   draining,  ///< it takes no more calls; what was sent may still be answered
   over,      ///< it has ended, and is destroyed after the turn
@@ -94,10 +96,12 @@ class ClientConnection final : public ResponseHandler, public HttpUser {
   [[nodiscard]] std::uint64_t written_bytes() const noexcept { return stream->bytes() + session->gathered_bytes(); }
   [[nodiscard]] std::uint64_t taken_bytes() const noexcept { return written_bytes() - session->output_bytes(); }
 
-  std::unique_ptr<Channel> session;  ///< the driver's
-  rpc::MessageSink* sink = nullptr;  ///< the session: where messages are written
-  ClientHttp* http = nullptr;        ///< the session, where it speaks HTTP
-  CountedStream* stream = nullptr;   ///< the session's
+  std::unique_ptr<Channel> session;         ///< the driver's
+  std::unique_ptr<Channel> former;          ///< which that has taken the place of, until after the turn
+  rpc::MessageSink* sink = nullptr;         ///< the session: where messages are written
+  ClientHttp* http = nullptr;               ///< the session, where it speaks HTTP
+  CountedStream* stream = nullptr;          ///< the session's
+  WebSocketHandshake* handshake = nullptr;  ///< the session, while agreeing
   Dialer dialer;
   ConnectionLimits limits;
   std::chrono::nanoseconds since{0};  ///< when it was made

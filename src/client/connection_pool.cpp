@@ -2,6 +2,7 @@
 #include "client/connection_pool.hpp"
 
 #include "framing/length_prefix.hpp"
+#include "framing/websocket.hpp"
 #include "transport/endpoint_socket.hpp"
 #include "transport/setup.hpp"
 #include "wirecall/client.hpp"
@@ -68,7 +69,7 @@ bool ConnectionPool::wanted(const ClientConnection& connection) const noexcept {
   if (!calls_wait && awaiting_news_.empty() && !shared_.provides()) return false;
   for (const auto& other : connections_) {
     if (other.get() == &connection) continue;
-    if (other->state() == ConnectionState::dialing) return false;
+    if (other->state() == ConnectionState::dialing || other->state() == ConnectionState::agreeing) return false;
     if (other->is_up() && !other->awaiting_response && (other->in_flight == 0 || !calls_wait)) return false;
   }
   return true;
@@ -150,31 +151,72 @@ void ConnectionPool::connected(ClientConnection& connection, transport::PendingC
   auto stream = std::make_unique<CountedStream>(pending.attach(shared_.loop));
   connection.stream = stream.get();
   connection.http = nullptr;
+  const Endpoint& endpoint = connection.endpoint();
+  if (endpoint.kind() == EndpointKind::ws) return agree(connection, std::move(stream));
   std::unique_ptr<Channel> made;
-  if (const Endpoint& endpoint = connection.endpoint(); endpoint.kind() == EndpointKind::http) {
+  if (endpoint.kind() == EndpointKind::http) {
     auto http = std::make_unique<ClientHttp>(shared_.host, std::move(stream), endpoint, options, connection);
     connection.sink = connection.http = http.get();
     made = std::move(http);
   } else {
-    const bool text = options.encoding == Encoding::json;
     std::unique_ptr<framing::Framing> framing;
-    if (text) {
+    if (options.encoding == Encoding::json) {
       framing = std::make_unique<framing::JsonText>(shared_.text);
     } else {
       framing = std::make_unique<framing::LengthPrefix>(options.limits);
     }
-    auto session =
-        std::make_unique<MessageConnection>(shared_.host, std::move(stream), std::move(framing), &connection);
-    session->speak(options.encoding);
-    connection.sink = session.get();
-    made = std::move(session);
+    made = make_session(connection, std::move(stream), std::move(framing));
   }
   user_.greet(connection);
   connection.session = std::move(made);
+  opened(connection);
+}
+
+std::unique_ptr<MessageConnection> ConnectionPool::make_session(ClientConnection& connection,
+                                                                std::unique_ptr<transport::ByteStream> stream,
+                                                                std::unique_ptr<framing::Framing> framing) {
+  auto session = std::make_unique<MessageConnection>(shared_.host, std::move(stream), std::move(framing), &connection);
+  session->speak(shared_.options.encoding);
+  connection.sink = session.get();
+  return session;
+}
+
+void ConnectionPool::opened(ClientConnection& connection) {
   connection.enter(ConnectionState::up);
   last_failure_.clear();
   if (connection.hello.answered_until == nanoseconds{0}) announce(connection);
   tell();
+}
+
+// Asks for a WebSocket. Until that is there the connection takes no calls, and nobody is told of it.
+void ConnectionPool::agree(ClientConnection& connection, std::unique_ptr<transport::ByteStream> stream) {
+  const auto make = [this, &connection](Host&, std::unique_ptr<transport::ByteStream> agreed) {
+    using framing::WebSocket;
+    auto framing = std::make_unique<WebSocket>(WebSocket::Role::client, shared_.options.limits);
+    const Lock lock = driver_.lock();
+    auto session = make_session(connection, std::move(agreed), std::move(framing));
+    user_.greet(connection);
+    return session;
+  };
+  auto handshake = std::make_unique<WebSocketHandshake>(shared_.host, std::move(stream), connection.endpoint(),
+                                                        shared_.options, make);
+  connection.handshake = handshake.get();
+  connection.session = std::move(handshake);
+  connection.enter(ConnectionState::agreeing);
+}
+
+void ConnectionPool::agreed(ClientConnection& connection, std::unique_ptr<Connection> session) {
+  connection.handshake = nullptr;
+  connection.former = std::move(connection.session);
+  connection.session.reset(static_cast<Channel*>(session.release()));
+  opened(connection);
+}
+
+void ConnectionPool::not_agreed(ClientConnection& connection, CloseReason reason, int error) {
+  std::string failure = "cannot connect to " + connection.endpoint().uri() + ": " + cause_of(connection, reason, error);
+  connection.handshake = nullptr;
+  connection.enter(ConnectionState::over);
+  not_connected(connection, std::move(failure));
 }
 
 void ConnectionPool::not_connected(ClientConnection& connection, std::string failure) {
@@ -262,8 +304,9 @@ void ConnectionPool::reap(Lock& lock) {
   for (const auto& connection : connections_) {
     // It takes no more calls, since its server is leaving, and owes us nothing: the next one is made instead, elsewhere
     // if there is another endpoint.
-    if (connection->state() == ConnectionState::draining && connection->is_idle())
+    if (connection->state() == ConnectionState::draining && connection->is_idle() && !connection->session->part())
       end(*connection, "its server takes no more calls");
+    connection->former.reset();
     if (connection->state() != ConnectionState::over) [[likely]]
       continue;
     connection->session.reset();
@@ -280,26 +323,31 @@ void ConnectionPool::reap(Lock& lock) {
 
 std::string ConnectionPool::why_gone(const ClientConnection& connection, CloseReason reason, int error) const noexcept
     try {
-  std::string why = "the connection to " + connection.endpoint().uri() + " is gone: ";
-  if (connection.http != nullptr && !connection.http->failure().empty()) return why + connection.http->failure();
-  switch (reason) {
-    case CloseReason::finished: return why + "the server closed it";
-    case CloseReason::lost: return why + std::strerror(error);
-    case CloseReason::slow: return why + "the server does not read what it is sent";
-    case CloseReason::unreadable: return why + "the server sent what is no JSON-RPC; check that one listens there";
-    case CloseReason::too_large:
-      return why + "the server sent a message of more than " + std::to_string(shared_.options.limits.max_message_size) +
-             " bytes; raise ClientOptions.limits.max_message_size";
-    case CloseReason::too_deep:
-      return why + "the server sent a message that nests deeper than " + std::to_string(shared_.options.limits.depth) +
-             " levels; raise ClientOptions.limits.depth";
-    case CloseReason::silent: return why + "the server did not answer in time";
-    case CloseReason::heaviest:
-    case CloseReason::refused: return why + "it was refused";
-  }
-  return why;
+  return "the connection to " + connection.endpoint().uri() + " is gone: " + cause_of(connection, reason, error);
 } catch (const std::bad_alloc&) {
   return "no memory";  // short, so that it needs none
+}
+
+std::string ConnectionPool::cause_of(const ClientConnection& connection, CloseReason reason, int error) const {
+  if (connection.http != nullptr && !connection.http->failure().empty()) return connection.http->failure();
+  if (connection.handshake != nullptr && !connection.handshake->failure().empty())
+    return connection.handshake->failure();
+  switch (reason) {
+    case CloseReason::finished: return "the server closed it";
+    case CloseReason::lost: return std::strerror(error);
+    case CloseReason::slow: return "the server does not read what it is sent";
+    case CloseReason::unreadable: return "the server sent what is no JSON-RPC; check that one listens there";
+    case CloseReason::too_large:
+      return "the server sent a message of more than " + std::to_string(shared_.options.limits.max_message_size) +
+             " bytes; raise ClientOptions.limits.max_message_size";
+    case CloseReason::too_deep:
+      return "the server sent a message that nests deeper than " + std::to_string(shared_.options.limits.depth) +
+             " levels; raise ClientOptions.limits.depth";
+    case CloseReason::silent: return "the server did not answer in time";
+    case CloseReason::heaviest:
+    case CloseReason::refused: break;
+  }
+  return "it was refused";
 }
 
 // ---- news for the user ----

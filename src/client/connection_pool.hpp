@@ -66,6 +66,10 @@ class ConnectionPool {
   /// Whoever waits so: there is a connection, or there is none, or an answer.
   void tell() noexcept;
 
+  /// The connection's server has agreed to what is spoken, by `session`; or not.
+  void agreed(ClientConnection& connection, std::unique_ptr<Connection> session);
+  void not_agreed(ClientConnection& connection, CloseReason reason, int error);
+
   /// Its server takes no more calls, on none of the connections to it.
   void leave(const ClientConnection& connection) noexcept;
   /// It is of no more use, and closed when it owes nothing any more. Any thread.
@@ -105,6 +109,12 @@ class ConnectionPool {
                                                    std::chrono::nanoseconds& wait_max, bool may_block);
   void connected(ClientConnection& connection, transport::PendingConnection pending);
   void not_connected(ClientConnection& connection, std::string failure);
+  [[nodiscard]] std::unique_ptr<MessageConnection> make_session(ClientConnection& connection,
+                                                                std::unique_ptr<transport::ByteStream> stream,
+                                                                std::unique_ptr<framing::Framing> framing);
+  void agree(ClientConnection& connection, std::unique_ptr<transport::ByteStream> stream);
+  void opened(ClientConnection& connection);
+  [[nodiscard]] std::string cause_of(const ClientConnection& connection, CloseReason reason, int error) const;
   void note(bool connected, const ClientConnection& connection, std::string_view cause) noexcept;
 
   ClientShared& shared_;

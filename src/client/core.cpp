@@ -193,10 +193,14 @@ void ClientCore::after_turn(Lock& lock) {
 
 void ClientCore::end_all(Lock& lock) noexcept {
   calls_.lose_all();
-  if (controls_wait()) {
-    // The servers are told what nobody waits for any more, as far as the system takes it at once: to them the end of
-    // the connection alone does not say so.
-    writer_.write_controls();
+  // The servers are told what nobody waits for any more, as far as the system takes it at once: to them the end of the
+  // connection alone does not say so.
+  bool told = controls_wait();
+  if (told) writer_.write_controls();
+  for (const auto& connection : connections_) {
+    if (connection->is_open() && connection->session->part()) told = true;
+  }
+  if (told) {
     try {
       turn(lock, nanoseconds{0});
     } catch (const std::bad_alloc&) {
@@ -217,6 +221,7 @@ void ClientCore::greet(ClientConnection& connection) {
 void ClientCore::connection_ended(Connection& ended, CloseReason reason, int error) noexcept {
   const Lock lock = driver_.lock();
   ClientConnection& connection = connections_.of(ended);
+  if (connection.state() == ConnectionState::agreeing) return connections_.not_agreed(connection, reason, error);
   if (!connection.is_open()) return;  // given up meanwhile
   const std::uint64_t taken = connection.taken_bytes();
   std::string gone = connections_.why_gone(connection, reason, error);
@@ -224,6 +229,11 @@ void ClientCore::connection_ended(Connection& ended, CloseReason reason, int err
   connection.controls.clear();
   calls_.connection_ended(connection, taken, gone);
   if (!connection.useful) connections_.set_last_failure(std::move(gone));
+}
+
+void ClientCore::connection_promoted(Connection& connection, std::unique_ptr<Connection> promoted) {
+  const Lock lock = driver_.lock();
+  connections_.agreed(connections_.of(connection), std::move(promoted));
 }
 
 }  // namespace wirecall::net

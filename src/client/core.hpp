@@ -86,6 +86,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>,
   void unreachable(std::string_view failure) noexcept override { calls_.lose_queued(failure); }
   // ConnectionOwner: without the mutex, from within a turn.
   void connection_ended(Connection& ended, CloseReason reason, int error) noexcept override;
+  void connection_promoted(Connection& connection, std::unique_ptr<Connection> promoted) override;
 
   void turn(Lock& lock, std::chrono::nanoseconds wait_max);
   void after_turn(Lock& lock);

@@ -69,6 +69,7 @@ void Channel::finish_turn() {
   if (turn_end_requested_) [[unlikely]] {
     turn_end_requested_ = false;
     on_turn_end();
+    if (over()) return;
   }
   if (cut_reason() != Cut::none) [[unlikely]]
     return end_cut();
@@ -86,9 +87,17 @@ void Channel::flush() {
   send_output(is_paused() || input_ended() || backpressured() || awaits_writable());
 }
 
+bool Channel::part() noexcept {
+  bool said = false;
+  if (!input_ended()) within_memory([&] { said = send_farewell(CloseReason::finished); });
+  return said;
+}
+
 void Channel::finish_if_done() {
   if (has_output() || state() == State::lingering) return;
   if (working() || off_loop() != 0 || is_within_message()) return mark_next_turn();  // one that is done may say nothing
+  if (send_farewell(reason())) [[unlikely]]
+    return flush();
   if (state() != State::finishing) return end(CloseReason::finished);
   linger();
   if (is_paused()) stream_->resume();

@@ -27,6 +27,9 @@ class Channel : public ChannelInput {
   void finish() final;
   void cut() final { end(CloseReason::finished); }
   void end_if_idle(std::uint8_t times) final;
+  /// Tells the peer that this is the end, where the protocol has a word for that and has not said it: whether output
+  /// waits for that. Its owner closes it when that has gone.
+  bool part() noexcept;
   /// Hands what waits to the stream; happens by itself at the end of a turn.
   void flush();
   /// Input that came before it was known what is spoken here: as StreamUser::received, and ended when that was `all`.

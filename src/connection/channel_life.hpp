@@ -41,6 +41,8 @@ class ChannelLife : public ChannelProtocol, protected transport::StreamUser, pro
   [[nodiscard]] State state() const noexcept { return state_; }
   [[nodiscard]] bool input_ended() const noexcept { return state_ >= State::ended; }
   [[nodiscard]] bool over() const noexcept { return state_ == State::over; }
+  /// Why it has been read no more, where that was our decision.
+  [[nodiscard]] CloseReason reason() const noexcept { return reason_; }
   [[nodiscard]] Cut cut_reason() const noexcept { return cut_; }
   /// Handlers that have lost the loop and not rejoined it.
   [[nodiscard]] std::uint16_t off_loop() const noexcept { return off_loop_; }
@@ -53,6 +55,11 @@ class ChannelLife : public ChannelProtocol, protected transport::StreamUser, pro
   void end_cut();
   /// The peer has sent what nothing can follow: what it is owed is sent, and then the connection is closed.
   void stop_reading(CloseReason why);
+  /// The peer has said by other means than the end of its stream that nothing follows.
+  void end_input() {
+    enter(State::ended);
+    mark();
+  }
   void linger();
   /// The peer has ended: it need not be waited for.
   void end_linger() { end(reason_); }

@@ -51,6 +51,12 @@ class ChannelProtocol : public Connection {
   [[nodiscard]] virtual bool idle_exempt() const noexcept { return false; }
   /// Has the peer say something, if it is still there. False: it cannot be asked.
   [[nodiscard]] virtual bool send_keepalive() { return false; }
+  /// The connection is about to end, and owes nothing more: appends to the output what tells the peer so. False when
+  /// that is nothing, or has been done.
+  virtual bool send_farewell(CloseReason why) {
+    static_cast<void>(why);
+    return false;
+  }
   /// The connection is over: nobody hears of its calls any more.
   virtual void abandon() noexcept = 0;
 };

@@ -84,6 +84,11 @@ class ConnectionOwner {
 
 class Channel;
 class LongReader;
+}  // namespace wirecall::net
+namespace wirecall::framing {
+class MessageDeflate;
+}
+namespace wirecall::net {
 
 /// A message of more bytes is long: reading less takes some milliseconds at most. A MiB of binary and its envelope is
 /// not.
@@ -103,7 +108,8 @@ struct Host {
   ConnectionOwner& owner;
   Channel* active_channel = nullptr;                               ///< whose handlers may be running on the loop
   std::optional<std::chrono::nanoseconds> input_received_at = {};  ///< when its input was received, once that is asked
-  LongReader* long_reader = nullptr;  ///< null where long messages are read by the loop itself
+  LongReader* long_reader = nullptr;           ///< null where long messages are read by the loop itself
+  framing::MessageDeflate* deflate = nullptr;  ///< null where messages of WebSocket are not compressed
 };
 
 }  // namespace wirecall::net

@@ -41,7 +41,7 @@ void FramedChannel::close_compact_as(MessageForm form) {
     if (head_bytes_ != 0) {
       if (form.as_text && !transcode_output(form.sent, begin_ + head_bytes_)) [[unlikely]]
         return discard_message();
-      framing_->seal(out_, begin_);
+      framing_->seal(out_, begin_, form.sent == Encoding::json);
     }
     if (tail_bytes_ == 1) [[likely]] {
       out_.push_back(tail_);
@@ -52,6 +52,12 @@ void FramedChannel::close_compact_as(MessageForm form) {
     return fail_out_of_memory();
   }
   output_grew(begin_);
+}
+
+void FramedChannel::send_as_it_is(std::string_view bytes) {
+  const std::size_t waiting = output().size();
+  out_.append(bytes);
+  output_grew(waiting);
 }
 
 // False when nothing is left to be sent of what is behind `at`.

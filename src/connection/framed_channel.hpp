@@ -50,6 +50,8 @@ class FramedChannel : public Channel, public rpc::MessageSink {
   FramedChannel(Host& host, std::unique_ptr<transport::ByteStream> stream, std::unique_ptr<framing::Framing> framing);
 
   [[nodiscard]] bool has_head() const noexcept { return head_bytes_ != 0; }
+  /// What the framing itself has to say.
+  void send_as_it_is(std::string_view bytes);
   /// Messages for us about those that the encoding could not hold, as JSON. `request_turn_end` was called for them.
   [[nodiscard]] std::vector<std::string> take_news();
 

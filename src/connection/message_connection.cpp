@@ -73,7 +73,7 @@ MessageConnection::~MessageConnection() { give_back(message_); }
   while (at < input.size()) {
     if (input_ended() || backpressured() || !may_dispatch(at)) [[unlikely]]
       break;
-    Found found = framing_->next({input.data() + at, std::min(input.size() - at, kFramingStepBytes)});
+    Found found = framing_->next(input.subspan(at, std::min(input.size() - at, kFramingStepBytes)));
     at += found.skip;
     const std::string_view text{input.data() + at, input.size() - at};
     if (found.find == Find::opening) [[likely]] {
@@ -104,12 +104,20 @@ MessageConnection::~MessageConnection() { give_back(message_); }
         if (!keep(part)) return at;
         break;
       case Find::message:
+      case Find::text: {
+        const bool is_text = found.find == Find::text;
         if (message_.empty()) {
-          if (!read_whole(input.subspan(at - found.size, found.size), false)) return at;
+          if (!read_whole(input.subspan(at - found.size, found.size), false, is_text)) return at;
         } else {
-          if (!keep(part) || !read_whole({message_.data(), message_.size()}, true)) return at;
+          if (!keep(part) || !read_whole({message_.data(), message_.size()}, true, is_text)) return at;
         }
         break;
+      }
+      case Find::packed:
+        if (!read_packed(part)) return at;
+        break;
+      case Find::due: send_as_it_is(framing_->take_due()); break;
+      case Find::over: peer_closed(); return at;
       case Find::malformed:
       case Find::too_deep: {
         message::Unreadable where = message::unreadable_at(text, part.size(), message_.size());
@@ -133,14 +141,14 @@ std::size_t MessageConnection::read(std::span<char> input) {
 }
 
 // A message whose end is known, in the input or `kept`. False when no more input is to be read.
-bool MessageConnection::read_whole(std::span<char> frame, bool kept) {
+bool MessageConnection::read_whole(std::span<char> frame, bool kept, bool text) {
   if (is_too_large(frame.size())) {
     refuse_size();
     return false;
   }
   message_completed();
   if (binary_) {
-    speak(frame.empty() ? Encoding::json : message::encoding_of(frame[0]));
+    speak(text || frame.empty() ? Encoding::json : message::encoding_of(frame[0]));
     dispatcher_.answer_as(reply_form_);
   }
   if (kept && host_->reads_off_loop(frame.size())) [[unlikely]] {
@@ -152,6 +160,27 @@ bool MessageConnection::read_whole(std::span<char> frame, bool kept) {
   message::EnvelopeMembers members;
   const auto status = transcoder().check({frame.data(), frame.size()}, host_->limits, members);
   return read_checked(frame, kept, status, members);
+}
+
+// The rest of a message that is compressed.
+bool MessageConnection::read_packed(std::string_view part) {
+  if (!message_.empty()) {
+    if (!keep(part)) return false;
+    part = message_.view();
+  }
+  Buffer whole = host_->loop.take_buffer();
+  const Find found = framing_->unpack(part, whole);
+  give_back(message_);
+  if (found == Find::too_large) {
+    refuse_size();
+  } else if (found == Find::lost) {
+    stop_reading(CloseReason::unreadable);
+  } else {
+    message_ = std::move(whole);
+    return read_whole({message_.data(), message_.size()}, true, found == Find::text);
+  }
+  give_back(whole);
+  return false;
 }
 
 // As read_whole goes on with what it has read itself.
@@ -279,7 +308,7 @@ bool MessageConnection::refuse(ScanStatus status, std::string_view part, const m
 }
 
 void MessageConnection::refuse_size() {
-  dispatcher_.refuse_size();
+  if (!framing_->has_farewell()) dispatcher_.refuse_size();
   stop_reading(CloseReason::too_large);
 }
 
@@ -287,6 +316,53 @@ void MessageConnection::stop_reading(CloseReason why) {
   Channel::stop_reading(why);
   dispatcher_.peer_ended();
   if (caller_ != nullptr && caller_->waiting()) end(why);
+}
+
+// It takes nothing more: what it has been answered up to now is sent, and then the farewell. Whose caller waits does
+// not linger: calls can go elsewhere.
+void MessageConnection::peer_closed() {
+  if (caller_ == nullptr) {
+    Channel::stop_reading(CloseReason::finished);
+  } else {
+    end_input();
+  }
+  dispatcher_.abandon();
+}
+
+// A framing that has a word for it tells the peer, as far as there is memory for that: not here, where others are on the
+// way through the connection.
+void MessageConnection::lose_answer() noexcept {
+  if (!framing_->has_farewell()) return fail_out_of_memory();
+  lost_answer_ = true;
+  request_turn_end();
+}
+
+bool MessageConnection::send_keepalive() {
+  const std::string_view keepalive = framing_->keepalive();
+  if (keepalive.empty()) return dispatcher_.send_keepalive();
+  send_as_it_is(keepalive);
+  return true;
+}
+
+static framing::Ending ending_of(CloseReason why, bool draining) noexcept {
+  switch (why) {
+    case CloseReason::too_large: return framing::Ending::too_large;
+    case CloseReason::refused: return framing::Ending::refused;
+    case CloseReason::unreadable:
+    case CloseReason::too_deep: return framing::Ending::unreadable;
+    case CloseReason::finished: return draining ? framing::Ending::going_away : framing::Ending::done;
+    case CloseReason::silent: return framing::Ending::done;
+    case CloseReason::lost:
+    case CloseReason::slow:
+    case CloseReason::heaviest: break;
+  }
+  return framing::Ending::failed;
+}
+
+bool MessageConnection::send_farewell(CloseReason why) {
+  const std::string_view farewell = framing_->farewell(ending_of(why, draining_));
+  if (!farewell.empty()) send_as_it_is(farewell);
+  return !farewell.empty();
 }
 
 void MessageConnection::input_complete() {
@@ -320,6 +396,12 @@ void MessageConnection::batched_response(const Received& response, EncodedText b
 
 // Not where the message was written: whoever makes a request does not expect its answer before that is done.
 void MessageConnection::on_turn_end() {
+  if (lost_answer_) {
+    lost_answer_ = false;
+    if (input_ended()) return fail_out_of_memory();
+    Channel::stop_reading(CloseReason::lost);
+    return dispatcher_.abandon();
+  }
   for (const std::string& news : take_news()) {
     Buffer text{news};
     Received message;

@@ -55,13 +55,20 @@ class MessageConnection final : public FramedChannel {
   /// What is held of memory for a message that has not ended.
   [[nodiscard]] std::size_t unfinished_bytes() const noexcept { return held_by(message_); }
 
+  /// The peer has shown who it is before it spoke here; null for nobody.
+  void identify(const Principal* principal, rpc::Credential credential) {
+    dispatcher_.identify(principal, std::move(credential));
+  }
+
   void drain() noexcept override {
+    draining_ = true;
     dispatcher_.drain();
     Channel::drain();
   }
   void stop_calls() noexcept override { dispatcher_.stop_calls(); }
 
   void close() override;
+  void lose_answer() noexcept override;
   void authority_changed(bool was_open) override {
     if (dispatcher_.is_still_known(was_open)) return;
     dispatcher_.end_if_revoked();
@@ -88,14 +95,16 @@ class MessageConnection final : public FramedChannel {
   [[nodiscard]] bool unfinished() const noexcept override { return !message_.empty() || framing_->begun(); }
   [[nodiscard]] bool is_provider() const noexcept override { return dispatcher_.is_provider(); }
   [[nodiscard]] bool idle_exempt() const noexcept override { return dispatcher_.idle_exempt(); }
-  [[nodiscard]] bool send_keepalive() override { return dispatcher_.send_keepalive(); }
+  [[nodiscard]] bool send_keepalive() override;
+  bool send_farewell(CloseReason why) override;
   [[nodiscard]] bool working() const noexcept override { return dispatcher_.in_flight() != 0; }
   void abandon() noexcept override { dispatcher_.abandon(); }
   void output_drained() override { dispatcher_.on_writable(); }
 
   void on_turn_end() override;
 
-  bool read_whole(std::span<char> frame, bool kept);
+  bool read_whole(std::span<char> frame, bool kept, bool text);
+  bool read_packed(std::string_view part);
   bool read_checked(std::span<char> frame, bool kept, message::Transcoder::Status status,
                     const message::EnvelopeMembers& members);
   void resume_long();
@@ -127,10 +136,13 @@ class MessageConnection final : public FramedChannel {
   }
   bool refuse(ScanStatus status, std::string_view read, const message::Unreadable& where);
   void refuse_size();
+  void peer_closed();
   void stop_reading(CloseReason why);
 
   std::uint8_t unreadable_ = 0;  // messages in a row that cannot be read
-  char behind_zero_ = '\0';      // what stood at ended_by_zero_
+  bool draining_ : 1 = false;
+  bool lost_answer_ : 1 = false;
+  char behind_zero_ = '\0';  // what stood at ended_by_zero_
   ResponseHandler* caller_;
   rpc::Dispatcher dispatcher_;
   Buffer message_;

@@ -15,7 +15,8 @@ constexpr std::string_view kHeadEnd = "\r\n\r\n";
 constexpr std::size_t kDigitsMax = 20;
 constexpr std::uint8_t kOtherName = 255;
 
-Found ContentLength::next(std::string_view input) {
+Found ContentLength::next(std::span<char> bytes) {
+  const std::string_view input{bytes.data(), bytes.size()};
   std::size_t at = 0;
   if (state_ != State::body) {
     while (at < input.size() && state_ != State::body) {
@@ -135,7 +136,7 @@ Found ContentLength::end_of_stream() {
 std::size_t ContentLength::head_bytes() const noexcept { return kHead.size() + kDigitsMax + kHeadEnd.size(); }
 
 // The head-room is for the longest length, and the message moves down to the one that it has.
-void ContentLength::seal(Buffer& out, std::size_t begin) {
+void ContentLength::seal(Buffer& out, std::size_t begin, bool) {
   WIRECALL_ASSERT(begin + head_bytes() <= out.size());
   char* const head = out.data() + begin;
   const std::size_t bytes = out.size() - begin - head_bytes();

@@ -15,7 +15,7 @@ class ContentLength final : public Framing {
   /// `limits` outlive the framing.
   explicit ContentLength(const Limits& limits) noexcept : limits_(&limits) {}
 
-  Found next(std::string_view input) override;
+  Found next(std::span<char> bytes) override;
   /// The codec is never asked for an end here.
   Found unfinished(std::string_view) override { return {Find::lost, 0, 0}; }
   Recovery recover(std::string_view) override;
@@ -26,7 +26,7 @@ class ContentLength final : public Framing {
   /// Clients of the Language Server Protocol do.
   [[nodiscard]] bool strict_peers() const noexcept override { return true; }
   [[nodiscard]] std::size_t head_bytes() const noexcept override;
-  void seal(Buffer& out, std::size_t begin) override;
+  void seal(Buffer& out, std::size_t begin, bool json) override;
 
  private:
   enum class State : std::uint8_t {

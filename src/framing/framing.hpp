@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "wirecall/bytes.hpp"
 
@@ -17,11 +18,15 @@ enum class Find : std::uint8_t {
   nothing,    ///< `skip` bytes of separators or of a prefix; nothing is to be kept
   part,       ///< all bytes from `skip` on belong to a message that has not ended: keep them
   message,    ///< a message, or the last part of one, from `skip` on, `size` bytes
+  packed,     ///< a message like that, which is to be unpacked by `unpack`
+  text,       ///< the same of one that the framing says to be text, and so JSON
   opening,    ///< a message begins at `skip`; the codec will find its end
   malformed,  ///< after `skip`, `size` bytes of a message, and then a byte that no message has there
   too_deep,   ///< the same, because that byte nests too deep
   too_large,  ///< a message of more than max_message_size begins at `skip`
   lost,       ///< nothing that follows can be understood any more
+  due,        ///< after `skip` bytes, something is to be sent that is no message: `take_due`
+  over,       ///< after `skip` bytes, the peer has said that nothing follows, and that it wants nothing more
 };
 
 /// Two registers wide, since one is returned for every message; so an input has less than 4 GiB.
@@ -29,6 +34,16 @@ struct Found {
   Find find = Find::nothing;
   std::uint32_t skip = 0;
   std::size_t size = 0;
+};
+
+/// Why we end a connection, where the framing tells its peer.
+enum class Ending : std::uint8_t {
+  done,        ///< nothing is left to be said
+  going_away,  ///< we are shutting down
+  refused,     ///< the peer may not stay
+  too_large,   ///< a message over max_message_size
+  unreadable,  ///< what it sent cannot be understood
+  failed,      ///< by a failure of our own
 };
 
 /// How reading goes on after a message that cannot be understood.
@@ -43,8 +58,8 @@ class Framing {
   virtual ~Framing() = default;
 
   /// What the next bytes of the stream are. `input` is not empty; `skip + size` of it count as seen (with `opening`:
-  /// only `skip`).
-  virtual Found next(std::string_view input) = 0;
+  /// only `skip`). These may be changed: into what was meant, where it was sent in disguise.
+  virtual Found next(std::span<char> input) = 0;
   /// After `opening`, for framings that leave the end to the codec; others return `lost`. The codec has found no end in
   /// `input`, the bytes from there to the end of what has arrived. They are seen with this call, and `next` continues
   /// the message.
@@ -72,11 +87,29 @@ class Framing {
   [[nodiscard]] virtual std::size_t head_bytes() const noexcept { return 0; }
   /// What follows each outgoing message; always the same, and outlives the framing.
   [[nodiscard]] virtual std::string_view tail() const noexcept { return {}; }
-  /// `out` ends with an outgoing message, head-room included and without its tail, that begins at `begin`. It may
-  /// make the head shorter and move the message. Called only where there is head-room.
-  virtual void seal(Buffer& out, std::size_t begin) {
-    static_cast<void>(out);
-    static_cast<void>(begin);
+  /// `out` ends with an outgoing message, head-room included and without its tail, that begins at `begin`; `json` says
+  /// whether it is JSON. It may make the head shorter and move the message. Called only where there is head-room.
+  virtual void seal(Buffer& out, std::size_t begin, bool json) {
+    static_cast<void>(out), static_cast<void>(begin), static_cast<void>(json);
+  }
+
+  /// Appends to `out` what `packed` stands for, the whole of a message that was found so: `message`, `text`, `lost` or
+  /// `too_large`.
+  virtual Find unpack(std::string_view packed, Buffer& out) {
+    static_cast<void>(packed), static_cast<void>(out);
+    return Find::lost;
+  }
+  /// What `due` spoke of, to be sent as it is. Valid until the next call of anything here.
+  [[nodiscard]] virtual std::string_view take_due() { return {}; }
+  /// What has a peer say something, to be sent as it is; empty where there is no such thing.
+  [[nodiscard]] virtual std::string_view keepalive() { return {}; }
+  /// Whether the peer is told by `farewell` what was wrong with its input, and not by an error.
+  [[nodiscard]] virtual bool has_farewell() const noexcept { return false; }
+  /// What is sent as the last of all, as it is; empty where there is no such thing, or it has been had. What is sealed
+  /// after it is dropped.
+  [[nodiscard]] virtual std::string_view farewell(Ending why) {
+    static_cast<void>(why);
+    return {};
   }
 };
 

@@ -31,7 +31,8 @@ JsonTextSettings::JsonTextSettings(const Limits& limits, std::string delimiter)
   }
 }
 
-Found JsonText::next(std::string_view input) {
+Found JsonText::next(std::span<char> bytes) {
+  const std::string_view input{bytes.data(), bytes.size()};
   if (state_ == State::between && settings_->mark().empty()) [[likely]] {
     const char* p = input.data();
     const char* const end = p + input.size();
@@ -43,14 +44,14 @@ Found JsonText::next(std::string_view input) {
   switch (state_) {
     case State::within: return feed(input);
     case State::discarding: return discard(input);
-    case State::start: return start(input);
+    case State::start: return start(bytes);
     case State::between: break;
   }
   return begin(input);
 }
 
 // One byte order mark may come before everything.
-Found JsonText::start(std::string_view input) {
+Found JsonText::start(std::span<char> input) {
   std::size_t at = 0;
   while (at < input.size() && marked_ < kByteOrderMark.size() && input[at] == kByteOrderMark[marked_]) ++at, ++marked_;
   if (at == input.size() && marked_ < kByteOrderMark.size()) return found(Find::nothing, at);
@@ -59,7 +60,7 @@ Found JsonText::start(std::string_view input) {
   marked_ = 0;
   if (broken) return found(Find::malformed, at);
   if (at == input.size()) return found(Find::nothing, at);
-  Found behind = next(input.substr(at));
+  Found behind = next(input.subspan(at));
   behind.skip += static_cast<std::uint32_t>(at);
   return behind;
 }

@@ -35,7 +35,7 @@ class JsonText final : public Framing {
  public:
   explicit JsonText(const JsonTextSettings& settings) noexcept : settings_(&settings) {}
 
-  Found next(std::string_view input) override;
+  Found next(std::span<char> bytes) override;
   Found unfinished(std::string_view input) override;
   Recovery recover(std::string_view read) override;
   Found end_of_stream() override;
@@ -50,7 +50,7 @@ class JsonText final : public Framing {
     discarding,  // behind an error, looking for the end of the line
   };
 
-  Found start(std::string_view input);
+  Found start(std::span<char> input);
   Found begin(std::string_view input);
   Found feed(std::string_view input);
   Found discard(std::string_view input);

@@ -5,7 +5,8 @@
 
 namespace wirecall::framing {
 
-Found LengthPrefix::next(std::string_view input) {
+Found LengthPrefix::next(std::span<char> bytes) {
+  const std::string_view input{bytes.data(), bytes.size()};
   std::uint32_t skip = 0;
   if (prefix_bytes_ < kPrefixBytes) {
     while (prefix_bytes_ < kPrefixBytes && skip < input.size()) {
@@ -26,7 +27,7 @@ Found LengthPrefix::next(std::string_view input) {
 
 Found LengthPrefix::end_of_stream() { return {prefix_bytes_ != 0 ? Find::malformed : Find::nothing, 0, 0}; }
 
-void LengthPrefix::seal(Buffer& out, std::size_t begin) {
+void LengthPrefix::seal(Buffer& out, std::size_t begin, bool) {
   WIRECALL_ASSERT(begin + kPrefixBytes <= out.size());
   const std::size_t bytes = out.size() - begin - kPrefixBytes;
   for (std::size_t i = 0; i < kPrefixBytes; ++i) out.data()[begin + i] = static_cast<char>(bytes >> (24 - 8 * i));

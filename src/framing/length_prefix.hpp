@@ -13,7 +13,7 @@ class LengthPrefix final : public Framing {
   /// `limits` outlive the framing.
   explicit LengthPrefix(const Limits& limits) noexcept : limits_(&limits) {}
 
-  Found next(std::string_view input) override;
+  Found next(std::span<char> bytes) override;
   /// The codec is never asked for an end here.
   Found unfinished(std::string_view) override { return {Find::lost, 0, 0}; }
   Recovery recover(std::string_view) override { return Recovery::resume; }
@@ -21,7 +21,7 @@ class LengthPrefix final : public Framing {
   [[nodiscard]] bool in_head() const noexcept override { return prefix_bytes_ != 0 && prefix_bytes_ < kPrefixBytes; }
   [[nodiscard]] bool carries_binary() const noexcept override { return true; }
   [[nodiscard]] std::size_t head_bytes() const noexcept override { return kPrefixBytes; }
-  void seal(Buffer& out, std::size_t begin) override;
+  void seal(Buffer& out, std::size_t begin, bool json) override;
 
  private:
   static constexpr std::size_t kPrefixBytes = 4;

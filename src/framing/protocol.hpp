@@ -40,7 +40,7 @@ class FirstBytes {
 /// The framing of what is none: everything is refused in one message, and nothing follows.
 class Unknown final : public Framing {
  public:
-  Found next(std::string_view) override { return {Find::malformed, 0, 0}; }
+  Found next(std::span<char>) override { return {Find::malformed, 0, 0}; }
   Found unfinished(std::string_view) override { return {Find::lost, 0, 0}; }
   Recovery recover(std::string_view) override { return Recovery::close; }
   Found end_of_stream() override { return {}; }

@@ -1,8 +1,6 @@
 // See events.hpp.
 #include "http/events.hpp"
 
-#include "base/decimal.hpp"
-#include "base/one_line.hpp"
 #include "http/browser_access.hpp"
 #include "http/http_connection.hpp"
 #include "http/query.hpp"
@@ -10,10 +8,6 @@
 
 namespace wirecall::net {
 namespace {
-
-constexpr std::string_view kEventType = "text/event-stream";
-// Nothing is said for no longer than this: what lies between often closes what has been silent for a minute.
-constexpr std::chrono::seconds kEventsComment{15};
 
 struct Reason {
   std::optional<std::string> reason;
@@ -40,7 +34,7 @@ std::uint16_t status_of(int code) noexcept {
 struct EventQuery {
   std::vector<std::string> topics;
   bool last = false;  // what is retained as well
-  bool named = true;  // each event has its topic's name; else none, and browsers give all of them to `onmessage`
+  bool named = true;
 };
 
 // The error says what is wrong with `query`.
@@ -62,13 +56,7 @@ std::expected<EventQuery, std::string_view> read_event_query(std::string_view qu
 
 }  // namespace
 
-EventStream::EventStream(HttpChannel& channel, bool named)
-    : HttpSink(channel),
-      named_(named),
-      dispatcher(channel.host().registry, *this, channel.host().limits, channel.host().loop_context,
-                 channel.load().get()) {}
-
-void EventStream::ask(std::string_view topic, bool last) {
+void TopicEvents::ask(std::string_view topic, bool last) {
   std::string params = R"({"topic":)";
   try {
     params.append(to_json(topic)).append(last ? R"(,"last":true})" : "}");
@@ -81,7 +69,7 @@ void EventStream::ask(std::string_view topic, bool last) {
   rpc::invoke(dispatcher, {.method = "rpc.subscribe"}, params);
 }
 
-std::uint16_t EventStream::subscribe(const std::vector<std::string>& topics) {
+std::uint16_t TopicEvents::subscribe(const std::vector<std::string>& topics) {
   for (const std::string& topic : topics) {
     ask(topic, false);
     if (status_ != 200) break;
@@ -89,76 +77,26 @@ std::uint16_t EventStream::subscribe(const std::vector<std::string>& topics) {
   return status_;
 }
 
-void EventStream::begin(const std::vector<std::string>& last) {
+void TopicEvents::begin(const std::vector<std::string>& last) {
   for (const std::string& topic : last) ask(topic, true);
-  channel_->host().loop.start(*this, kEventsComment);
-}
-
-void EventStream::abandon() noexcept {
-  channel_->host().loop.stop(*this);
-  dispatcher.abandon();
-}
-
-// Says something, so that neither the peer nor what lies between takes the connection for a dead one.
-void EventStream::expired() {
-  channel_->within_memory([this] {
-    channel_->host().loop.start(*this, kEventsComment);
-    if (channel_->has_output()) return;
-    Buffer& out = channel_->output();
-    const std::size_t waiting = out.size();
-    out.append(":\n\n");
-    channel_->output_grew(waiting);
-  });
-}
-
-Buffer& EventStream::open_message() {
-  text_.clear();
-  return text_;
+  keep_alive();
 }
 
 // The first message behind a question is its answer; all others are events, but for what is asked of the peer, which
 // cannot answer.
-void EventStream::close_message() {
-  try {
-    Received message;
-    static_cast<void>(read_message(text_.padded(), channel_->host().limits, true, message));
-    if (std::exchange(awaits_answer_, false)) {
-      if (!message.has(Member::error)) return;
-      const auto refusal = from_json<Refusal>(message[Member::error]);
-      status_ = status_of(refusal ? refusal->code : 0);
-      cause_ = "this cannot be subscribed to";
-      if (refusal) cause_ = refusal->data ? refusal->data->reason.value_or(refusal->message) : refusal->message;
-      return;
-    }
-    if (message.kind != MessageKind::notification) return;
-    const std::string topic = from_json<std::string>(message[Member::method]).value();
-    write_event(topic, message.text);
-  } catch (const std::bad_alloc&) {
-    channel_->fail_out_of_memory();
+void TopicEvents::written(const Received& message) {
+  if (std::exchange(awaits_answer_, false)) {
+    if (!message.has(Member::error)) return;
+    const auto refusal = from_json<Refusal>(message[Member::error]);
+    status_ = status_of(refusal ? refusal->code : 0);
+    cause_ = "this cannot be subscribed to";
+    if (refusal) cause_ = refusal->data ? refusal->data->reason.value_or(refusal->message) : refusal->message;
+    return;
   }
-}
-
-void EventStream::write_event(std::string_view topic, std::string_view message) {
-  Buffer& out = channel_->output();
-  const std::size_t waiting = out.size();
-  try {
-    out.append("id: ");
-    append_number(out, ++number_);
-    if (named_) {
-      out.append("\nevent: ");
-      out.append(topic);
-    }
-    out.append("\ndata: ");
-    const std::size_t begin = out.size();
-    out.append(message);
-    make_one_line(out.data() + begin, out.data() + out.size());  // a line break would end the event's data
-    out.append("\n\n");
-  } catch (...) {
-    out.truncate(waiting);
-    throw;
-  }
-  ++channel_->host().loop_context.stats.messages_out;
-  channel_->output_grew(waiting);
+  if (message.kind != MessageKind::notification) return;
+  std::string fields = "id: " + std::to_string(++number_) + "\n";
+  if (named_) fields.append("event: ").append(from_json<std::string>(message[Member::method]).value()).append("\n");
+  write_event(fields, message.text);
 }
 
 // ---- the request ----
@@ -175,17 +113,14 @@ void begin_events(HttpConnection& connection, const RoutedRequest& request) {
     return transaction.refuse_and_close(400, "earlier requests of this connection are still to be answered");
   const auto asked = read_event_query(request.query);
   if (!asked) return transaction.refuse(400, asked.error());
-  auto stream = std::make_unique<EventStream>(connection, asked->named);
+  auto stream = std::make_unique<TopicEvents>(connection, asked->named);
   if (context.services.authority != nullptr)
     stream->dispatcher.identify(connection.principal(), bearer_token(request.head));
   const std::uint16_t status = stream->subscribe(asked->topics);
   if (status != 200) return transaction.refuse(status, stream->refused_since());
   if (transaction.head_only()) return transaction.respond(200, {}, kEventType);
-  Buffer& out = connection.output();
-  const std::size_t waiting = out.size();
-  write_endless_response(out, {.content_type = kEventType, .fields = transaction.fields});
-  connection.output_grew(waiting);
-  EventStream& events = *stream;
+  stream->write_head(transaction.fields);
+  TopicEvents& events = *stream;
   connection.begin_events(std::move(stream));
   const bool last = asked->last || request.head.has(framing::HttpField::last_event_id);
   events.begin(last ? asked->topics : std::vector<std::string>{});

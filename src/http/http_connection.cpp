@@ -5,7 +5,8 @@
 
 #include "framing/token.hpp"
 #include "http/browser_access.hpp"
-#include "http/events.hpp"
+#include "http/event_stream.hpp"
+#include "http/streamed_call.hpp"
 
 namespace wirecall::net {
 
@@ -48,7 +49,8 @@ static bool let_in(HttpConnection& connection, const HttpHead& head, const HttpR
 }
 
 // Whether the head says who asks, which it has to; else the request has been refused.
-static bool authenticate(HttpConnection& connection, const RoutedRequest& request, const Principal*& principal) {
+static bool authenticate(HttpConnection& connection, const RoutedRequest& request, const HttpRoute* upgrade,
+                         const Principal*& principal) {
   const HttpHead& head = request.head;
   HttpTransaction& transaction = connection.current();
   rpc::LoopContext& loop_context = connection.host().loop_context;
@@ -57,18 +59,13 @@ static bool authenticate(HttpConnection& connection, const RoutedRequest& reques
   principal = token.empty() ? nullptr : loop_context.services.authority->find(token);
   transaction.dispatcher.identify(principal, token);
   if (principal != nullptr) return true;
-  // Browsers ask for the options before they send an Authorization.
-  const bool open = head.method == HttpMethod::options || connection.settings().routes.is_open(request.path);
+  // Browsers ask for the options before they send an Authorization. What is open is so to what is served there alone:
+  // that an upgrade is says nothing of other requests at its path.
+  const bool open = upgrade != nullptr
+                        ? upgrade->open
+                        : head.method == HttpMethod::options || connection.settings().routes.is_open(request.path);
   if (open && given.empty()) return true;
-  using rpc::Refusals;
-  const std::string_view method = name_of(head.method);
-  loop_context.refusals.log_unauthenticated(
-      {.what = std::string{method}.append(method.empty() ? "" : " ").append(request.path),
-       .about = {},
-       .source = connection.peer_source(),
-       .reason = given.empty() ? Refusals::kNoToken : Refusals::kUnknownToken});
-  transaction.fields += "WWW-Authenticate: Bearer\r\n";
-  transaction.refuse_and_close(401, "say who you are, by Authorization: Bearer and a token that is known");
+  connection.refuse_unknown(request, !given.empty());
   return false;
 }
 
@@ -80,7 +77,16 @@ static bool can_meet(HttpTransaction& transaction, const HttpHead& head) {
   return false;
 }
 
-// Has the route `found` for its path and method serve the request; else the one for its upgrade, if there is one.
+// The route of the protocol that the request asks for instead of a response, if there is one.
+static const HttpRoute* find_upgrade(const HttpRoutes& routes, const HttpHead& head, std::string_view path) {
+  std::string_view asked = head[HttpField::upgrade];
+  while (!asked.empty()) {
+    if (const HttpRoute* const found = routes.find_upgrade(path, framing::take_element(asked))) return found;
+  }
+  return nullptr;
+}
+
+// Has the route `found` for its path and method serve the request.
 static void serve_by_route(HttpConnection& connection, const RoutedRequest& request, const HttpRoute* found) {
   const HttpHead& head = request.head;
   const HttpRoutes& routes = connection.settings().routes;
@@ -89,10 +95,6 @@ static void serve_by_route(HttpConnection& connection, const RoutedRequest& requ
 
   HttpTransaction& transaction = connection.current();
   if (head.method == HttpMethod::unknown) return transaction.refuse(501, "this method is not one of HTTP");
-  if (head.upgrades) {
-    const HttpRoute* const upgrade = routes.find_upgrade(request.path, head[HttpField::upgrade]);
-    if (upgrade != nullptr) return upgrade->handle(connection, request);
-  }
   if (found != nullptr) return found->handle(connection, request);
   const bool any_path = request.path.empty() || request.path == "*";
   const HttpMethods methods = any_path ? kAnyMethods : routes.methods_at(request.path);
@@ -297,17 +299,34 @@ void HttpConnection::begin_request(const HttpHead& head, bool more) {
                               .path = target.substr(0, question),
                               .query = target.substr(std::min(question + 1, target.size())),
                               .more = more};
-  const HttpRoute* const route = settings_->routes.find(request.path, head.method);
+  const HttpRoute* route = settings_->routes.find(request.path, head.method);
+  const HttpRoute* upgrade = nullptr;
+  const bool calls = route != nullptr && head.method == HttpMethod::post;
+  if (head.upgrades && !calls && head.method != HttpMethod::unknown) [[unlikely]]
+    upgrade = find_upgrade(settings_->routes, head, request.path);
+  if (upgrade != nullptr) route = upgrade;
   const bool anonymous = host_->loop_context.services.authority == nullptr;
   if (anonymous && principal_ != nullptr) [[unlikely]] {
     // There were principals at the request before.
     principal_ = nullptr;
     transaction.dispatcher.identify(nullptr, {});
   }
-  if (let_in(*this, head, route) && (anonymous || authenticate(*this, request, principal_)) &&
+  if (let_in(*this, head, route) && (anonymous || authenticate(*this, request, upgrade, principal_)) &&
       can_meet(transaction, head)) [[likely]]
     serve_by_route(*this, request, route);
   finish_if_answered();
+}
+
+void HttpConnection::refuse_unknown(const RoutedRequest& request, bool shown) {
+  using rpc::Refusals;
+  const std::string_view method = name_of(request.head.method);
+  host_->loop_context.refusals.log_unauthenticated(
+      {.what = std::string{method}.append(method.empty() ? "" : " ").append(request.path),
+       .about = {},
+       .source = peer_source(),
+       .reason = shown ? Refusals::kUnknownToken : Refusals::kNoToken});
+  current().fields += "WWW-Authenticate: Bearer\r\n";
+  current().refuse_and_close(401, "say who you are, by Authorization: Bearer and a token that is known");
 }
 
 // ---- its body ----
@@ -317,6 +336,8 @@ void HttpConnection::begin_message(const RoutedRequest& request) {
   HttpTransaction& transaction = current();
   if (!transaction.take_timeout(head)) return;
   transaction.choose_encoding(head);
+  if (transaction.wants_events()) [[unlikely]]
+    return begin_streamed_call(*this, request);
   if (host_name != head[HttpField::host]) [[unlikely]]
     host_name = peer_credentials() ? std::string_view{} : head[HttpField::host];
   if (wants_body(request) && !head.has_body()) message_.serve_kept();
@@ -388,12 +409,21 @@ void HttpConnection::begin_events(std::unique_ptr<EventStream> stream) {
   phase_ = Phase::events;
 }
 
+bool HttpConnection::may_upgrade() {
+  HttpTransaction& transaction = current();
+  if (draining_) {
+    transaction.refuse(503, "the server is shutting down");
+  } else if (others_wait()) {
+    transaction.refuse_and_close(400, "earlier requests of this connection are still to be answered");
+  } else if (reader_.body().reading()) {
+    transaction.refuse_and_close(400, "a request for an upgrade has no body");
+  }
+  return !transaction.is_answered();
+}
+
 void HttpConnection::upgrade(std::string_view protocol, Successor make) {
   HttpTransaction& transaction = current();
-  if (draining_) return transaction.refuse(503, "the server is shutting down");
-  if (others_wait())
-    return transaction.refuse_and_close(400, "earlier requests of this connection are still to be answered");
-  if (reader_.body().reading()) return transaction.refuse_and_close(400, "a request for an upgrade has no body");
+  if (!may_upgrade()) return;
   const std::size_t waiting = output().size();
   write_upgrade_response(out_, protocol, transaction.fields);
   output_grew(waiting);

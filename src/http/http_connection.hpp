@@ -57,8 +57,13 @@ class HttpConnection final : public HttpChannel {
   void begin_body(const RoutedRequest& request, BodyUser user);
   /// Responds by a stream that does not end: no more input is read.
   void begin_events(std::unique_ptr<EventStream> stream);
+  /// Whether `upgrade` is going to respond 101; else the request has been refused.
+  [[nodiscard]] bool may_upgrade();
   /// Responds 101, and has the channel that `make` makes go on from there with the stream and all that follows.
   void upgrade(std::string_view protocol, Successor make);
+
+  /// Responds 401: the request shows nobody, or (`shown`) nobody who is known.
+  void refuse_unknown(const RoutedRequest& request, bool shown);
 
   /// For the posted message: the current request has been dispatched, or refused.
   void finish_transaction();

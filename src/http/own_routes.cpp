@@ -6,6 +6,7 @@
 #include "http/http_connection.hpp"
 #include "http/query.hpp"
 #include "http/routes.hpp"
+#include "http/websocket.hpp"
 #include "rpc/access.hpp"
 
 namespace wirecall::net {
@@ -32,8 +33,8 @@ static void front(HttpConnection& connection, const RoutedRequest& request) {
   }
   page +=
       "\n"
-      "The same port takes JSON text over TCP, messages behind a Content-Length header, and messages\n"
-      "behind a length of four bytes.\n\n";
+      "The same port takes WebSockets at /, /rpc and /ws, JSON text over TCP, messages behind a\n"
+      "Content-Length header, and messages behind a length of four bytes.\n\n";
   for (const HttpRoute& route : settings.routes.all()) {
     if (!route.about.empty()) page.append(route.about).append("\n");
   }
@@ -81,11 +82,6 @@ static void call_by_get(HttpConnection& connection, const RoutedRequest& request
   connection.serve_message(*text);
 }
 
-static void no_websocket(HttpConnection& connection, const RoutedRequest&) {
-  connection.current().fields += "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n";
-  connection.current().refuse(426, "a WebSocket is not offered here");
-}
-
 using Handle = void (*)(HttpConnection&, const RoutedRequest&);
 
 static HttpRoute posted(std::string path) {
@@ -104,7 +100,8 @@ static HttpRoute watched(std::string path, Handle handle, std::string_view about
 }
 
 static HttpRoute websocket(std::string path) {
-  return {.path = std::move(path), .methods = {}, .handle = no_websocket, .upgrade = "websocket"};
+  // Open, since a browser can set no header: it may say who it is by the first message.
+  return {.path = std::move(path), .methods = {}, .handle = begin_websocket, .upgrade = "websocket", .open = true};
 }
 
 // Those of calls are first, so that a POST finds its own at once; the others as the front page lists them.
@@ -120,6 +117,7 @@ HttpRoutes::HttpRoutes()
               got("/metrics", metrics, "GET /metrics                 its numbers, for Prometheus"),
               websocket("/"),
               websocket("/rpc"),
-              websocket("/ws")} {}
+              websocket("/ws"),
+              got("/ws", require_websocket)} {}
 
 }  // namespace wirecall::net

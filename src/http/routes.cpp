@@ -63,7 +63,8 @@ HttpMethods HttpRoutes::methods_at(std::string_view path) const noexcept {
 }
 
 bool HttpRoutes::is_open(std::string_view path) const noexcept {
-  return std::ranges::any_of(routes_, [&](const HttpRoute& route) { return route.open && route.matches(path); });
+  return std::ranges::any_of(
+      routes_, [&](const HttpRoute& route) { return route.open && route.upgrade.empty() && route.matches(path); });
 }
 
 }  // namespace wirecall::net

@@ -97,7 +97,7 @@ class HttpRoutes {
   [[nodiscard]] const HttpRoute* find_upgrade(std::string_view path, std::string_view protocol) const noexcept;
   /// All that are served there: none where nothing is.
   [[nodiscard]] HttpMethods methods_at(std::string_view path) const noexcept;
-  /// Whether what is served there is open, by whichever method.
+  /// Whether what is served there is open, by whichever method. What is turned over to another protocol does not count.
   [[nodiscard]] bool is_open(std::string_view path) const noexcept;
   [[nodiscard]] std::span<const HttpRoute> all() const noexcept { return routes_; }
 

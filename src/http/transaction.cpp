@@ -4,6 +4,8 @@
 #include <charconv>
 #include <system_error>
 
+#include "framing/token.hpp"
+
 namespace wirecall::net {
 
 using framing::HttpField;
@@ -30,7 +32,9 @@ void HttpTransaction::choose_encoding(const HttpHead& head) noexcept {
   while (!accepted.empty()) {
     const std::string_view type = framing::take_element(accepted);
     const std::optional<Encoding> encoding = message::encoding_of_type(type);
-    if (!encoding) continue;
+    if (!encoding && framing::same_word(type.substr(0, type.find(';')), "text/event-stream")) wants_events_ = true;
+    if (!encoding && !wants_events_) continue;
+    if (wants_events_) break;
     answer_encoding_ = *encoding;
     as_asked_ = true;
     return;
@@ -38,24 +42,31 @@ void HttpTransaction::choose_encoding(const HttpHead& head) noexcept {
   answer_encoding_ = message::encoding_of_type(head[HttpField::content_type]).value_or(Encoding::json);
 }
 
-bool HttpTransaction::take_timeout(const HttpHead& head) {
-  if (!head.has(HttpField::wirecall_timeout_ms)) [[likely]]
-    return true;
+std::expected<std::uint32_t, std::string_view> timeout_of(const HttpHead& head) noexcept {
   const std::string_view text = head[HttpField::wirecall_timeout_ms];
   std::uint32_t milliseconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), milliseconds);
-  if (error == std::errc::invalid_argument || end != text.data() + text.size()) {
-    refuse(400, "a Wirecall-Timeout-Ms that is no whole number");
-    return false;
-  }
+  if (error == std::errc::invalid_argument || end != text.data() + text.size())
+    return std::unexpected{"a Wirecall-Timeout-Ms that is no whole number"};
   // More than can be counted is no limit.
-  if (error == std::errc{}) dispatcher.limit_timeout(milliseconds);
-  return true;
+  return error == std::errc{} ? milliseconds : rpc::Dispatcher::kNoTimeout;
+}
+
+bool HttpTransaction::take_timeout(const HttpHead& head) {
+  if (!head.has(HttpField::wirecall_timeout_ms)) [[likely]]
+    return true;
+  const std::expected<std::uint32_t, std::string_view> timeout = timeout_of(head);
+  if (timeout) {
+    dispatcher.limit_timeout(*timeout);
+  } else {
+    refuse(400, timeout.error());
+  }
+  return timeout.has_value();
 }
 
 void HttpTransaction::reset() noexcept {
   state_ = State::open;
-  closes = keeps_alive_ = head_only_ = as_asked_ = false;
+  closes = keeps_alive_ = head_only_ = as_asked_ = wants_events_ = false;
   answer_encoding_ = Encoding::json;
   status_ = 200;
   fields.clear();

@@ -3,6 +3,8 @@
 // that comes late. Owned by HttpTransactions; lives on its loop's thread.
 #pragma once
 
+#include <expected>
+
 #include "base/assert.hpp"
 #include "framing/http1.hpp"
 #include "http/channel.hpp"
@@ -11,6 +13,9 @@
 #include "rpc/dispatcher.hpp"
 
 namespace wirecall::net {
+
+/// What Wirecall-Timeout-Ms says, or what is wrong with it.
+[[nodiscard]] std::expected<std::uint32_t, std::string_view> timeout_of(const framing::HttpHead& head) noexcept;
 
 class HttpTransaction final : public HttpSink {
  public:
@@ -27,6 +32,8 @@ class HttpTransaction final : public HttpSink {
     if (!as_asked_) answer_encoding_ = encoding;
   }
   [[nodiscard]] Encoding answer_encoding() const noexcept { return answer_encoding_; }
+  /// Whether Accept names text/event-stream before any encoding of messages.
+  [[nodiscard]] bool wants_events() const noexcept { return wants_events_; }
   /// Whether what the head says of the calls' time, if anything, can be understood; else it has been refused.
   [[nodiscard]] bool take_timeout(const framing::HttpHead& head);
   /// Runs `act` on the dispatcher. What it answers meanwhile is noticed by who calls this; what it answers later, at
@@ -105,7 +112,8 @@ class HttpTransaction final : public HttpSink {
   bool keeps_alive_ = false;  // of a request of HTTP/1.0 that asks for it
   bool head_only_ = false;
   Encoding answer_encoding_ = Encoding::json;
-  bool as_asked_ = false;  // which Accept has said
+  bool as_asked_ = false;      // which Accept has said
+  bool wants_events_ = false;  // likewise
 };
 
 }  // namespace wirecall::net

@@ -104,6 +104,8 @@ std::vector<OptionRow> make_rows() {
           "principals_file", "A JSON file of principals and their grants; without one everybody may do everything"),
       row<&Options::disclose_callers>(
           "disclose_callers", "Whether a broker adds the caller's name to calls and notifications, as the member from"),
+      row<&Options::websocket_deflate>("websocket_deflate",
+                                       "Whether messages of WebSockets are compressed where the client offers it"),
       row<&Options::explain_errors>(
           "explain_errors",
           "Whether parse error (-32700) and invalid request (-32600) have their reason in data.reason"),

@@ -246,7 +246,8 @@ Endpoint Server::listen(std::string_view uri) {
       return first.listen(endpoint, [&first](auto connection) { first.open_here(std::move(connection)); });
     case EndpointKind::unix_socket:
     case EndpointKind::inproc:
-    case EndpointKind::http: break;
+    case EndpointKind::http:
+    case EndpointKind::ws: break;
   }
   Endpoint bound = first.listen(endpoint, [&state](auto connection) { state.hand_round(std::move(connection)); });
   state.is_bound(bound);
@@ -268,7 +269,8 @@ void Server::State::is_bound(const Endpoint& endpoint) {
     case EndpointKind::unix_socket: http.unix_paths.push_back(endpoint.path()); return;
     case EndpointKind::stdio:
     case EndpointKind::inproc:
-    case EndpointKind::http: return;
+    case EndpointKind::http:
+    case EndpointKind::ws: return;
     case EndpointKind::tcp: break;
   }
   http.bound_hosts.push_back(endpoint.host());

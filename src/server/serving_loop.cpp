@@ -34,6 +34,7 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerShared
   loop_context_.tasks.set_executor(loop_.inbox());
   loop_context_.services.has_turns = true;
   loop_context_.refusals.explain(options_->explain_errors);
+  if (options_->websocket_deflate) host_.deflate = &deflate_.emplace();
   if (options_->log_calls) loop_context_.services.call_log = &options_->log;
   loop_context_.services.title = options_->name;
   loop_context_.services.urls = &shared.http.urls;

@@ -11,6 +11,7 @@
 #include "connection/long_message.hpp"
 #include "connection/protocol_detector.hpp"
 #include "http/protocols.hpp"
+#include "http/zlib_deflate.hpp"
 #include "rpc/broker.hpp"
 #include "runtime/thread_pool.hpp"
 #include "server/loop_takeover.hpp"
@@ -120,6 +121,7 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   std::optional<Offload> offload_;
   std::optional<Offload> readers_;
   std::optional<LongReader> long_reader_;
+  std::optional<ZlibDeflate> deflate_;
 };
 
 }  // namespace wirecall::net

@@ -57,7 +57,8 @@ std::unique_ptr<Acceptor> open_acceptor(Loop& loop, const Endpoint& endpoint, Li
   switch (endpoint.kind()) {
     case EndpointKind::tcp:
     case EndpointKind::unix_socket:
-    case EndpointKind::http: break;
+    case EndpointKind::http:
+    case EndpointKind::ws: break;
     case EndpointKind::stdio: return listen_on_stdio(loop, endpoint, std::move(accepted));
     case EndpointKind::inproc: return listen_on_inproc(loop, endpoint, std::move(accepted));
   }

@@ -26,8 +26,9 @@ constexpr Scheme kSchemes[] = {
     {"stdio:", "write stdio: and nothing behind it"},
     {"inproc://", "write inproc://name, such as inproc://calls"},
     {"http://", "write http://host:port/path, such as http://127.0.0.1:8545/rpc"},
+    {"ws://", "write ws://host:port/path, such as ws://127.0.0.1:8545/"},
 };
-static_assert(std::size(kSchemes) == static_cast<std::size_t>(EndpointKind::http) + 1);
+static_assert(std::size(kSchemes) == static_cast<std::size_t>(EndpointKind::ws) + 1);
 
 std::string_view refuse_path(std::string_view path) {
   if (!path.starts_with('/')) return "the path does not begin at the root";
@@ -90,8 +91,8 @@ std::expected<Endpoint, std::string> Endpoint::parse(std::string_view uri) {
   } else if (uri.find("://") == std::string_view::npos) {
     return std::unexpected{refusal(uri, "it has no scheme", cure_without_scheme(uri))};
   } else {
-    return std::unexpected{
-        refusal(uri, "tcp://, http://, unix://, stdio: and inproc:// are all that is understood", kSchemes[0].cure)};
+    return std::unexpected{refusal(
+        uri, "tcp://, http://, ws://, unix://, stdio: and inproc:// are all that is understood", kSchemes[0].cure)};
   }
   Endpoint endpoint;
   endpoint.kind_ = static_cast<EndpointKind>(scheme - kSchemes);
@@ -104,7 +105,8 @@ std::expected<Endpoint, std::string> Endpoint::parse(std::string_view uri) {
 std::string_view Endpoint::parse_rest(std::string_view rest) {
   switch (kind_) {
     case EndpointKind::tcp: return parse_tcp(rest);
-    case EndpointKind::http: return parse_http(rest);
+    case EndpointKind::http:
+    case EndpointKind::ws: return parse_http(rest);
     case EndpointKind::unix_socket: path_ = rest; return refuse_path(rest);
     case EndpointKind::inproc: path_ = rest; return refuse_name(rest);
     case EndpointKind::stdio: break;
@@ -136,7 +138,8 @@ std::string_view Endpoint::parse_tcp(std::string_view rest) {
   return {};
 }
 
-// The same for what follows "http://". The path is sent as it stands here, so it has to be what a request may have.
+// The same for what follows "http://" or "ws://". The path is sent as it stands here, so it has to be what a request
+// may have.
 std::string_view Endpoint::parse_http(std::string_view rest) {
   const std::size_t slash = std::min(rest.find_first_of("/?#"), rest.size());
   const std::string_view path = rest.substr(slash);
@@ -147,13 +150,15 @@ std::string_view Endpoint::parse_http(std::string_view rest) {
   if (const std::string_view cause = parse_tcp(rest.substr(0, slash)); !cause.empty()) return cause;
   if (port_ == 0) return "nobody listens on port 0";
   if (path.find('#') != std::string_view::npos) return "a fragment is not sent to any server";
-  path_ = path.starts_with('/') ? std::string{path} : std::string{kDefaultHttpPath}.append(path);
+  const std::string_view usual = kind_ == EndpointKind::ws ? kDefaultWebSocketPath : kDefaultHttpPath;
+  path_ = path.starts_with('/') ? std::string{path} : std::string{usual}.append(path);
   return {};
 }
 
 std::string Endpoint::authority() const {
   std::string text = host_.find(':') != std::string::npos ? "[" + host_ + "]" : host_;
-  if (kind_ != EndpointKind::http || port_ != kDefaultHttpPort) text += ":" + std::to_string(port_);
+  const bool http = kind_ == EndpointKind::http || kind_ == EndpointKind::ws;
+  if (!http || port_ != kDefaultHttpPort) text += ":" + std::to_string(port_);
   return text;
 }
 

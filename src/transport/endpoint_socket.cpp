@@ -56,6 +56,7 @@ BoundSocket listen_on(const Endpoint& endpoint) {
     case EndpointKind::tcp: return listen_on_tcp(endpoint);
     case EndpointKind::unix_socket: return listen_on_unix(endpoint);
     case EndpointKind::http:
+    case EndpointKind::ws:
       throw failure("cannot listen on", endpoint, "it is an endpoint for clients",
                     "listen on tcp://" + endpoint.authority() + ", where HTTP is understood as well");
     case EndpointKind::stdio:
@@ -67,7 +68,8 @@ BoundSocket listen_on(const Endpoint& endpoint) {
 PendingConnection connect_to(const Endpoint& endpoint, std::chrono::milliseconds timeout) {
   switch (endpoint.kind()) {
     case EndpointKind::tcp:
-    case EndpointKind::http: return PendingConnection{connect_to_tcp(endpoint, timeout)};
+    case EndpointKind::http:
+    case EndpointKind::ws: return PendingConnection{connect_to_tcp(endpoint, timeout)};
     case EndpointKind::unix_socket: return PendingConnection{connect_to_unix(endpoint, timeout)};
     case EndpointKind::inproc: return connect_to_inproc(endpoint);
     case EndpointKind::stdio: break;

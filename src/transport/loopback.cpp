@@ -30,7 +30,8 @@ bool is_loopback(std::string_view host) noexcept {
 bool is_network(EndpointKind kind) noexcept {
   switch (kind) {
     case EndpointKind::tcp:
-    case EndpointKind::http: return true;
+    case EndpointKind::http:
+    case EndpointKind::ws: return true;
     case EndpointKind::unix_socket:
     case EndpointKind::stdio:
     case EndpointKind::inproc: return false;

@@ -99,7 +99,9 @@ TEST_F(ClientDriving, a_blocking_call_inside_a_callback_is_refused_with_the_cure
 }
 
 TEST_F(ClientDriving, a_notification_inside_a_callback_that_json_cannot_hold_or_that_is_too_large_is_refused) {
-  Client client{uri_, {.limits = {.max_message_size = 1000}}};
+  ClientOptions options;
+  options.limits.max_message_size = 1000;
+  Client client{uri_, options};
   std::promise<std::pair<int, int>> refused;
   client.request<int>("subtract", 42, 23).then([&](const Result&) {
     const auto code_of = [&](const auto& param) {

@@ -29,6 +29,7 @@ CLIENTS = {
     "aiorpcX": ("pip", "python aiorpcx_client.py"),
     "pygls": ("pip", "python pygls_client.py"),
     "web3.py": ("pip", "python web3_client.py"),
+    "websockets": ("pip", "python websockets_client.py"),
     "jayson": ("npm", "node jayson_client.mjs"),
     "vscode-jsonrpc": ("npm", "node vscode_client.mjs"),
     "ethers": ("npm", "node ethers_client.mjs"),

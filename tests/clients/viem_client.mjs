@@ -1,11 +1,11 @@
-// viem: calls, batches and errors by HTTP; calls and subscriptions as JSON over a unix socket, at a server and through a
-// broker.
+// viem: calls, batches and errors by HTTP; calls and subscriptions by WebSocket and as JSON over a unix socket, at a
+// server and through a broker.
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 const from = (file) => import(pathToFileURL(path.join(process.env.PACKAGES, 'viem', '_esm', file)));
-const { createPublicClient, http } = await from('index.js');
+const { createPublicClient, http, webSocket } = await from('index.js');
 const { ipc } = await from('node/index.js');
 const asked = (client, method, ...params) => client.request({ method, params });
 
@@ -26,8 +26,8 @@ const tooLarge = createPublicClient({ transport: http(url, { batch: { batchSize:
 const refused = await Promise.allSettled([...Array(1001).keys()].map((i) => asked(tooLarge, 'subtract', i, 1)));
 for (const { reason } of refused) assert.deepEqual([reason.code, reason.cause.data.limit], [-32600, 'batch']);
 
-async function checkBlocks(file) {
-  const client = createPublicClient({ transport: ipc(file, { retryCount: 0 }) });
+async function checkBlocks(transport) {
+  const client = createPublicClient({ transport });
   await check(client);
   const blocks = [];
   const { unsubscribe } = await new Promise((resolve, reject) => {
@@ -45,6 +45,7 @@ async function checkBlocks(file) {
   await assert.rejects(client.transport.subscribe({ params: ['nothing'], onData() {} }), { code: -32602 });
 }
 
-await checkBlocks(process.env.UNIX_PATH);
-await checkBlocks(process.env.BROKER_PATH);
+await checkBlocks(ipc(process.env.UNIX_PATH, { retryCount: 0 }));
+await checkBlocks(ipc(process.env.BROKER_PATH, { retryCount: 0 }));
+await checkBlocks(webSocket(`ws://127.0.0.1:${process.env.TCP_PORT}/`, { retryCount: 0 }));
 process.exit(0);

@@ -97,7 +97,7 @@ TEST(ContentLength, what_is_sent_has_its_length_without_padding) {
     static_cast<void>(out.reserve(framing.head_bytes()));
     out.grow(framing.head_bytes());
     out.append(message);
-    framing.seal(out, 6);
+    framing.seal(out, 6, true);
     EXPECT_EQ(out.view(), "before" + framed(message));
   }
 }

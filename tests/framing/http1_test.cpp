@@ -270,8 +270,8 @@ TEST(HttpHead, over_the_limit_is_refused_with_431) {
 // Through the reader of frames: a body is one message, and another begins behind it.
 class ChunkedBodies final : public Framing {
  public:
-  Found next(std::string_view input) override {
-    const Found found = body_.next(input);
+  Found next(std::span<char> input) override {
+    const Found found = body_.next({input.data(), input.size()});
     between_ = found.find == Find::message;
     if (between_) body_ = {};
     return found;

@@ -22,7 +22,8 @@ class Reading {
 
   void feed(std::string_view input) {
     while (!input.empty() && !closed_) {
-      Found found = framing_.next(input);
+      std::string bytes{input};  // which a framing may change
+      Found found = framing_.next(bytes);
       input.remove_prefix(found.skip);
       if (found.find == Find::opening) {
         Buffer padded{input};

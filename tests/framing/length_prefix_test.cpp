@@ -42,7 +42,7 @@ TEST(LengthPrefix, what_is_sent_has_its_length_in_front) {
   static_cast<void>(out.reserve(framing.head_bytes()));
   out.grow(framing.head_bytes());
   out.append(std::string(0x1234, 'x'));
-  framing.seal(out, 6);
+  framing.seal(out, 6, true);
   EXPECT_EQ(out.view(), "before\0\0\x12\x34"s + std::string(0x1234, 'x'));
 }
 

@@ -108,7 +108,8 @@ TEST(FirstBytes, cost_a_connection_that_says_nothing_very_little) { EXPECT_LE(si
 
 TEST(Unknown, refuses_whatever_comes_and_closes) {
   Unknown framing;
-  EXPECT_EQ(framing.next("x").find, Find::malformed);
+  char input[] = "x";
+  EXPECT_EQ(framing.next({input, 1}).find, Find::malformed);
   EXPECT_EQ(framing.recover({}), Recovery::close);
   EXPECT_EQ(framing.tail(), "\n");
 }

@@ -25,12 +25,13 @@ Log read_frames(std::span<const std::string_view> pieces, const Settings&... set
   for (const std::string_view piece : pieces) {
     const std::unique_ptr<char[]> block{new char[piece.size()]};
     if (!piece.empty()) std::memcpy(block.get(), piece.data(), piece.size());
-    std::string_view input{block.get(), piece.size()};
-    while (!input.empty()) {
-      const Found found = framing.next(input);
+    std::span<char> bytes{block.get(), piece.size()};
+    while (!bytes.empty()) {
+      const Found found = framing.next(bytes);
+      std::string_view input{bytes.data(), bytes.size()};
       input.remove_prefix(found.skip);
       const std::string_view part = input.substr(0, found.size);
-      input.remove_prefix(found.size);
+      bytes = bytes.subspan(found.skip + found.size);
       switch (found.find) {
         case Find::part: kept += part; break;
         case Find::message:

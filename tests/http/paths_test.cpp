@@ -228,13 +228,10 @@ TEST(HttpStatus, of_an_unknown_method_is_501) {
                 text("501 Not Implemented", "Not Implemented: this method is not one of HTTP\n", kClose));
 }
 
-TEST(HttpStatus, of_a_websocket_is_426) {
+TEST(HttpStatus, of_a_place_for_websockets_alone_is_426) {
   const std::string fields = "Upgrade: WebSocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Version: 13\r\n";
-  for (const std::string_view path : {"/", "/rpc", "/ws", "/ws?x"}) {
-    expect_answer(get(path, fields),
-                  text("426 Upgrade Required", "Upgrade Required: a WebSocket is not offered here\n",
-                       "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"));
-  }
+  expect_answer(get("/ws?x"), text("426 Upgrade Required", "Upgrade Required: this is a WebSocket of version 13\n",
+                                   "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"));
   expect_answer(get("/nowhere", fields), text("404 Not Found", "Not Found: there is nothing here\n"));
   // Other upgrades are no business of ours.
   expect_answer(get("/healthz", "Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\n"), text("200 OK", "ok\n"));

@@ -16,6 +16,7 @@
 #include "framing/json_text.hpp"
 #include "http/browser_access.hpp"
 #include "rpc/access.hpp"
+#include "tests/framing/websocket_frames.hpp"
 #include "tests/runtime/simulated_backend.hpp"
 #include "wirecall/task.hpp"
 
@@ -139,6 +140,32 @@ TEST_F(SilentProviders, that_have_not_said_hello_are_for_the_system_to_watch) {
   });
   EXPECT_FALSE(closed);
   EXPECT_EQ(heard, "{\"jsonrpc\":\"2.0\",\"result\":1,\"id\":\"r\"}\n");
+}
+
+TEST_F(SilentProviders, by_websocket_are_sent_a_ping_whether_they_said_hello_or_not) {
+  const auto peer = open();
+  peer->send(
+      "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+      "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
+  peer->send(framing::client_frame(framing::kTextFrame,
+                                   R"({"jsonrpc":"2.0","method":"rpc.register","params":["add"],"id":1})"));
+  const std::string ping = framing::server_frame(framing::kPingFrame, "");
+  std::string heard;
+  int asked = 0;
+  nanoseconds closed{};
+  serve_until([&] {
+    heard += peer->take();
+    if (heard.ends_with(ping)) {
+      heard.clear();
+      // Three times it is still there.
+      if (++asked <= 3) peer->send(framing::client_frame(framing::kPongFrame, ""));
+    }
+    if (peer->closed && closed == 0ns) closed = now();
+    return closed != 0ns || now() > 120s;
+  });
+  EXPECT_GE(asked, 4);
+  EXPECT_GE(closed, 16s);
+  EXPECT_LE(closed, 45s);
 }
 
 TEST_F(SilentProviders, are_subscribers_too) {

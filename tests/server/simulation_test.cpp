@@ -21,6 +21,7 @@
 #include "framing/json_text.hpp"
 #include "http/browser_access.hpp"
 #include "server/serving_loop.hpp"
+#include "tests/framing/websocket_frames.hpp"
 #include "tests/runtime/simulated_backend.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/stream.hpp"
@@ -40,7 +41,11 @@ using Random = std::mt19937;
 
 bool one_in(Random& random, unsigned chances) { return random() % chances == 0; }
 
-enum class Protocol : std::uint8_t { json, content_length, http };
+enum class Protocol : std::uint8_t { json, content_length, websocket, http };
+
+constexpr std::string_view kHandshake =
+    "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
 // A reply that begins and ends like this; exactly the beginning, when the end is empty.
 struct Expected {
@@ -64,7 +69,8 @@ struct Streamed {
 class Caller {
  public:
   Caller(std::shared_ptr<SimulatedPeer> peer, Random& random, bool may_break)
-      : peer_(std::move(peer)), random_(&random), protocol_(static_cast<Protocol>(random() % 3)) {
+      : peer_(std::move(peer)), random_(&random), protocol_(static_cast<Protocol>(random() % 4)) {
+    if (protocol_ == Protocol::websocket) unsent_ = kHandshake;
     for (unsigned messages = 1 + random() % 30; messages != 0; --messages) say_something();
     if (one_in(random, 4)) peer_->window = random() % 200;
     if (may_break && one_in(random, 4)) resets_after_ = random() % (unsent_.size() + 1);
@@ -241,6 +247,7 @@ class Caller {
       case Protocol::content_length:
         unsent_ += "Content-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
         break;
+      case Protocol::websocket: unsent_ += frames_of(text); break;
       case Protocol::http:
         unsent_ += "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(text.size()) +
                    "\r\n\r\n" + text;
@@ -248,6 +255,15 @@ class Caller {
         return;
     }
     if (!id.empty()) expected_[bare(id)] = reply;
+  }
+
+  // Whole, or in two fragments with a ping between them.
+  std::string frames_of(const std::string& text) {
+    using framing::client_frame;
+    if (one_in(*random_, 2)) return client_frame(framing::kTextFrame, text);
+    const std::size_t cut = (*random_)() % text.size();
+    return client_frame(0x01, text.substr(0, cut)) + client_frame(framing::kPingFrame, "p") +
+           client_frame(0x80, text.substr(cut));
   }
 
   // ---- what it hears ----
@@ -261,7 +277,44 @@ class Caller {
   void read() {
     received_ += peer_->take();
     std::string text;
-    while (protocol_ == Protocol::json ? take_line(text) : take_behind_header(text)) heard(text);
+    while (take(text)) heard(text);
+  }
+  bool take(std::string& text) {
+    switch (protocol_) {
+      case Protocol::json: return take_line(text);
+      case Protocol::websocket: return (upgraded_ || take_answer()) && take_message(text);
+      case Protocol::content_length:
+      case Protocol::http: break;
+    }
+    return take_behind_header(text);
+  }
+  bool take_answer() {
+    const std::size_t end = received_.find("\r\n\r\n");
+    if (end == std::string::npos) return false;
+    EXPECT_TRUE(received_.starts_with("HTTP/1.1 101 ")) << received_;
+    received_.erase(0, end + 4);
+    return upgraded_ = true;
+  }
+  // Passes over pongs and the close, behind which nothing comes.
+  bool take_message(std::string& text) {
+    while (received_.size() >= 2) {
+      const auto byte = [&](std::size_t at) {
+        return static_cast<std::size_t>(static_cast<unsigned char>(received_[at]));
+      };
+      const std::size_t more = byte(1) < 126 ? 0 : byte(1) == 126 ? 2 : 8;
+      if (received_.size() < 2 + more) return false;
+      std::size_t bytes = more == 0 ? byte(1) : 0;
+      for (std::size_t i = 0; i < more; ++i) bytes = bytes << 8 | byte(2 + i);
+      if (received_.size() < 2 + more + bytes) return false;
+      const std::size_t first = byte(0);
+      EXPECT_FALSE(said_close_) << "a frame behind the close";
+      said_close_ = first == framing::kCloseFrame;
+      text = received_.substr(2 + more, bytes);
+      received_.erase(0, 2 + more + bytes);
+      if (first == framing::kTextFrame) return true;
+      EXPECT_TRUE(said_close_ || (first == framing::kPongFrame && text == "p")) << first;
+    }
+    return false;
   }
   bool take_line(std::string& text) {
     const std::size_t end = received_.find('\n');
@@ -346,6 +399,8 @@ class Caller {
   std::shared_ptr<SimulatedPeer> peer_;
   Random* random_;
   Protocol protocol_;
+  bool upgraded_ = false;    // to a WebSocket
+  bool said_close_ = false;  // the server, by its close frame
   std::string unsent_;
   std::size_t sent_ = 0;
   int turns_closed_ = 0;

@@ -124,7 +124,7 @@ TEST(Endpoint, each_kind_s_mistakes_are_told_with_its_own_cure) {
            Mistake{"inproc://"sv, "no name", "write inproc://name"},
            Mistake{"inproc://a/b"sv, "more than letters", "write inproc://name"},
            Mistake{"inproc://a b"sv, "more than letters", "write inproc://name"},
-           Mistake{"https://localhost"sv, "http://, unix://, stdio: and inproc://", "write tcp://host:port"},
+           Mistake{"https://localhost"sv, "http://, ws://, unix://, stdio: and inproc://", "write tcp://host:port"},
            Mistake{"http://"sv, "no host", "write http://host:port/path"},
            Mistake{"http:///rpc"sv, "no host", "write http://host:port/path"},
            Mistake{"http://user:word@host/rpc"sv, "names a user", "write http://host:port/path"},

@@ -159,6 +159,7 @@ static std::string lines_to_copy(const ServeOptions& options, const Endpoint& en
   const std::string_view who = asks ? R"(-H "Authorization: Bearer $WIRECALL_TOKEN" )" : "";
   if (tcp) {
     text += fmt::format("  curl {}-d '{}' http://{}/rpc\n", who, request, endpoint.authority());
+    text += fmt::format("  {} call rpc.ping --url ws://{}/\n", options.program, endpoint.authority());
   } else {
     text += fmt::format("  curl {}-d '{}' --unix-socket {} http://localhost/rpc\n", who, request, endpoint.path());
   }
@@ -182,7 +183,7 @@ std::string banner(const ServeOptions& options, std::span<const Endpoint> endpoi
     text += fmt::format(
         "  {:<{}}   {}\n", endpoint.uri(), width,
         dim("JSON-RPC 2.0: as plain JSON texts, behind Content-Length headers, behind lengths of four bytes, "
-            "or by HTTP"));
+            "by HTTP, or by WebSocket"));
   }
   text += lines_to_copy(options, reachable(endpoints.front()));
 

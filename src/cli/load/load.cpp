@@ -7,6 +7,7 @@
 
 #include "base/printable.hpp"
 #include "cli/load/load_http.hpp"
+#include "cli/load/load_websocket.hpp"
 #include "cli/target.hpp"
 #include "message/error_description.hpp"
 #include "transport/endpoint_socket.hpp"
@@ -39,9 +40,12 @@ constexpr nanoseconds kLateness{200'000};
 class Texts {
  public:
   Texts() = default;
-  Texts(std::string_view before_id, std::string_view behind_id, std::uint64_t first_id, std::uint32_t count) {
+  /// `make` makes each of them what is sent, all of one size.
+  template <class Make>
+  Texts(std::string_view before_id, std::string_view behind_id, std::uint64_t first_id, std::uint32_t count,
+        const Make& make) {
     for (std::uint64_t id = first_id; id != first_id + count; ++id) {
-      all_.append(before_id).append(std::to_string(id)).append(behind_id);
+      all_.append(make(std::string{before_id}.append(std::to_string(id)).append(behind_id)));
     }
     bytes_ = all_.size() / count;
   }
@@ -91,6 +95,7 @@ class Run {
          kTokenCure);
   }
   [[nodiscard]] bool http() const noexcept { return options.endpoint.kind() == EndpointKind::http; }
+  [[nodiscard]] bool websocket() const noexcept { return options.endpoint.kind() == EndpointKind::ws; }
   [[nodiscard]] bool open_loop() const noexcept { return options.rate > 0; }
   [[nodiscard]] bool sending() const noexcept { return sending_; }
   std::size_t free_slots = 0;  // of all connections
@@ -125,8 +130,12 @@ class LoadConnection final : private transport::StreamUser {
     for (std::uint32_t slot = 0; slot < slots; ++slot) free_[slot] = slot;
     free_count_ = slots;
     run.free_slots += slots;
-    if (!run.http() && !run.options.token.empty()) out_.append(hello(run.options.token));
+    if (!run.http() && !run.websocket() && !run.options.token.empty()) out_.append(hello(run.options.token));
     stream_->start(*this);
+    if (!run.websocket()) return;
+    handshake_ = make_websocket_request(run.options.endpoint, run.options.token);
+    sending_ = true;
+    stream_->send(Buffer{handshake_->text}, true);
   }
   LoadConnection(LoadConnection&&) = delete;
 
@@ -144,7 +153,7 @@ class LoadConnection final : private transport::StreamUser {
   }
   /// Hands what was begun to the system, as one send.
   void flush() {
-    if (sending_ || out_.empty()) return;
+    if (sending_ || handshake_ || out_.empty()) return;
     sending_ = true;
     stream_->send(std::exchange(out_, Buffer{}), false);
   }
@@ -170,6 +179,7 @@ class LoadConnection final : private transport::StreamUser {
   void read_unknown(std::string_view bytes, nanoseconds now);
   [[nodiscard]] std::string_view read_texts(std::string_view text, nanoseconds now);
   [[nodiscard]] std::string_view read_http(std::string_view text, nanoseconds now);
+  [[nodiscard]] std::string_view read_websocket(std::string_view text, nanoseconds now);
   void read(const Received& message, std::string_view reply, nanoseconds now);
   // Of the call with exactly this id; what is no slot for any other id: 1.0 and "1" are not 1.
   [[nodiscard]] std::uint64_t slot_of(std::string_view id) const noexcept {
@@ -195,10 +205,11 @@ class LoadConnection final : private transport::StreamUser {
   std::uint32_t free_count_ = 0;
   Buffer out_;
   bool sending_ = false;
-  std::uint32_t expected_ = 0;  // the slot that is answered next, if the server answers in order
-  std::size_t matched_ = 0;     // bytes of that answer that have come
-  Buffer unread_;               // what has come and is no answer that we know
-  Buffer joined_;               // a body that came in chunks
+  std::uint32_t expected_ = 0;                 // the slot that is answered next, if the server answers in order
+  std::size_t matched_ = 0;                    // bytes of that answer that have come
+  Buffer unread_;                              // what has come and is no answer that we know
+  Buffer joined_;                              // a body that came in chunks
+  std::optional<WebSocketRequest> handshake_;  // until it has been answered
 };
 
 // ---- replies ----
@@ -239,7 +250,9 @@ void LoadConnection::read_known(std::string_view bytes, nanoseconds now) {
 void LoadConnection::read_unknown(std::string_view bytes, nanoseconds now) {
   unread_.append(bytes);
   const std::string_view text = unread_.padded();
-  const std::string_view rest = run_->http() ? read_http(text, now) : read_texts(text, now);
+  const std::string_view rest = run_->http()        ? read_http(text, now)
+                                : run_->websocket() ? read_websocket(text, now)
+                                                    : read_texts(text, now);
   unread_.drop_front(text.size() - rest.size());
 }
 
@@ -289,6 +302,37 @@ std::string_view LoadConnection::read_http(std::string_view text, nanoseconds no
   return text;
 }
 
+std::string_view LoadConnection::read_websocket(std::string_view text, nanoseconds now) {
+  while (!text.empty()) {
+    const WebSocketReply reply = handshake_ ? read_websocket_answer(text, *handshake_) : read_websocket_reply(text);
+    if (reply.unauthenticated) {
+      run_->refused(reply.cause);
+      break;
+    }
+    if (!reply.cause.empty()) {
+      run_->lost(reply.cause);
+      break;
+    }
+    if (reply.size == 0) break;
+    if (handshake_) {
+      handshake_.reset();
+      flush();
+    } else if (!reply.body.empty()) {
+      Received message;
+      // The scanner wants to see as far as the end of all that has come.
+      const std::string_view from = text.substr(static_cast<std::size_t>(reply.body.data() - text.data()));
+      const Scan scan = read_message(from, kReplyLimits, false, message);
+      if (scan.status != ScanStatus::complete || scan.offset > reply.body.size()) {
+        run_->lost("the server has sent what is not JSON: " + printable(reply.body.substr(0, 80)));
+        break;
+      }
+      read(message, text.substr(0, reply.size), now);
+    }
+    text.remove_prefix(reply.size);
+  }
+  return text;
+}
+
 // `reply` is all that was sent for the message; empty where the next may be sent in another way.
 void LoadConnection::read(const Received& message, std::string_view reply, nanoseconds now) {
   // Nobody serves what the server calls.
@@ -324,9 +368,13 @@ Texts make_requests(const LoadOptions& options, std::uint64_t first_id) {
   std::string before = R"({"jsonrpc":"2.0","method":)" + to_json(options.method);
   if (!options.params.empty()) before += R"(,"params":)" + options.params;
   before += R"(,"id":)";
-  if (options.endpoint.kind() != EndpointKind::http) return {before, "}\n", first_id, options.pipeline};
+  const auto as_it_is = [](std::string text) { return text; };
+  const EndpointKind kind = options.endpoint.kind();
+  if (kind == EndpointKind::ws) return {before, "}", first_id, options.pipeline, websocket_frame};
+  if (kind != EndpointKind::http) return {before, "}\n", first_id, options.pipeline, as_it_is};
   const std::size_t bytes = before.size() + std::to_string(first_id).size() + 1;
-  return {http_request_head(options.endpoint, options.token, bytes) + before, "}", first_id, options.pipeline};
+  const std::string head = http_request_head(options.endpoint, options.token, bytes);
+  return {head + before, "}", first_id, options.pipeline, as_it_is};
 }
 
 Run::Run(const LoadOptions& given)
@@ -340,7 +388,8 @@ Run::Run(const LoadOptions& given)
 
 void Run::learn(std::string_view reply, std::string_view id) {
   const auto at = static_cast<std::size_t>(id.data() - reply.data());
-  replies = Texts{reply.substr(0, at), reply.substr(at + id.size()), first_id, options.pipeline};
+  replies = Texts{reply.substr(0, at), reply.substr(at + id.size()), first_id, options.pipeline,
+                  [](std::string text) { return text; }};
 }
 
 void Run::answered(nanoseconds due, nanoseconds now) {

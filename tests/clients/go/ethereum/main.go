@@ -1,5 +1,5 @@
-// go-ethereum's rpc package: calls, errors and batches by HTTP; the same, notifications and subscriptions as JSON over a
-// unix socket, at a server and through a broker.
+// go-ethereum's rpc package: calls, errors and batches by HTTP; the same, notifications and subscriptions by WebSocket
+// and as JSON over a unix socket, at a server and through a broker.
 package main
 
 import (
@@ -116,14 +116,15 @@ func main() {
 	tooLarge(ctx, byHTTP)
 	_, err = byHTTP.EthSubscribe(ctx, make(chan int), "newHeads")
 	require(errors.Is(err, rpc.ErrNotificationsUnsupported), err)
-	for _, path := range []string{os.Getenv("UNIX_PATH"), os.Getenv("BROKER_PATH")} {
-		byIPC, err := rpc.DialIPC(ctx, path)
+	webSocket := "ws://127.0.0.1:" + os.Getenv("TCP_PORT") + "/ws"
+	for _, endpoint := range []string{os.Getenv("UNIX_PATH"), os.Getenv("BROKER_PATH"), webSocket} {
+		connected, err := rpc.DialContext(ctx, endpoint) // a path is a socket's
 		must(err)
-		must(byIPC.Notify(ctx, "subtract", 1, 2)) // by HTTP it takes any empty answer for an error
-		calls(ctx, byIPC)
-		subscriptions(ctx, byIPC)
-		tooLarge(ctx, byIPC)
-		calls(ctx, byIPC)
-		byIPC.Close()
+		must(connected.Notify(ctx, "subtract", 1, 2)) // by HTTP it takes any empty answer for an error
+		calls(ctx, connected)
+		subscriptions(ctx, connected)
+		tooLarge(ctx, connected)
+		calls(ctx, connected)
+		connected.Close()
 	}
 }

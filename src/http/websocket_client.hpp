@@ -1,0 +1,57 @@
+// WebSocketHandshake: a connection on which a client asks for a WebSocket (RFC 6455 section 4.1), and waits for the
+// answer; then it gives way to the channel that `make` makes. An answer that is none ends it, and `failure` says why.
+// Owned by a ClientConnection; lives on the thread that drives the client. The host and all that it refers to outlive
+// it.
+#pragma once
+
+#include "connection/channel.hpp"
+#include "framing/http1.hpp"
+#include "wirecall/endpoint.hpp"
+#include "wirecall/options.hpp"
+
+namespace wirecall::net {
+
+/// A request for a WebSocket, with a key of its own, and what it is to be answered with.
+struct WebSocketRequest {
+  std::string text;
+  std::string accept;    ///< what Sec-WebSocket-Accept has to say
+  std::string protocol;  ///< the subprotocol that was offered
+};
+[[nodiscard]] WebSocketRequest make_websocket_request(const Endpoint& endpoint, std::string_view token,
+                                                      Encoding encoding = Encoding::json);
+/// Why that answer does not begin a WebSocket; empty where it does.
+[[nodiscard]] std::string fault_of_answer(const framing::HttpResponseHead& head, const WebSocketRequest& request);
+
+class WebSocketHandshake final : public Channel, private Timer {
+ public:
+  WebSocketHandshake(Host& host, std::unique_ptr<transport::ByteStream> stream, const Endpoint& endpoint,
+                     const ClientOptions& options, Successor make);
+  ~WebSocketHandshake() override;
+
+  void stop_calls() noexcept override {}
+  /// Why there is no WebSocket, after the end; empty where that was the connection's own.
+  [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
+
+ private:
+  std::size_t read(std::span<char> input) override;
+  void input_complete() override;
+  // The two are about handlers, of which there are none.
+  void leave_message(std::vector<Buffer>&) override {}
+  [[nodiscard]] bool working() const noexcept override { return false; }
+  void abandon() noexcept override {}
+  void on_turn_end() override { give_way(); }
+  void output_drained() override { give_way(); }
+  void expired() override;
+
+  void give_way();
+  void fail(CloseReason why, std::string cause);
+
+  Successor make_;
+  const WebSocketRequest request_;
+  Buffer head_;  // the beginning of the answer
+  std::string failure_;
+  bool agreed_ = false;
+  bool timed_ = false;
+};
+
+}  // namespace wirecall::net

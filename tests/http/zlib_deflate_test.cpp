@@ -1,0 +1,167 @@
+// Compressed messages of WebSockets: RFC 7692's examples, its negotiation, and what must not become too large.
+#include "http/zlib_deflate.hpp"
+
+#include <gtest/gtest.h>
+#include <string>
+#include <string_view>
+
+#include "http/websocket.hpp"
+#include "tests/framing/websocket_frames.hpp"
+#include "tests/http/served.hpp"
+
+namespace wirecall::net {
+namespace {
+
+using namespace std::string_literals;
+using framing::client_frame;
+using Outcome = framing::MessageDeflate::Outcome;
+
+// RFC 7692 section 7.2.3: "Hello", in the ways in which it may be packed.
+const std::string kHello = "\xf2\x48\xcd\xc9\xc9\x07\x00"s;
+const std::string kHelloStored = "\x00\x05\x00\xfa\xff\x48\x65\x6c\x6c\x6f\x00"s;
+const std::string kHelloLastBlock = "\xf3\x48\xcd\xc9\xc9\x07\x00\x00"s;
+const std::string kHelloTwoBlocks = "\xf2\x48\x05\x00\x00\x00\xff\xff\xca\xc9\xc9\x07\x00"s;
+
+struct Unpacked {
+  Outcome outcome;
+  std::string text;
+};
+Unpacked unpack(std::string_view packed, std::size_t bytes_max = 1000) {
+  ZlibDeflate deflate;
+  Buffer out;
+  const Outcome outcome = deflate.inflate(packed, bytes_max, out);
+  return {outcome, std::string{out.view()}};
+}
+std::string pack(std::string_view text, int window_bits = 15) {
+  ZlibDeflate deflate;
+  Buffer out;
+  deflate.deflate(text, window_bits, out);
+  return std::string{out.view()};
+}
+
+TEST(ZlibDeflate, unpacks_the_examples_of_the_rfc) {
+  for (const std::string& packed : {kHello, kHelloStored, kHelloLastBlock, kHelloTwoBlocks}) {
+    const Unpacked got = unpack(packed);
+    EXPECT_EQ(got.outcome, Outcome::done);
+    EXPECT_EQ(got.text, "Hello");
+  }
+  EXPECT_EQ(unpack("\0"s).text, "");
+  EXPECT_EQ(unpack("\0"s).outcome, Outcome::done);
+}
+
+TEST(ZlibDeflate, packs_what_unpacks_again) {
+  EXPECT_EQ(pack("Hello"), kHello);
+  for (const int bits : {9, 10, 15}) {
+    for (const std::size_t bytes : {0, 1, 1000, 100'000, 1'000'000}) {
+      std::string text;
+      while (text.size() < bytes) text += "sum " + std::to_string(text.size() * 7919 % 1009) + ", ";
+      const Unpacked got = unpack(pack(text, bits), text.size());
+      EXPECT_EQ(got.outcome, Outcome::done);
+      EXPECT_EQ(got.text, text);
+    }
+  }
+}
+
+TEST(ZlibDeflate, makes_no_more_than_may_be) {
+  const std::string bomb = pack(std::string(50'000'000, ' '));
+  EXPECT_LT(bomb.size(), 300'000U);
+  const Unpacked got = unpack(bomb, 100'000);
+  EXPECT_EQ(got.outcome, Outcome::too_large);
+  EXPECT_LE(got.text.size(), 100'001U);
+  const std::string just = pack(std::string(100'000, ' '));
+  EXPECT_EQ(unpack(just, 100'000).outcome, Outcome::done);
+  EXPECT_EQ(unpack(just, 99'999).outcome, Outcome::too_large);
+}
+
+TEST(ZlibDeflate, refuses_what_is_no_deflate) {
+  EXPECT_EQ(unpack("\xff\xff\xff").outcome, Outcome::malformed);
+  EXPECT_EQ(unpack(kHello.substr(0, 3)).outcome, Outcome::malformed);
+  EXPECT_EQ(unpack(kHelloStored.substr(0, 7)).outcome, Outcome::malformed);
+}
+
+// ---- the agreement ----
+
+TEST(DeflateAgreement, takes_the_first_offer_that_can_be) {
+  const std::string both = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
+  const auto answer = [](std::string_view offers) {
+    const auto agreed = agree_on_deflate(offers);
+    return agreed ? agreed->answer : "none";
+  };
+  EXPECT_EQ(answer("permessage-deflate"), both);
+  EXPECT_EQ(answer("permessage-deflate; client_max_window_bits"), both);
+  EXPECT_EQ(answer("permessage-deflate; client_max_window_bits=8"), both);
+  EXPECT_EQ(answer("permessage-deflate; server_max_window_bits=10"), both + "; server_max_window_bits=10");
+  EXPECT_EQ(answer("permessage-deflate; server_max_window_bits=\"12\" ; client_no_context_takeover"),
+            both + "; server_max_window_bits=12");
+  EXPECT_EQ(answer("permessage-deflate; server_max_window_bits=8, permessage-deflate"), both);
+  EXPECT_EQ(answer("x-webkit-deflate-frame, permessage-deflate"), both);
+  for (const std::string_view declined :
+       {"", "x", "permessage-deflate; server_max_window_bits=8", "permessage-deflate; server_max_window_bits=16",
+        "permessage-deflate; server_max_window_bits", "permessage-deflate; server_max_window_bits=010",
+        "permessage-deflate; client_max_window_bits=7", "permessage-deflate; unknown",
+        "permessage-deflate; server_no_context_takeover=1",
+        "permessage-deflate; server_no_context_takeover; "
+        "server_no_context_takeover"})
+    EXPECT_EQ(answer(declined), "none") << declined;
+}
+
+// ---- a connection ----
+
+const std::string kAsks =
+    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Extensions: permessage-deflate\r\n";
+constexpr int kPackedText = 0xC1;
+
+class Packed : public Http {
+ public:
+  explicit Packed(Limits given = {}) : Http(1, given) {
+    host.deflate = &deflate_;
+    const std::string answer = ask(get("/ws", kAsks));
+    EXPECT_NE(answer.find("Sec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover; "
+                          "client_no_context_takeover\r\n"),
+              std::string::npos);
+  }
+
+ private:
+  ZlibDeflate deflate_;
+};
+std::string closes(int number, std::string_view reason) {
+  return framing::server_frame(framing::kCloseFrame, framing::code(number) + std::string{reason});
+}
+
+TEST(PackedWebSocket, takes_packed_messages_and_others) {
+  Packed server;
+  const std::string packed = pack(request(1));
+  const std::string said = framing::server_frame(framing::kTextFrame, result("19", 1));
+  EXPECT_EQ(server.ask(client_frame(kPackedText, packed)), said);
+  EXPECT_EQ(server.ask(client_frame(framing::kTextFrame, request(1))), said);
+  EXPECT_EQ(server.ask(client_frame(0x41, packed.substr(0, 5)) + client_frame(framing::kPingFrame, "") +
+                       client_frame(0x80, packed.substr(5))),
+            framing::server_frame(framing::kPongFrame, "") + said);
+}
+
+TEST(PackedWebSocket, packs_what_gets_smaller) {
+  Packed server;
+  const std::string answer = server.ask(client_frame(framing::kTextFrame, call("big", 1, "[1000]")));
+  EXPECT_EQ(answer, framing::server_frame(kPackedText, pack(result("\"" + std::string(1000, 'x') + "\"", 1))));
+  EXPECT_LT(answer.size(), 200U);
+}
+
+TEST(PackedWebSocket, refuses_bombs_and_what_is_none) {
+  Limits limits;
+  limits.max_message_size = 1000;
+  EXPECT_EQ(Packed{limits}.ask(client_frame(kPackedText, pack(std::string(100'000, ' ')))),
+            closes(1009, "the message is larger than allowed"));
+  EXPECT_EQ(Packed{}.ask(client_frame(kPackedText, "\xff\xff\xff")), closes(1007, "a message that cannot be unpacked"));
+  EXPECT_EQ(Packed{}.ask(client_frame(kPackedText, pack("{\"\xff\":1}"))), closes(1007, "text that is not UTF-8"));
+  constexpr std::string_view kReserved = "a reserved bit is set, for an extension that was not agreed on";
+  EXPECT_EQ(Packed{}.ask(client_frame(0xC9, "")), closes(1002, kReserved));
+  EXPECT_EQ(Packed{}.ask(client_frame(0x01, "[") + client_frame(0xC0, "]")), closes(1002, kReserved));
+}
+
+TEST(PackedWebSocket, is_none_where_it_is_not_switched_on) {
+  EXPECT_EQ(answer({get("/ws", kAsks)}).find("Sec-WebSocket-Extensions"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace wirecall::net
