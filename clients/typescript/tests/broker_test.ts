@@ -393,6 +393,17 @@ describe("events", () => {
 });
 
 describe("by HTTP", () => {
+  it("the items of a stream come one by one: all together would not end", async () => {
+    const client = await connect(server.http);
+    let count = 0;
+    for await (const item of client.count.stream(1_000_000_000)) {
+      expect(item).toBe(count);
+      if (++count === 2000) break;
+    }
+    expect(count).toBe(2000);
+    expect(await client.sum(1, 2)).toBe(3);
+  });
+
   it("provide and subscribe throw, and the rest works", async () => {
     const client = await connect(server.http);
     expect(() => client.provide("x", () => 0)).toThrow("provide needs a connection");
