@@ -126,7 +126,7 @@ describe("what a client provides", () => {
       begun[at].resolve();
       return new Promise(() => undefined);
     });
-    expect((await failure(caller.wait.with({ timeout: 100 })(0))).code).toBe(-32002);
+    expect((await failure(caller.wait.with({ timeout: 500 })(0))).code).toBe(-32002);
     expect(await aborted[0].promise).toBeInstanceOf(RpcError);
     const leaving = await open();
     const left = failure(leaving.wait(1));

@@ -86,7 +86,7 @@ describe("a connection", () => {
   });
 
   it("answers pings of the server, and asks for a sign of life itself", async () => {
-    const [, peer] = await open({}, { ...greeting, keepalive: 60 });
+    const [, peer] = await open({}, { ...greeting, keepalive: 1000 });
     peer.say({ jsonrpc: "2.0", method: "rpc.ping", id: "rpc.ping" });
     expect(await peer.next()).toEqual({ jsonrpc: "2.0", result: "pong", id: "rpc.ping" });
     peer.answer(await peer.got("rpc.ping"), "pong");
@@ -294,7 +294,7 @@ describe("a stream", () => {
   });
 
   it("without an item in time ends -32002", async () => {
-    const [client, peer] = await open({ timeout: 30 });
+    const [client, peer] = await open({ timeout: 500 });
     const stream = client.slow.stream();
     const first = stream.next();
     const request = await peer.got("slow");
@@ -407,7 +407,7 @@ describe("a lost connection", () => {
     const { url } = server;
     await server.stop();
     await lost;
-    const error = await failure(client.call("x", [], { timeout: 100 }));
+    const error = await failure(client.call("x", [], { timeout: 1000 }));
     expect(error).toMatchObject({ code: -32001, delivered: "no" });
     expect(error.message).toContain(`cannot connect to ${url}`);
   });
