@@ -139,7 +139,7 @@ export type Gathered<T> = T extends readonly unknown[] ? { -readonly [At in keyo
  * taken where one cannot be reached. Rejects with -32001 where none can, and with -32004 where the token is not known.
  */
 export async function connect<Api = AnyApi>(
-  url: string | readonly string[],
+  url: string | readonly string[] = "ws://127.0.0.1:8545",
   options: ConnectOptions = {},
 ): Promise<Client<Api>> {
   const core = new Core(typeof url === "string" ? [url] : url, options);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type Client, connect, ErrorCode } from "../src/index.js";
 import { failure } from "./failure.js";
 import { Server } from "./server.js";
@@ -133,6 +133,17 @@ it("connecting fails with a reason and a cure where nobody listens", async () =>
   expect(error.message).toContain("start the server");
   const client = await connect(stopped.http);
   expect(await failure(client.sum(1))).toMatchObject({ code: -32001, delivered: "no" });
+});
+
+it("without a URL it is the port that a server listens on by default", async () => {
+  vi.stubGlobal("WebSocket", function (url: string): never {
+    throw new TypeError(`asked for ${url}`);
+  });
+  try {
+    await expect(connect()).rejects.toThrow("asked for ws://127.0.0.1:8545");
+  } finally {
+    vi.unstubAllGlobals();
+  }
 });
 
 it("a URL or an option that cannot be meant is refused", async () => {
