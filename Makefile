@@ -16,10 +16,10 @@ NINJA := cmake --build $(BUILD) --parallel $(JOBS)
 PYTHON_ENV := $(BUILD)/venv
 PIP := $(PYTHON_ENV)/bin/pip --quiet --disable-pip-version-check
 
-.PHONY: help run build python test clients check soak bench format clean
+.PHONY: help run build python typescript test clients check soak bench format clean
 
 help:  ## show this list
-	@sed -n 's/^\([a-z]*\):.*##/\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z]*\):.*##/\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
 
 run: build  ## install what is missing, build, and serve the demo methods in the foreground (PORT=8545)
 	@exec $(BUILD)/wirecall serve --demo $(if $(PORT),--port $(PORT))
@@ -44,6 +44,9 @@ python:  ## install what is missing, and build and install the Python package in
 	  $(PIP) install --no-build-isolation --config-settings=build-dir=$(abspath $(BUILD))/python \
 	  --config-settings=cmake.define.WIRECALL_BUILD="$(MODULE_TAKES)" './python[test]'
 
+typescript: build  ## install what is missing, and check, build and test the TypeScript client, in clients/typescript
+	@BUILD=$(BUILD) tools/typescript.sh
+
 test:  ## install what is missing, build everything, and run all tests
 	@tools/install_packages.sh test
 	@$(CONFIGURE) -B $(BUILD) -D WIRECALL_TESTS=ON -D WIRECALL_BENCH=ON -D WIRECALL_EXAMPLES=ON \
@@ -52,6 +55,7 @@ test:  ## install what is missing, build everything, and run all tests
 	@ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure
 	@$(MAKE) python
 	@$(PYTHON_ENV)/bin/python -m pytest --quiet -rs python/tests
+	@BUILD=$(BUILD) tools/typescript.sh --if-there
 	@tools/skipped_tests.py $(BUILD)/Testing/Temporary/LastTest.log
 
 clients:  ## run clients that others have written against our server, those in Go and Rust as well (minutes at first)

@@ -10,12 +10,15 @@ declare -A groups=(
   [test]="libgtest-dev nlohmann-json3-dev libsimdjson-dev libbenchmark-dev python3-minimal python3-venv"
   # To build the Python package, and to run its tests.
   [python]="python3-dev python3-venv"
+  # To build the TypeScript client and run its tests, and those that run in a browser.
+  [typescript]="nodejs npm"
+  [browser]="chromium"
   # To measure beside others.
   [bench]="nats-server"
   # To check format, ranks and sanitizers; llvm-19 has what they find names with, for reports and for suppressions.
   [check]="clang-19 clang-format-19 libclang-rt-19-dev llvm-19 git"
 )
-declare -A builds_on=([run]="" [test]="run" [python]="run" [python]="run" [bench]="test run" [check]="test run")
+declare -A builds_on=([run]="" [test]="run" [python]="run" [typescript]="" [browser]="" [bench]="test run" [check]="test run")
 
 wanted=()
 for group in "$@"; do

@@ -1,0 +1,43 @@
+// Serves a page and the client's one file, as a web site would; and the browser that loads it, where there is one.
+import { existsSync, readFileSync } from "node:fs";
+import { createServer, type Server as HttpServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { fileURLToPath } from "node:url";
+import { type Browser, chromium } from "playwright-core";
+
+const bundle = fileURLToPath(new URL("../dist/wirecall.min.js", import.meta.url));
+const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+
+export const hasBrowser = existsSync(executablePath);
+if (!hasBrowser)
+  console.warn(`skipped: what runs in a browser: there is no ${executablePath}; Debian's chromium has it`);
+
+export function launch(): Promise<Browser> {
+  return chromium.launch({ executablePath, args: ["--no-sandbox"] });
+}
+
+export class PageServer {
+  private constructor(readonly server: HttpServer) {}
+
+  static start(html: string): Promise<PageServer> {
+    const server = createServer((request, response) => {
+      const script = request.url === "/wirecall.min.js";
+      response.writeHead(200, { "Content-Type": script ? "text/javascript" : "text/html" });
+      response.end(script ? readFileSync(bundle) : html);
+    });
+    return new Promise((resolve) =>
+      server.listen(0, "127.0.0.1", () => {
+        resolve(new PageServer(server));
+      }),
+    );
+  }
+
+  get origin(): string {
+    return `http://127.0.0.1:${String((this.server.address() as AddressInfo).port)}`;
+  }
+
+  stop(): void {
+    this.server.close();
+    this.server.closeAllConnections();
+  }
+}
