@@ -163,7 +163,8 @@ TEST_F(Sub, events_that_were_dropped_are_told_of) {
   EXPECT_EQ(peer.line(), R"({"jsonrpc":"2.0","result":"pong","id":1})");
   std::string output;
   std::thread reader{[&] { output = sub.rest_of_output(); }};
-  EXPECT_NE(sub.read_error_until("come faster than they are read").find("events of news were dropped"), std::string::npos);
+  EXPECT_NE(sub.read_error_until("come faster than they are read").find("events of news were dropped"),
+            std::string::npos);
   sub.signal(SIGINT);
   reader.join();
   EXPECT_EQ(sub.wait(), 130);
