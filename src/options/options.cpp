@@ -7,7 +7,6 @@
 
 #include "framing/json_text.hpp"
 #include "options/rows.hpp"
-#include "transport/networks.hpp"
 #include "wirecall/value.hpp"
 
 namespace wirecall {
@@ -109,11 +108,6 @@ ClientOptions ClientOptions::from_json(std::string_view json) {
 
 void require_valid(const Options& options) {
   require_each_valid(options);
-  const transport::Networks proxies{options.proxy_from, "proxy_from"};
-  if (options.proxy_protocol && proxies.empty())
-    throw std::invalid_argument{
-        "proxy_protocol is true, and proxy_from is empty: name the proxies that are believed, as 10.0.0.7 or "
-        "10.0.0.0/8"};
   static_cast<void>(framing::JsonTextSettings{options.limits, options.delimiter});
 }
 void require_valid(const ClientOptions& options) {

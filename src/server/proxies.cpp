@@ -1,6 +1,7 @@
 // See proxies.hpp.
 #include "server/proxies.hpp"
 
+#include <stdexcept>
 #include <sys/socket.h>
 
 #include "connection/proxied_stream.hpp"
@@ -12,7 +13,12 @@ namespace wirecall::net {
 constexpr std::chrono::nanoseconds kLogPause = std::chrono::minutes{1};
 
 Proxies::Proxies(const Options& options, rpc::LoopContext& loop_context)
-    : options_(&options), loop_context_(&loop_context), from_(options.proxy_from, "proxy_from") {}
+    : options_(&options), loop_context_(&loop_context), from_(options.proxy_from, "proxy_from") {
+  if (options.proxy_protocol && from_.empty())
+    throw std::invalid_argument{
+        "proxy_protocol is true, and proxy_from is empty: name the proxies that are believed, as 10.0.0.7 or "
+        "10.0.0.0/8"};
+}
 
 Proxies::Way Proxies::way_of(int socket) {
   if (!options_->proxy_protocol || socket < 0) return Way::direct;

@@ -18,7 +18,7 @@ class Proxies {
     refused,  ///< it should, and is of nobody who is believed
   };
 
-  /// All outlive it.
+  /// All outlive it. Throws std::invalid_argument where headers are required, and nobody is believed.
   Proxies(const Options& options, rpc::LoopContext& loop_context);
 
   /// Of a connection whose socket that is; -1 for none.

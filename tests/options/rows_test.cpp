@@ -110,6 +110,8 @@ TEST(OptionRows, each_member_is_an_option_but_for_the_sink_of_the_log_and_the_pr
   ClientOptions client;
   EXPECT_EQ(without_row(client, client), told_elsewhere);
   const std::set<std::string_view> of_listeners{"connections",
+                                                "datagram_calls",
+                                                "datagram_reply_bytes",
                                                 "header_timeout_ms",
                                                 "keepalive_timeout_ms",
                                                 "methods",
