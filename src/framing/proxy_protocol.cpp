@@ -12,7 +12,7 @@ namespace {
 
 using State = ProxyHeader::State;
 
-constexpr std::string_view kText = "PROXY ";
+constexpr std::string_view kTextBegins = "PROXY ";
 constexpr std::string_view kUnknown = "UNKNOWN";
 constexpr std::string_view kSignature{"\r\n\r\n\0\r\nQUIT\n", 12};
 // Of version 2: the signature, the version and the command, the family and the protocol, and the length of what
@@ -75,16 +75,16 @@ State ProxyHeader::feed(std::string_view bytes, std::size_t& taken) {
 
 State ProxyHeader::next(char byte) {
   bytes_[size_++] = byte;
-  if (bytes_[0] == kText[0]) return next_of_text();
+  if (bytes_[0] == kTextBegins[0]) return next_of_text();
   if (bytes_[0] == kSignature[0]) return next_of_binary();
   return malformed("it begins with neither PROXY nor the signature of version 2");
 }
 
 State ProxyHeader::next_of_text() {
   const std::string_view line = kept();
-  if (size_ <= kText.size())
-    return kText.starts_with(line) ? State::incomplete : malformed("it does not begin with PROXY and a space");
-  if (line.ends_with("\r\n")) return read_line(line.substr(kText.size(), size_ - kText.size() - 2));
+  if (size_ <= kTextBegins.size())
+    return kTextBegins.starts_with(line) ? State::incomplete : malformed("it does not begin with PROXY and a space");
+  if (line.ends_with("\r\n")) return read_line(line.substr(kTextBegins.size(), size_ - kTextBegins.size() - 2));
   if (size_ == kKeptBytesMax) return malformed("its line has more than 107 bytes");
   return State::incomplete;
 }
