@@ -18,8 +18,10 @@ constexpr std::uint8_t kMasked = 0x80;
 constexpr std::uint8_t kTwoBytes = 126;
 constexpr std::uint8_t kEightBytes = 127;
 constexpr std::size_t kMaskBytes = 4;
+constexpr std::uint32_t kShortHead = 2 + kMaskBytes;  // of a client's frame with at most 125 bytes
 
 constexpr std::string_view kNotUtf8 = "text that is not UTF-8";
+constexpr std::string_view kCutUtf8 = "text that ends within a character";
 constexpr std::string_view kTooLarge = "the message is larger than allowed";
 
 std::uint8_t byte(char c) noexcept { return static_cast<std::uint8_t>(c); }
@@ -62,6 +64,10 @@ WebSocket::WebSocket(Role role, const Limits& limits, Packing packing)
 // ---- what comes ----
 
 Found WebSocket::next(std::span<char> input) {
+  if (head_bytes_ == 0 && !within_ && masks_ == nullptr && input.size() >= kShortHead) [[likely]] {
+    const Found found = read_short(input);
+    if (found.find != Find::nothing) return found;
+  }
   std::uint32_t skip = 0;
   if (!in_payload_) {
     const char* head = nullptr;
@@ -81,6 +87,29 @@ Found WebSocket::next(std::span<char> input) {
     if (skip == input.size() && left_ != 0) return {Find::nothing, skip, 0};
   }
   return is_control() ? read_control(input, skip) : read_payload(input, skip);
+}
+
+// The way of nearly all messages to a server: one frame of at most 125 bytes that has come whole, and is not
+// compressed. `nothing` for all else, and nothing has been done.
+Found WebSocket::read_short(std::span<char> input) noexcept {
+  const std::uint8_t first = byte(input[0]);
+  const std::size_t length = byte(input[1]) - kMasked;  // of a frame with a mask; else far more
+  const bool text = first == (kFinal | kText);
+  if (!text && first != (kFinal | kBinary)) return {};
+  if (length > kControlBytesMax || length > input.size() - kShortHead || length > limits_->max_message_size) return {};
+  std::uint32_t mask;
+  std::memcpy(&mask, input.data() + 2, sizeof mask);
+  char* const payload = input.data() + kShortHead;
+  const bool ascii = apply_mask({payload, length}, mask);
+  if (text && !ascii) {
+    utf8_.reset();
+    const bool utf8 = utf8_.feed(payload, payload + length);
+    if (!utf8 || !utf8_.between_characters()) [[unlikely]] {
+      static_cast<void>(fail(WebSocketClose::bad_text, utf8 ? kCutUtf8 : kNotUtf8));
+      return {Find::lost, kShortHead, 0};
+    }
+  }
+  return {text ? Find::text : Find::message, kShortHead, length};
 }
 
 // Bytes of a head with that second byte.
@@ -177,7 +206,7 @@ Found WebSocket::read_payload(std::span<char> input, std::uint32_t skip) noexcep
     return {Find::packed, skip, payload.size()};
   if (!text_) return {Find::message, skip, payload.size()};
   if (!utf8_.between_characters()) {
-    static_cast<void>(fail(WebSocketClose::bad_text, "text that ends within a character"));
+    static_cast<void>(fail(WebSocketClose::bad_text, kCutUtf8));
     return {Find::lost, skip, 0};
   }
   return {Find::text, skip, payload.size()};

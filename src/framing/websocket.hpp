@@ -78,6 +78,7 @@ class WebSocket final : public Framing {
 
   [[nodiscard]] bool is_control() const noexcept { return (opcode_ & 8) != 0; }
   [[nodiscard]] static std::size_t head_size(char second) noexcept;
+  [[nodiscard]] Found read_short(std::span<char> input) noexcept;
   bool begin_frame(const char* head) noexcept;
   Find finish_head(const char* head) noexcept;
   Found read_payload(std::span<char> input, std::uint32_t skip) noexcept;

@@ -15,19 +15,29 @@ namespace wirecall::framing {
 /// Returns whether none of them has its high bit set then: so they are ASCII.
 inline bool apply_mask(std::span<char> bytes, std::uint32_t mask) noexcept {
   constexpr std::uint64_t kHighBits = 0x8080808080808080;
+  using Block [[gnu::vector_size(16)]] = std::uint64_t;  // of SIMD where there is any
   const std::uint64_t wide = mask | static_cast<std::uint64_t>(mask) << 32;
   char* p = bytes.data();
   std::size_t left = bytes.size();
-  std::uint64_t seen = 0;
-  const auto word = [&](std::size_t at) {
-    std::uint64_t value;
-    std::memcpy(&value, p + at, sizeof value);
-    value ^= wide;
-    std::memcpy(p + at, &value, sizeof value);
-    return value;
-  };
-  for (; left >= 32; p += 32, left -= 32) seen |= word(0) | word(8) | word(16) | word(24);
-  for (; left >= 8; p += 8, left -= 8) seen |= word(0);
+  const Block wider = {wide, wide};
+  Block all = {0, 0};
+  for (; left >= 16; p += 16, left -= 16) {
+    Block block;
+    std::memcpy(&block, p, sizeof block);
+    block ^= wider;
+    std::memcpy(p, &block, sizeof block);
+    all |= block;
+  }
+  std::uint64_t seen = all[0] | all[1];
+  if (left >= 8) {
+    std::uint64_t word;
+    std::memcpy(&word, p, sizeof word);
+    word ^= wide;
+    std::memcpy(p, &word, sizeof word);
+    seen |= word;
+    p += 8;
+    left -= 8;
+  }
   if ((left & 4) != 0) {
     std::uint32_t value;
     std::memcpy(&value, p, sizeof value);
