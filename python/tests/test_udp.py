@@ -80,7 +80,7 @@ def test_what_needs_a_connection_is_refused(uri: str) -> None:
             list(c.text.stream(3))
         assert refused.value.code == -32600
         with pytest.raises(RuntimeError, match="a server does not call its client by UDP"):
-            c.provide(lambda: 1, name="mine")
+            c.provide("mine", lambda: 1)
 
 
 def test_an_idempotent_call_is_sent_again(forgetful: tuple[str, list[bytes]]) -> None:

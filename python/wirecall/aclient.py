@@ -189,8 +189,8 @@ class AsyncClient(BaseClient):
         return called
 
     async def close(self) -> None:
-        """Closes the connections. Calls that are not answered yet raise ConnectionLost, later calls LocalError. A second
-        `close` has no effect."""
+        """Closes the connections. Calls that are not answered yet raise ConnectionLost, later calls LocalError. A
+        second `close` has no effect."""
         loop, self._loop = self._loop, None
         await asyncio.get_running_loop().run_in_executor(None, self._native.close)
         if loop is not None and not loop.is_closed():

@@ -113,8 +113,8 @@ class Client(BaseClient):
         return subscription
 
     def close(self) -> None:
-        """Closes the connections. Calls that are not answered yet raise ConnectionLost, later calls LocalError. A second
-        `close` has no effect."""
+        """Closes the connections. Calls that are not answered yet raise ConnectionLost, later calls LocalError. A
+        second `close` has no effect."""
         self._native.close()
 
     def __enter__(self) -> Client:
