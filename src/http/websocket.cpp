@@ -17,7 +17,6 @@ namespace wirecall::net {
 using framing::HttpHead;
 
 constexpr std::string_view kMagic = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-constexpr std::size_t kKeyBytes = 16;
 constexpr std::string_view kBearer = "bearer.";
 constexpr std::string_view kOurs = "jsonrpc";
 
@@ -169,9 +168,9 @@ static bool has_secret(std::string_view query) noexcept {
 }
 
 static bool is_key(std::string_view key) {
-  constexpr std::size_t kText = codec::base64_size(kKeyBytes);
+  constexpr std::size_t kText = codec::base64_size(kWebSocketKeyBytes);
   std::array<std::byte, kText> bytes{};
-  return key.size() == kText && codec::base64_decode(key, bytes.data()) == kKeyBytes;
+  return key.size() == kText && codec::base64_decode(key, bytes.data()) == kWebSocketKeyBytes;
 }
 
 void require_websocket(HttpConnection& connection, const RoutedRequest&) {

@@ -15,6 +15,9 @@ namespace wirecall::net {
 class HttpConnection;
 struct RoutedRequest;
 
+/// Bytes of a Sec-WebSocket-Key, which is their base64.
+inline constexpr std::size_t kWebSocketKeyBytes = 16;
+
 /// What Sec-WebSocket-Accept says to that Sec-WebSocket-Key.
 [[nodiscard]] std::string websocket_accept(std::string_view key);
 

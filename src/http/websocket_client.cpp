@@ -13,13 +13,12 @@ namespace wirecall::net {
 using framing::HttpField;
 using framing::HttpResponseHead;
 
-constexpr std::size_t kKeyBytes = 16;
 // Of a Location, for a message to people.
 constexpr std::size_t kLocationBytesMax = 512;
 
 static std::string make_key() {
   std::random_device random;
-  std::array<std::byte, kKeyBytes> bytes;
+  std::array<std::byte, kWebSocketKeyBytes> bytes;
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
   std::string key(codec::base64_size(bytes.size()), '\0');
   codec::base64_encode(bytes, key.data());
