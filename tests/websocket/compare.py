@@ -116,8 +116,11 @@ def difference(data, our, their):
             return None  # earlier: its head has come, and not yet its payload
         if our[-1][1] in STRICTER and their[: len(our) - 1] == our[:-1]:
             return None
-    if our and our[-1] == ("lost", "1007") and their == [*our[:-1], ("lost", "1002")]:
-        return None  # earlier: by the first byte that ends all hope of UTF-8, where Python's decoder waits for another
+    if our and our[-1] == ("lost", "1007") and their[: len(our) - 1] == our[:-1]:
+        # Earlier: by the first byte that ends all hope of UTF-8. Python's decoder waits for another, behind which it may
+        # find a control frame, or one that breaks the protocol.
+        if their[-1:] in ([("lost", "1007")], [("lost", "1002")]):
+            return None
     if our and our[-1] == ("close", "1014") and their == [*our[:-1], ("lost", "1002")]:
         return None
     return "another meaning"
