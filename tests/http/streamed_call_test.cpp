@@ -6,8 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "broker/router.hpp"
 #include "rpc/access.hpp"
 #include "tests/http/served.hpp"
+#include "tests/rpc/peer.hpp"
 #include "wirecall/stream.hpp"
 
 namespace wirecall::net {
@@ -151,6 +153,46 @@ TEST(StreamedCall, is_refused_while_earlier_responses_are_due) {
   server.turns();
   const std::string answered = server.peer->take();
   EXPECT_TRUE(answered.starts_with(ok(result("\"x\"", 1)) + "HTTP/1.1 400")) << answered;
+}
+
+// The provider is the test's end of a connection at the same broker.
+TEST(StreamedCall, of_a_method_that_a_client_provides_comes_item_by_item) {
+  StreamedCalls server;
+  broker::Router router{server.registry, server.limits, server.loop_context};
+  server.loop_context.services.broker = &router;
+  test::RecordingSink sink;
+  sink.can = rpc::PeerCapabilities::all();
+  rpc::Dispatcher provider{server.registry, sink, server.limits, server.loop_context};
+  const auto say = [&](std::string_view message) {
+    const test::PaddedText frame{message};
+    Received received;
+    static_cast<void>(read_message(frame.view(), server.limits, true, received));
+    if (received.kind == MessageKind::response) {
+      EXPECT_TRUE(provider.response(received));
+    } else {
+      provider.handle(received);
+    }
+  };
+  say(test::request("rpc.register", R"({"method":"made"})"));
+  static_cast<void>(sink.take());
+  EXPECT_EQ(server.ask(post(call("made", 5), kEvents)), kHead);
+  const std::string asked = sink.take();
+  const Value relayed = Value::parse(asked).value();
+  const std::string name = to_json(relayed["id"]);
+  EXPECT_NE(to_json(relayed["stream"]), "null") << asked;
+  for (int i = 0; i < 2; ++i) {
+    say(R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":)" + name + R"(,"seq":)" + std::to_string(i) +
+        R"(,"value":)" + std::to_string(i * 7) + "}}");
+  }
+  server.turns();
+  EXPECT_EQ(server.peer->take(), item(5, 0, "0") + item(5, 1, "7"));
+  say(R"({"jsonrpc":"2.0","result":"end","id":)" + name + "}");
+  server.turns();
+  EXPECT_EQ(server.peer->take(), event(result("\"end\"", 5)));
+  EXPECT_TRUE(server.peer->shut_down);
+  server.connection.reset();
+  server.former.reset();
+  provider.abandon();
 }
 
 }  // namespace
