@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs, checks, builds and tests clients/typescript. BUILD is the folder of the command that the tests run against.
-# With --if-there nothing of the system is installed: where there is no Node and npm, or no registry, a line says so.
+# With --if-there nothing of the system is installed, and no browser is run: where there is no Node and npm, or no
+# registry, a line says so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$(realpath "${BUILD:-build}")
@@ -40,6 +41,7 @@ if [[ ! node_modules/.package-lock.json -nt package-lock.json ]]; then
   fi
 fi
 export WIRECALL=$build/wirecall
+[[ -z $if_there ]] || export WIRECALL_BROWSER=none
 for step in lint types build size test; do
   npm run --silent "$step"
 done

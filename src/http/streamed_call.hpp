@@ -18,7 +18,9 @@ class StreamedCall final : public EventStream {
   /// The response has begun. `json` is a request; a null byte is behind it.
   void call(Buffer json);
 
-  [[nodiscard]] rpc::PeerCapabilities capabilities() const noexcept override { return {.items = true, .direct_reply = true}; }
+  [[nodiscard]] rpc::PeerCapabilities capabilities() const noexcept override {
+    return {.items = true, .direct_reply = true};
+  }
 
  private:
   void written(const Received& message) override;
