@@ -9,7 +9,7 @@ const bundle = fileURLToPath(new URL("../dist/wirecall.min.js", import.meta.url)
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
 /** Whether there is one, and it is wanted: it takes as long to start as all else takes. */
-export const hasBrowser = existsSync(executablePath) && process.env["WIRECALL_BROWSER"] !== "none";
+export const hasBrowser = existsSync(executablePath) && process.env.WIRECALL_BROWSER !== "none";
 if (!hasBrowser)
   console.warn(
     `skipped: what runs in a browser: there is no ${executablePath}, which Debian's chromium has, or none is wanted`,
