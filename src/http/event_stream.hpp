@@ -20,6 +20,8 @@ class EventStream : public HttpSink, private Timer {
   void write_head(std::string_view fields);
   /// The response has begun: something is said at least every 15 s, so that nobody takes the connection for dead.
   void keep_alive();
+  /// Whether a call is in progress that is still to be answered.
+  [[nodiscard]] virtual bool working() const noexcept { return false; }
   /// The connection is over.
   void abandon() noexcept;
 

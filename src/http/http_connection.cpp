@@ -124,7 +124,12 @@ void HttpConnection::drain() noexcept {
   Channel::drain();
 }
 
+bool HttpConnection::working() const noexcept {
+  return transactions_.working() || (phase_ == Phase::events && rare_->events->working());
+}
+
 void HttpConnection::stop_calls() noexcept {
+  if (phase_ == Phase::events) rare_->events->dispatcher.stop_calls();
   transactions_.each([](HttpTransaction& transaction) { transaction.dispatcher.stop_calls(); });
 }
 

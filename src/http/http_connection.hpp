@@ -89,7 +89,7 @@ class HttpConnection final : public HttpChannel {
   void leave_message(std::vector<Buffer>& kept) override;
   void handler_rejoined() override { request_turn_end(); }
   [[nodiscard]] std::size_t kept_bytes() const noexcept override;
-  [[nodiscard]] bool working() const noexcept override { return transactions_.working(); }
+  [[nodiscard]] bool working() const noexcept override;
   void abandon() noexcept override;
   void on_turn_end() override;
   void output_drained() override;

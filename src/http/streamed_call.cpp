@@ -46,7 +46,6 @@ void StreamedCall::call(Buffer json) {
   keep_alive();
   request_ = std::move(json);
   Received request;
-  if (request_.size() > channel_->host().limits.max_message_size) return dispatcher.refuse_size();
   static_cast<void>(read_message(request_.padded(), channel_->host().limits, true, request));
   ++channel_->host().loop_context.stats.messages_in;
   dispatcher.handle(request);

@@ -18,6 +18,7 @@ class StreamedCall final : public EventStream {
   /// The response has begun. `json` is a request; a null byte is behind it.
   void call(Buffer json);
 
+  [[nodiscard]] bool working() const noexcept override { return dispatcher.in_flight() != 0; }
   [[nodiscard]] rpc::PeerCapabilities capabilities() const noexcept override {
     return {.items = true, .direct_reply = true};
   }

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "framing/token.hpp"
+#include "http/event_stream.hpp"
 
 namespace wirecall::net {
 
@@ -32,7 +33,7 @@ void HttpTransaction::choose_encoding(const HttpHead& head) noexcept {
   while (!accepted.empty()) {
     const std::string_view type = framing::take_element(accepted);
     const std::optional<Encoding> encoding = message::encoding_of_type(type);
-    if (!encoding && framing::same_word(type.substr(0, type.find(';')), "text/event-stream")) wants_events_ = true;
+    if (!encoding && framing::same_word(type.substr(0, type.find(';')), kEventType)) wants_events_ = true;
     if (!encoding && !wants_events_) continue;
     if (wants_events_) break;
     answer_encoding_ = *encoding;

@@ -69,6 +69,37 @@ TEST(StreamedCall, that_waits_is_answered_when_it_ends) {
   EXPECT_TRUE(server.peer->shut_down);
 }
 
+TEST(StreamedCall, is_waited_for_by_a_server_that_drains_and_stopped_when_its_time_is_up) {
+  for (const bool in_time : {true, false}) {
+    StreamedCalls server;
+    EXPECT_EQ(server.ask(post(call("wait", 1), kEvents)), kHead);
+    server.connection->drain();
+    server.turns();
+    EXPECT_TRUE(server.connection->busy());
+    if (in_time) {
+      server.waiting.answer(0, "done");
+    } else {
+      server.connection->stop_calls();
+    }
+    server.turns();
+    const std::string last = server.peer->take();
+    if (in_time) {
+      EXPECT_EQ(last, event(result("\"done\"", 1)));
+    } else {
+      EXPECT_TRUE(last.starts_with(R"(data: {"jsonrpc":"2.0","error":{"code":-32009)")) << last;
+    }
+    EXPECT_TRUE(server.peer->shut_down);
+  }
+}
+
+TEST(StreamedCall, may_be_as_large_as_any) {
+  const std::string asked = call("greet", 1, R"([")" + std::string(100, 'x') + R"("])");
+  Limits limits;
+  limits.max_message_size = asked.size();
+  StreamedCalls server{limits};
+  EXPECT_EQ(server.ask(post(asked, kEvents)), kHead + event(result("\"hello " + std::string(100, 'x') + "\"", 1)));
+}
+
 TEST(StreamedCall, ends_with_its_connection) {
   StreamedCalls server;
   EXPECT_EQ(server.ask(post(call("wait", 1), kEvents)), kHead);
