@@ -5,7 +5,7 @@ set -euo pipefail
 
 declare -A groups=(
   # To build the command and the libraries, and to try the lines that the banner shows.
-  [run]="g++ cmake ninja-build pkg-config liburing-dev zlib1g-dev libfmt-dev libcli11-dev libtomlplusplus-dev netcat-openbsd curl"
+  [run]="g++ cmake ninja-build pkg-config liburing-dev zlib1g-dev libssl-dev libfmt-dev libcli11-dev libtomlplusplus-dev netcat-openbsd curl"
   # To build and run tests, examples and benchmarks.
   [test]="libgtest-dev nlohmann-json3-dev libsimdjson-dev libbenchmark-dev python3-minimal python3-venv"
   # To build the Python package, and to run its tests.

@@ -83,11 +83,14 @@ struct Limits {
   std::size_t datagram_calls = 4096;
   /// Connections open at once, on all threads together. More are closed as soon as they are accepted.
   std::size_t connections = 65'536;
+  /// TLS handshakes in progress on one thread. One more is closed as soon as it begins.
+  std::size_t tls_handshakes = 4096;
   /// Bytes of the head of an HTTP message or of a Content-Length message. More is 431, or -32700, and close; a client
   /// closes too, and its call fails.
   std::size_t header_bytes = 16 * 1024;
-  /// Milliseconds that a new connection has to send the bytes that show its protocol, and a peer to complete an HTTP
-  /// head, a Content-Length header or a length prefix. Then the connection is closed; by HTTP with 408.
+  /// Milliseconds that a new connection has to send the bytes that show its protocol, behind a TLS handshake where it
+  /// makes one, and a peer to complete an HTTP head, a Content-Length header or a length prefix. Then the connection is
+  /// closed; by HTTP with 408.
   std::uint32_t header_timeout_ms = 10'000;
   /// Milliseconds after which a connection is closed that is idle (no byte in either direction, no call in progress),
   /// or whose peer reads nothing of the output that waits for it. 0 for never.

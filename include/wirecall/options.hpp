@@ -21,6 +21,42 @@
 
 namespace wirecall {
 
+/// Whether a server asks its clients for certificates.
+enum class ClientAuth : std::uint8_t { none, optional, required };
+
+/// How a server speaks TLS (docs/tls.md). Without a certificate it does not.
+struct TlsOptions {
+  /// Paths of PEM files: a certificate and its chain each. The first that has the name which a client asks for is
+  /// shown; for all other names the first.
+  std::vector<std::string> cert;
+  /// Paths of the private keys in PEM, without passphrases: as many as `cert`, in the same order.
+  std::vector<std::string> key;
+  /// Whether the server makes a certificate for localhost and the name of this machine, where `cert` is empty. For
+  /// development: nobody vouches for it, and it is another one at each start.
+  bool self_signed = false;
+  ClientAuth client_auth = ClientAuth::none;
+  /// The path of a PEM file: the authorities whose client certificates are accepted.
+  std::string client_ca;
+  /// The path of a PEM file: a revocation list of each of these authorities; empty for none.
+  std::string client_crl;
+
+  /// Whether there is a certificate, or one is made.
+  [[nodiscard]] bool on() const noexcept { return self_signed || !cert.empty(); }
+};
+
+/// How a client speaks TLS: at endpoints of tls://, https:// and wss://.
+struct ClientTlsOptions {
+  /// The paths of a certificate with its chain and of its private key, in PEM, which are shown to a server that asks
+  /// for them; empty for none.
+  std::string client_cert;
+  std::string client_key;
+  /// The server's certificate itself, instead of an authority's word for it: "sha256:" and its fingerprint, 64
+  /// hexadecimal digits; empty for none.
+  std::string pin;
+  /// Whether any server is accepted, whoever it is. For development: anybody on the way reads and changes everything.
+  bool no_verify = false;
+};
+
 struct Options {
   /// The server's name in the documents that describe it: the title of its OpenRPC document.
   std::string name = "wirecall";
@@ -61,6 +97,10 @@ struct Options {
   std::vector<std::string> allow_hosts;
   /// Web origins whose pages may call, as "https://example.com"; "null" for pages without an origin.
   std::vector<std::string> allow_origins;
+
+  TlsOptions tls;
+  /// Whether clients on other machines may connect without TLS as well, where the server speaks TLS.
+  bool allow_plain = false;
 
   /// Whether messages of WebSockets are compressed where the client offers it (permessage-deflate).
   bool websocket_deflate = false;
@@ -115,6 +155,9 @@ struct ClientOptions {
   /// The secret by which the client authenticates (docs/access.md): sent by rpc.hello, by HTTP in the Authorization
   /// header. 1 to 4096 visible ASCII characters; empty for none.
   std::string token;
+  /// The path of a PEM file of the authorities that vouch for servers; empty for those of the system.
+  std::string cafile;
+  ClientTlsOptions tls;
   Limits limits;
   /// Milliseconds until a call ends with -32002; the connection stays usable. For a stream, the time that its consumer
   /// waits for one item.

@@ -1,5 +1,5 @@
-// Principal: an identity that a token proves, and what it may do (docs/access.md). A value; Options::principals lists
-// them. With an empty list nobody has to authenticate, and everybody may do everything.
+// Principal: an identity that a token or a client certificate proves, and what it may do (docs/access.md). A value;
+// Options::principals lists them. With an empty list nobody has to authenticate, and everybody may do everything.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +16,10 @@ struct Principal {
   /// Secrets that prove this identity: each of 1 to 4096 visible ASCII characters, and of no other principal. Never
   /// written to a log or an error text.
   std::vector<std::string> tokens;
+  /// Client certificates that prove this identity, by one of their subject alternative names: "dns:worker.example",
+  /// "uri:spiffe://example/worker", "email:ada@example.com" or "ip:10.0.0.7"; the whole name, and of no other principal
+  /// (docs/tls.md).
+  std::vector<std::string> certificates;
   std::vector<std::string> call;     ///< methods that it may call; others are -32601 for it
   std::vector<std::string> provide;  ///< methods that it may register
   std::vector<std::string> publish;  ///< topics that it may publish to

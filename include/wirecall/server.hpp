@@ -93,6 +93,15 @@ class Server {
   /// std::invalid_argument for invalid principals, and has no effect then.
   void set_principals(std::vector<Principal> principals);
 
+  /// Reads the certificates, keys, authorities and revocation lists of Options::tls anew, for the connections that come
+  /// from now on; no connection is lost, but those of clients whose certificates are accepted no more, where
+  /// authorities or revocation lists have changed. Their sessions cannot be resumed then. Any thread, at any time.
+  /// Throws std::invalid_argument, whose text names the file, the cause and the fix, and has no effect then.
+  void reload_certificates();
+  /// SHA-256 of the certificate that is shown to clients which ask for no name of another, as 64 hexadecimal digits;
+  /// empty where the server does not speak TLS. Any thread.
+  [[nodiscard]] std::string certificate_fingerprint() const;
+
   /// Replaces the limits, for open connections as well; each thread applies them between two turns of its loop. Calls
   /// in progress keep their deadlines, and data already accepted stays accepted. `in_force` is called once on one of
   /// the server's threads when all have applied them, or in the destructor; it must not throw. Any thread, at any time.

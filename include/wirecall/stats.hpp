@@ -44,6 +44,10 @@ struct Stats {
 
   Counter proxy_headers_refused;  ///< connections that began with no PROXY header that is believed
 
+  Counter tls_handshakes;          ///< that succeeded
+  Counter tls_handshakes_resumed;  ///< of these
+  Counter tls_handshakes_refused;  ///< that failed, or were too many at once
+
   Counter datagrams_in;
   Counter datagrams_out;
   Counter datagrams_dropped;    ///< received or to be sent, for want of room or memory

@@ -141,6 +141,7 @@ Target Command::target() {
   Target target{.urls = server.urls};
   require(client_->apply(target.client));
   target.client.token = token_for(server, std::move(target.client.token));
+  warn_of_no_verify(target.client);
   read_durations();
   target.timeout = timeout_;
   return target;

@@ -41,6 +41,13 @@ static void give_time(ClientOptions& options, milliseconds time, std::size_t end
   options.connect_timeout_ms = static_cast<std::uint32_t>(std::max(share, milliseconds{1}).count());
 }
 
+void warn_of_no_verify(const ClientOptions& options) {
+  if (!options.tls.no_verify || !options.tls.pin.empty()) return;
+  print_stderr(
+      "warning: --tls-no-verify accepts any server: whoever is on the way can read and change all that is "
+      "sent\n");
+}
+
 int with_server(const Target& target, const std::function<int(RawClient&, TimeLeft)>& use) {
   const auto begun = steady_clock::now();
   const auto left = [&]() -> TimeLeft {

@@ -88,6 +88,9 @@ class StopAtSignal {
 [[nodiscard]] int with_result(const Target& target, std::string_view method,
                               const std::function<int(const std::string&)>& use);
 
+/// Says on stderr that any server is accepted, where that is so.
+void warn_of_no_verify(const ClientOptions& options);
+
 /// The exit status for an error that this process made: no response came, or none that can be read.
 [[nodiscard]] int exit_of(const Error& error);
 /// The exit status for an error that the server answered with. A call's time is known to both sides, and either may be

@@ -20,7 +20,7 @@ class MessageRouter;
 
 /// Whether a server there calls its client as well; else it answers, and no more.
 [[nodiscard]] inline bool calls_back(const Endpoint& endpoint) noexcept {
-  return endpoint.kind() != EndpointKind::http && endpoint.kind() != EndpointKind::udp;
+  return !endpoint.by_http() && endpoint.kind() != EndpointKind::udp;
 }
 
 enum class ConnectionState : std::uint8_t {

@@ -31,9 +31,9 @@ ConnectionPool::ConnectionPool(ClientShared& shared, Driver& driver, PoolUser& u
                                const DialFunction& dial, bool one_thread, unsigned seed)
     : shared_(shared), driver_(driver), user_(user), one_thread_(one_thread) {
   if (seed == 0) seed = std::random_device{}();
+  const DialFunction dials = dial ? dial : dial_function(shared.endpoints, shared.options);
   for (std::uint32_t i = 0; i < shared.options.connections; ++i) {
-    connections_.push_back(std::make_unique<ClientConnection>(router, shared.endpoints, shared.options,
-                                                              dial ? dial : &transport::connect_to, seed++));
+    connections_.push_back(std::make_unique<ClientConnection>(router, shared.endpoints, shared.options, dials, seed++));
   }
 }
 
@@ -160,9 +160,9 @@ void ConnectionPool::connected(ClientConnection& connection, transport::PendingC
   connection.stream = stream.get();
   connection.http = nullptr;
   const Endpoint& endpoint = connection.endpoint();
-  if (endpoint.kind() == EndpointKind::ws) return agree(connection, std::move(stream));
+  if (endpoint.by_websocket()) return agree(connection, std::move(stream));
   std::unique_ptr<Channel> made;
-  if (endpoint.kind() == EndpointKind::http) {
+  if (endpoint.by_http()) {
     auto http = std::make_unique<ClientHttp>(shared_.host, std::move(stream), endpoint, options, connection);
     connection.sink = connection.http = http.get();
     made = std::move(http);

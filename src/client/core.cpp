@@ -36,7 +36,7 @@ ClientShared::ClientShared(std::vector<Endpoint> at, ClientOptions with, std::un
 
 ClientCore::ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, ClientSeams seams)
     : shared_(std::move(endpoints), std::move(options), std::move(seams.backend), *this),
-      http_(std::ranges::find(shared_.endpoints, EndpointKind::http, &Endpoint::kind) != shared_.endpoints.end()),
+      http_(std::ranges::any_of(shared_.endpoints, &Endpoint::by_http)),
       driver_(*this, shared_.loop, seams.one_thread),
       pool_(driver_, shared_.codec()),
       connections_(shared_, driver_, *this, router_, seams.dial, seams.one_thread, seams.seed),

@@ -5,6 +5,9 @@
 #include <stdexcept>
 #include <thread>
 
+#include "transport/endpoint_socket.hpp"
+#include "transport/tls_connect.hpp"
+
 namespace wirecall::net {
 
 using std::chrono::milliseconds;
@@ -20,6 +23,24 @@ struct Dialer::Attempt {
   std::optional<Result> result;
   std::function<void()> wake;  // not called any more once abandoned
 };
+
+DialFunction dial_function(std::span<const Endpoint> endpoints, const ClientOptions& options) {
+  if (std::ranges::none_of(endpoints, &Endpoint::encrypted)) return &transport::connect_to;
+  const ClientTlsOptions& tls = options.tls;
+  const auto context = std::make_shared<const transport::TlsClientContext>(
+      transport::TlsClientSettings{.cafile = options.cafile,
+                                   .own = {.certificate = tls.client_cert, .key = tls.client_key},
+                                   .pin = tls.pin,
+                                   .verify = !tls.no_verify});
+  if (tls.no_verify && tls.pin.empty())
+    options.log(LogLevel::warning,
+                "tls.no_verify: any server is accepted, and anybody on the way can read and change "
+                "all that is sent");
+  return [context](const Endpoint& endpoint, milliseconds timeout) {
+    return endpoint.encrypted() ? transport::connect_by_tls(endpoint, timeout, context)
+                                : transport::connect_to(endpoint, timeout);
+  };
+}
 
 Dialer::Dialer(const std::vector<Endpoint>& endpoints, const ClientOptions& options, DialFunction dial, unsigned seed)
     : endpoints_(&endpoints), options_(&options), dial_(std::move(dial)), random_(seed) {}

@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 #include <random>
+#include <span>
 
 #include "transport/pending_connection.hpp"
 #include "wirecall/endpoint.hpp"
@@ -15,6 +16,10 @@ namespace wirecall::net {
 
 /// A connection to the endpoint. Throws std::runtime_error with the cause and a fix. Any thread.
 using DialFunction = std::function<transport::PendingConnection(const Endpoint&, std::chrono::milliseconds timeout)>;
+
+/// How these endpoints are connected to: by TLS where they are encrypted, with what the options say of that. Throws
+/// std::invalid_argument for files that cannot be used.
+[[nodiscard]] DialFunction dial_function(std::span<const Endpoint> endpoints, const ClientOptions& options);
 
 class Dialer {
  public:

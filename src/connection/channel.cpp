@@ -3,6 +3,7 @@
 #include "connection/channel.hpp"
 
 #include "connection/channel_rare.hpp"
+#include "transport/tls_session.hpp"
 
 namespace wirecall::net {
 
@@ -44,6 +45,11 @@ void Channel::sent(Buffer buffer) {
       schedule_input();
   });
   check();
+}
+
+void Channel::client_authorities_changed(const transport::TlsServerContext& now) {
+  const transport::TlsSession* const known = over() ? nullptr : tls();
+  if (known != nullptr && !known->is_accepted_by(now)) end(CloseReason::refused);
 }
 
 void Channel::failed(int error) {

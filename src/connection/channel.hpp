@@ -27,6 +27,7 @@ class Channel : public ChannelInput {
   void finish() final;
   void cut() final { end(CloseReason::finished); }
   void end_if_idle(std::uint8_t times) final;
+  void client_authorities_changed(const transport::TlsServerContext& now) final;
   /// Tells the peer that this is the end, where the protocol has a word for that and has not said it: whether output
   /// waits for that. Its owner closes it when that has gone.
   bool part() noexcept;

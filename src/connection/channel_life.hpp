@@ -97,6 +97,7 @@ class ChannelLife : public ChannelProtocol, protected transport::StreamUser, pro
   void give_back(Buffer& buffer) noexcept;
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const { return stream_->peer_credentials(); }
   [[nodiscard]] std::string peer_source() const { return stream_->peer_source(); }
+  [[nodiscard]] const transport::TlsSession* tls() const noexcept { return stream_->tls(); }
 
   struct Rare;
   [[nodiscard]] Rare& rare();

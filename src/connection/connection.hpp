@@ -9,6 +9,10 @@
 #include "wirecall/loop.hpp"
 #include "wirecall/registry.hpp"
 
+namespace wirecall::transport {
+class TlsServerContext;
+}
+
 namespace wirecall::net {
 
 /// Why a connection was closed.
@@ -56,6 +60,8 @@ class Connection {
   /// Others may do something now than before: a peer that has to say anew who it is is refused, and the connection ends
   /// as `finish` has it. Before, everybody could do everything where it `was_open`.
   virtual void authority_changed(bool was_open) { static_cast<void>(was_open); }
+  /// Others vouch for client certificates than before: a peer whose certificate `now` does not accept is cut off.
+  virtual void client_authorities_changed(const transport::TlsServerContext& now) { static_cast<void>(now); }
   /// A handler that it has called has lost the loop, and its thread has yet to rejoin through this connection.
   [[nodiscard]] virtual bool handler_off_loop() const noexcept = 0;
   /// Bytes of output that wait here or at the kernel's door.

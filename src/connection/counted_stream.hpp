@@ -26,6 +26,7 @@ class CountedStream final : public transport::ByteStream {
   void watch_peer(std::chrono::nanoseconds time) noexcept override { stream_->watch_peer(time); }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return stream_->peer_credentials(); }
   [[nodiscard]] std::string peer_source() const override { return stream_->peer_source(); }
+  [[nodiscard]] const transport::TlsSession* tls() const noexcept override { return stream_->tls(); }
 
  private:
   std::unique_ptr<transport::ByteStream> stream_;

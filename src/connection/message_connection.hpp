@@ -55,9 +55,12 @@ class MessageConnection final : public FramedChannel {
   /// What is held of memory for a message that has not ended.
   [[nodiscard]] std::size_t unfinished_bytes() const noexcept { return held_by(message_); }
 
-  /// The peer has shown who it is before it spoke here; null for nobody.
-  void identify(const Principal* principal, rpc::Credential credential) {
-    dispatcher_.identify(principal, std::move(credential));
+  /// What the peer has shown before it spoke here; nothing where it is empty.
+  void identify(rpc::Credential shown) {
+    const rpc::Authority* const authority = host_->loop_context.services.authority.get();
+    if (authority == nullptr || shown.empty()) return;
+    // Whoever has a certificate of nobody's may still say who it is by rpc.hello.
+    if (const Principal* const known = shown.find_in(*authority)) dispatcher_.identify(known, std::move(shown));
   }
 
   void drain() noexcept override {

@@ -9,8 +9,8 @@ using framing::Protocol;
 using std::chrono::milliseconds;
 
 ProtocolDetector::ProtocolDetector(Host& host, const ChannelFactory& channels,
-                                   std::unique_ptr<transport::ByteStream> stream)
-    : host_(&host), channels_(&channels), stream_(std::move(stream)) {
+                                   std::unique_ptr<transport::ByteStream> stream, const Admission& admission)
+    : host_(&host), channels_(&channels), stream_(std::move(stream)), admission_(admission) {
   stream_->start(*this);
   host_->loop.start(*this, milliseconds{host_->limits.header_timeout_ms});  // last: nothing may fail while it runs
 }
@@ -18,8 +18,8 @@ ProtocolDetector::ProtocolDetector(Host& host, const ChannelFactory& channels,
 void ProtocolDetector::received(std::span<char> bytes) {
   if (over_) return;
   const Protocol protocol = first_.feed({bytes.data(), bytes.size()});
-  if (protocol != Protocol::undetermined) return promote(protocol, bytes, false);
-  if (draining_) drain_pending_ = stream_->readable() != 0;
+  if (protocol == Protocol::tls && admission_.tls != nullptr) return begin_tls(bytes);
+  if (protocol != Protocol::undetermined) promote(protocol, bytes, false);
 }
 
 void ProtocolDetector::ended() {
@@ -30,18 +30,59 @@ void ProtocolDetector::ended() {
   end(CloseReason::finished, 0);
 }
 
+// What has come, from the first byte that is not white space. `whole` holds it where it came in several pieces.
+std::span<char> ProtocolDetector::first_bytes(std::span<char> bytes, Buffer& whole) {
+  if (first_.kept().empty()) return bytes.subspan(std::min(first_.skipped(), bytes.size()));
+  whole = host_->loop.take_buffer();
+  whole.append(first_.kept());
+  whole.append({bytes.data(), bytes.size()});
+  static_cast<void>(whole.padded());
+  return {whole.data(), whole.size()};
+}
+
+// What is encrypted is looked at as if it were the first; but TLS within TLS is nothing.
+void ProtocolDetector::begin_tls(std::span<char> bytes) {
+  Buffer whole;
+  std::span<char> first;
+  std::unique_ptr<transport::TlsStream> encrypted;
+  try {
+    first = first_bytes(bytes, whole);
+    encrypted = std::exchange(admission_.tls, nullptr)->accept(std::move(stream_));
+  } catch (const std::bad_alloc&) {
+    return end(CloseReason::lost, ENOMEM);
+  }
+  if (encrypted == nullptr) return end(CloseReason::refused, 0);
+  transport::TlsStream& stream = *encrypted;
+  stream_ = std::move(encrypted);
+  admission_.plain = true;
+  first_ = {};
+  stream.start(*this);
+  stream.take(first);
+  host_->loop.give_buffer(std::move(whole));
+}
+
+// A page can have a browser send its request to a port that does not speak HTTP, and what is spoken there to one that
+// does: so what both have agreed on in the handshake is all that is spoken (RFC 7301; ALPACA).
+Protocol ProtocolDetector::admitted(Protocol protocol) const noexcept {
+  if (!admission_.plain) return Protocol::unknown;
+  const transport::TlsSession* const tls = stream_->tls();
+  if (tls == nullptr || tls->protocol().empty()) return protocol;
+  const bool http = tls->protocol() == transport::kAlpnHttp;
+  return http == (protocol == Protocol::http) ? protocol : Protocol::unknown;
+}
+
+void ProtocolDetector::client_authorities_changed(const transport::TlsServerContext& now) {
+  const transport::TlsSession* const tls = over_ ? nullptr : stream_->tls();
+  if (tls != nullptr && !tls->is_accepted_by(now)) end(CloseReason::refused, 0);
+}
+
 void ProtocolDetector::promote(Protocol protocol, std::span<char> bytes, bool all) {
   std::unique_ptr<Channel> made;
-  std::span<char> first = bytes.subspan(std::min(first_.skipped(), bytes.size()));
+  std::span<char> first;
   Buffer whole;
   try {
-    if (!first_.kept().empty()) {
-      whole = host_->loop.take_buffer();
-      whole.append(first_.kept());
-      whole.append({bytes.data(), bytes.size()});
-      static_cast<void>(whole.padded());
-      first = {whole.data(), whole.size()};
-    }
+    first = first_bytes(bytes, whole);
+    protocol = admitted(protocol);
     made = channels_->make(*host_, protocol, std::move(stream_));
   } catch (const std::bad_alloc&) {
     return end(CloseReason::lost, ENOMEM);
@@ -68,11 +109,6 @@ void ProtocolDetector::expired() {
   if (over_) return;
   ++host_->loop_context.stats.connections_timed_out;
   end(CloseReason::silent, 0);
-}
-
-void ProtocolDetector::drain() noexcept {
-  draining_ = true;
-  drain_pending_ = stream_->readable() != 0;
 }
 
 // It has said nothing, so nothing is owed to it. From the turn, since the owner is walking through its connections.

@@ -32,6 +32,7 @@ class ProxiedStream final : public transport::ByteStream, private transport::Str
   void watch_peer(std::chrono::nanoseconds time) noexcept override { stream_->watch_peer(time); }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return std::nullopt; }
   [[nodiscard]] std::string peer_source() const override;
+  [[nodiscard]] const transport::TlsSession* tls() const noexcept override { return stream_->tls(); }
 
  private:
   void received(std::span<char> bytes) override;

@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::string_view kHeaderName = "content-";
 constexpr std::size_t kMethodBytesMax = 16;
+// A record of TLS: its type and the first byte of its version.
+constexpr char kTlsHandshake = 0x16;
+constexpr char kTlsMajorVersion = 0x03;
 constexpr std::string_view kJsonStarts = "{[\"-0123456789tfn";
 
 bool begins_json(char c) noexcept { return kJsonStarts.find(c) != kJsonStarts.npos; }
@@ -34,6 +37,10 @@ Protocol choose(std::string_view text) noexcept {
   if (begins_json(first)) return Protocol::json_text;
   if (first == kByteOrderMark[0]) return choose_behind_mark(text);
   if (static_cast<unsigned char>(first) <= 8) return Protocol::length_prefix;
+  if (first == kTlsHandshake) {
+    if (text.size() == 1) return Protocol::undetermined;
+    return text[1] == kTlsMajorVersion ? Protocol::tls : Protocol::unknown;
+  }
 
   std::size_t same = 0;
   while (same < text.size() && same < kHeaderName.size() && lower(text[same]) == kHeaderName[same]) ++same;

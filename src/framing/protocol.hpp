@@ -15,6 +15,7 @@ enum class Protocol : std::uint8_t {
   content_length,  ///< `Content-` in any case
   length_prefix,   ///< a byte from 00 to 08
   http,            ///< 1 to 16 capital letters and a space
+  tls,             ///< 16 03
   unknown,         ///< anything else
 };
 

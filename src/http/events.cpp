@@ -115,7 +115,7 @@ void begin_events(HttpConnection& connection, const RoutedRequest& request) {
   if (!asked) return transaction.refuse(400, asked.error());
   auto stream = std::make_unique<TopicEvents>(connection, asked->named);
   if (context.services.authority != nullptr)
-    stream->dispatcher.identify(connection.principal(), bearer_token(request.head));
+    stream->dispatcher.identify(connection.principal(), connection.credential_of(request.head));
   const std::uint16_t status = stream->subscribe(asked->topics);
   if (status != 200) return transaction.refuse(status, stream->refused_since());
   if (transaction.head_only()) return transaction.respond(200, {}, kEventType);

@@ -3,6 +3,7 @@
 // hostile.
 #include "http/http_connection.hpp"
 
+#include "connection/tls_service.hpp"
 #include "framing/token.hpp"
 #include "http/browser_access.hpp"
 #include "http/event_stream.hpp"
@@ -53,11 +54,10 @@ static bool authenticate(HttpConnection& connection, const RoutedRequest& reques
                          const Principal*& principal) {
   const HttpHead& head = request.head;
   HttpTransaction& transaction = connection.current();
-  rpc::LoopContext& loop_context = connection.host().loop_context;
   const std::string_view given = head[HttpField::authorization];
-  const std::string_view token = bearer_token(head);
-  principal = token.empty() ? nullptr : loop_context.services.authority->find(token);
-  transaction.dispatcher.identify(principal, token);
+  rpc::Credential shown = connection.credential_of(head);
+  principal = connection.find(shown);
+  transaction.dispatcher.identify(principal, std::move(shown));
   if (principal != nullptr) return true;
   // Browsers ask for the options before they send an Authorization. What is open is so to what is served there alone:
   // that an upgrade is says nothing of other requests at its path.
@@ -112,6 +112,21 @@ HttpConnection::HttpConnection(Host& host, const HttpSettings& settings, std::un
     : HttpChannel(host, std::move(stream)), settings_(&settings) {}
 
 HttpConnection::~HttpConnection() = default;
+
+rpc::Credential HttpConnection::credential_of(const HttpHead& head) const {
+  const std::string_view token = bearer_token(head);
+  return token.empty() ? certificate_of(*stream_) : rpc::Credential{token};
+}
+
+const Principal* HttpConnection::find(const rpc::Credential& shown) const {
+  const rpc::Authority* const authority = host_->loop_context.services.authority.get();
+  if (authority == nullptr || shown.empty()) return nullptr;
+  const Principal* const known = shown.find_in(*authority);
+  if (tls() == nullptr || known == nullptr) return known;
+  const rpc::Credential certificate = certificate_of(*stream_);
+  const Principal* const certified = certificate.empty() ? nullptr : certificate.find_in(*authority);
+  return certified == nullptr || rpc::same_principal(certified, known) ? known : nullptr;
+}
 
 HttpConnection::Rare& HttpConnection::rare() {
   if (!rare_) rare_ = std::make_unique<Rare>();

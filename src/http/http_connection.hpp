@@ -39,6 +39,10 @@ class HttpConnection final : public HttpChannel {
 
   [[nodiscard]] const HttpSettings& settings() const noexcept { return *settings_; }
   [[nodiscard]] bool is_draining() const noexcept { return draining_; }
+  /// What a request shows of who makes it: a token, or without one the connection's certificate; empty for nothing.
+  [[nodiscard]] rpc::Credential credential_of(const framing::HttpHead& head) const;
+  /// Whose that is; null for nobody's, and where the certificate is of another principal.
+  [[nodiscard]] const Principal* find(const rpc::Credential& shown) const;
   /// Who has made the request that is being read.
   [[nodiscard]] const Principal* principal() const noexcept { return principal_; }
   [[nodiscard]] rpc::Asker asker() const {

@@ -2,6 +2,7 @@
 #include "http/protocols.hpp"
 
 #include "connection/message_connection.hpp"
+#include "connection/tls_service.hpp"
 #include "framing/content_length.hpp"
 #include "framing/length_prefix.hpp"
 #include "http/http_connection.hpp"
@@ -18,10 +19,14 @@ std::unique_ptr<Channel> Protocols::make(Host& host, Protocol protocol,
     case Protocol::content_length: framing = std::make_unique<framing::ContentLength>(host.limits); break;
     case Protocol::length_prefix: framing = std::make_unique<framing::LengthPrefix>(host.limits); break;
     case Protocol::http: return std::make_unique<HttpConnection>(host, *http_, std::move(stream));
+    case Protocol::tls:
     case Protocol::unknown:
     case Protocol::undetermined: framing = std::make_unique<framing::Unknown>(); break;
   }
-  return std::make_unique<MessageConnection>(host, std::move(stream), std::move(framing));
+  rpc::Credential certificate = certificate_of(*stream);
+  auto made = std::make_unique<MessageConnection>(host, std::move(stream), std::move(framing));
+  made->identify(std::move(certificate));
+  return made;
 }
 
 }  // namespace wirecall::net

@@ -58,22 +58,22 @@ void StreamedCall::written(const Received& message) {
 
 void begin_streamed_call(HttpConnection& connection, const RoutedRequest& request) {
   const std::expected<std::uint32_t, std::string_view> timeout = timeout_of(request.head);
-  std::string token{bearer_token(request.head)};
-  connection.begin_body(request, [timeout = timeout.value_or(rpc::Dispatcher::kNoTimeout), token = std::move(token)](
-                                     HttpConnection& posted, std::string_view body) {
-    std::optional<Buffer> call = posted.is_draining() ? std::nullopt : read_request(posted, body);
-    if (!call) return posted.serve_message(std::string{body});
-    if (posted.others_wait())
-      return posted.current().refuse_and_close(400, "earlier requests of this connection are still to be answered");
-    auto stream = std::make_unique<StreamedCall>(posted);
-    stream->dispatcher.limit_timeout(timeout);
-    if (posted.host().loop_context.services.authority != nullptr)
-      stream->dispatcher.identify(posted.principal(), std::string_view{token});
-    stream->write_head(posted.current().fields);
-    StreamedCall& streamed = *stream;
-    posted.begin_events(std::move(stream));
-    streamed.call(*std::move(call));
-  });
+  connection.begin_body(
+      request, [timeout = timeout.value_or(rpc::Dispatcher::kNoTimeout),
+                shown = connection.credential_of(request.head)](HttpConnection& posted, std::string_view body) {
+        std::optional<Buffer> call = posted.is_draining() ? std::nullopt : read_request(posted, body);
+        if (!call) return posted.serve_message(std::string{body});
+        if (posted.others_wait())
+          return posted.current().refuse_and_close(400, "earlier requests of this connection are still to be answered");
+        auto stream = std::make_unique<StreamedCall>(posted);
+        stream->dispatcher.limit_timeout(timeout);
+        if (posted.host().loop_context.services.authority != nullptr)
+          stream->dispatcher.identify(posted.principal(), shown);
+        stream->write_head(posted.current().fields);
+        StreamedCall& streamed = *stream;
+        posted.begin_events(std::move(stream));
+        streamed.call(*std::move(call));
+      });
 }
 
 }  // namespace wirecall::net

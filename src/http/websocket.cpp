@@ -202,10 +202,10 @@ void begin_websocket(HttpConnection& connection, const RoutedRequest& request) {
       choose_subprotocol(join_field(head, "sec-websocket-protocol"));
   if (!offer) return transaction.refuse(400, offer.error());
 
-  std::string token{bearer_token(head)};
-  if (token.empty()) token = std::move(offer->token);
-  const auto& authority = connection.host().loop_context.services.authority;
-  if (authority != nullptr && !token.empty() && authority->find(token) == nullptr)
+  const bool by_offer = bearer_token(head).empty() && !offer->token.empty();
+  rpc::Credential shown = by_offer ? rpc::Credential{offer->token} : connection.credential_of(head);
+  const bool has_token = by_offer || !bearer_token(head).empty();
+  if (connection.host().loop_context.services.authority != nullptr && has_token && connection.find(shown) == nullptr)
     return connection.refuse_unknown(request, true);
 
   if (!connection.may_upgrade()) return;
@@ -216,7 +216,7 @@ void begin_websocket(HttpConnection& connection, const RoutedRequest& request) {
   if (connection.host().deflate != nullptr) deflate = agree_on_deflate(join_field(head, "sec-websocket-extensions"));
   if (deflate) transaction.fields.append("Sec-WebSocket-Extensions: ").append(deflate->answer).append("\r\n");
   const int window_bits = deflate ? deflate->window_bits : 0;
-  connection.upgrade("websocket", [token = std::move(token), encoding = offer->encoding, window_bits](
+  connection.upgrade("websocket", [shown = std::move(shown), encoding = offer->encoding, window_bits](
                                       Host& host, std::unique_ptr<transport::ByteStream> stream) {
     using framing::WebSocket;
     WebSocket::Packing packing;
@@ -224,8 +224,7 @@ void begin_websocket(HttpConnection& connection, const RoutedRequest& request) {
     auto made = std::make_unique<MessageConnection>(
         host, std::move(stream), std::make_unique<WebSocket>(WebSocket::Role::server, host.limits, packing));
     // Looked for once more: the principals may have been reloaded since.
-    const rpc::Authority* const now = host.loop_context.services.authority.get();
-    if (now != nullptr && !token.empty()) made->identify(now->find(token), std::string_view{token});
+    made->identify(shown);
     made->speak(encoding);
     return made;
   });

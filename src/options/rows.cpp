@@ -24,18 +24,24 @@ template <>
 constexpr std::array kWords<LogLevel>{"debug"sv, "info"sv, "warning"sv, "error"sv};
 template <>
 constexpr std::array kWords<LogFormat>{"human"sv, "json"sv};
+template <>
+constexpr std::array kWords<ClientAuth>{"none"sv, "optional"sv, "required"sv};
 // The only values of a number.
 constexpr std::array kNotificationStatuses{"200"sv, "202"sv, "204"sv};
 
-template <auto Member, class Owner>
-OptionSlot member_slot(Owner& options, const OptionRow&) {
-  auto& member = options.*Member;
-  if constexpr (std::is_enum_v<std::remove_reference_t<decltype(member)>>) {
+template <class T>
+OptionSlot slot_of(T& member) {
+  if constexpr (std::is_enum_v<T>) {
     static_assert(sizeof member == sizeof(std::uint8_t));
     return reinterpret_cast<std::uint8_t*>(&member);
   } else {
     return &member;
   }
+}
+
+template <auto Member, class Owner>
+OptionSlot member_slot(Owner& options, const OptionRow&) {
+  return slot_of(options.*Member);
 }
 
 OptionSlot limit_slot(Limits& limits, const OptionRow& row) {
@@ -82,6 +88,27 @@ OptionRow row(std::string_view name, std::string_view doc, const Traits& traits 
   return row;
 }
 
+/// The same of members of Options::tls and of ClientOptions::tls.
+template <auto Member>
+OptionSlot tls_slot(Options& options, const OptionRow&) {
+  return slot_of(options.tls.*Member);
+}
+template <auto Member>
+OptionSlot client_tls_slot(ClientOptions& options, const OptionRow&) {
+  return slot_of(options.tls.*Member);
+}
+template <auto Member>
+OptionRow tls_row(std::string_view name, std::string_view doc) {
+  using T = std::remove_reference_t<decltype(std::declval<TlsOptions&>().*Member)>;
+  OptionRow row{.name = name, .doc = doc, .in_server = &tls_slot<Member>};
+  if constexpr (std::is_enum_v<T>) row.words = kWords<T>;
+  return row;
+}
+template <auto Member>
+OptionRow client_tls_row(std::string_view name, std::string_view doc) {
+  return {.name = name, .doc = doc, .in_client = &client_tls_slot<Member>};
+}
+
 std::vector<OptionRow> make_rows() {
   std::vector<OptionRow> rows{
       row<&Options::name>("name", "The server's name: the title of its OpenRPC document"),
@@ -104,6 +131,28 @@ std::vector<OptionRow> make_rows() {
           "principals_file", "A JSON file of principals and their grants; without one everybody may do everything"),
       row<&Options::disclose_callers>(
           "disclose_callers", "Whether a broker adds the caller's name to calls and notifications, as the member from"),
+      tls_row<&TlsOptions::cert>("tls.cert",
+                                 "Paths of certificates with their chains, in PEM: the server speaks TLS as well"),
+      tls_row<&TlsOptions::key>("tls.key", "Paths of the private keys, in PEM, in the order of tls.cert"),
+      tls_row<&TlsOptions::self_signed>("tls.self_signed",
+                                        "Whether the server makes a certificate for localhost where tls.cert is empty"),
+      tls_row<&TlsOptions::client_auth>("tls.client_auth", "Whether clients show a certificate"),
+      tls_row<&TlsOptions::client_ca>("tls.client_ca",
+                                      "Path of the authorities, in PEM, whose client certificates are accepted"),
+      tls_row<&TlsOptions::client_crl>(
+          "tls.client_crl", "Path of the revocation lists, in PEM, of each of these authorities; none when empty"),
+      row<&Options::allow_plain>(
+          "allow_plain", "Whether clients on other machines may connect without TLS, where the server speaks TLS"),
+      row<&ClientOptions::cafile>(
+          "cafile", "Path of the authorities, in PEM, that vouch for servers; those of the system when empty"),
+      client_tls_row<&ClientTlsOptions::pin>(
+          "tls.pin",
+          "The certificate of the server instead of an authority's word for it: sha256: and its fingerprint"),
+      client_tls_row<&ClientTlsOptions::no_verify>("tls.no_verify",
+                                                   "Whether any server is accepted; for development alone"),
+      client_tls_row<&ClientTlsOptions::client_cert>(
+          "tls.client_cert", "Path of the certificate with its chain, in PEM, that is shown to a server that asks"),
+      client_tls_row<&ClientTlsOptions::client_key>("tls.client_key", "Path of its private key, in PEM"),
       row<&Options::websocket_deflate>("websocket_deflate",
                                        "Whether messages of WebSockets are compressed where the client offers it"),
       row<&Options::explain_errors>(

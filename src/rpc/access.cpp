@@ -31,6 +31,24 @@ class TokenKind final : public CredentialKind {
 };
 constexpr TokenKind kTokens;
 
+class CertificateKind final : public CredentialKind {
+ public:
+  [[nodiscard]] std::string_view revoked() const noexcept override {
+    return "the certificate that the caller has shown is not known any more";
+  }
+  [[nodiscard]] const Principal* find(const Authority& authority, std::string_view shown) const noexcept override {
+    return authority.find_certificate(shown);
+  }
+};
+constexpr CertificateKind kCertificates;
+
+// What may stand in Principal::certificates: a type and a name.
+bool is_certificate_name(std::string_view name) noexcept {
+  constexpr std::string_view kTypes[]{"dns:", "uri:", "email:", "ip:"};
+  const auto begins = [name](std::string_view type) { return name.starts_with(type) && name.size() > type.size(); };
+  return std::ranges::any_of(kTypes, begins) && !name.contains('\n');
+}
+
 void require(bool holds, const std::string& what) {
   if (!holds) throw std::invalid_argument("principals: " + what);
 }
@@ -86,6 +104,13 @@ Authority::Authority(std::vector<Principal> principals) : principals_(std::move(
       require(tokens.insert(token).second, "a token of " + principal.name + " is another's, or there twice");
       tokens_.emplace(hash_(token), Known{.token = &token, .principal = &principal});
     }
+    for (std::size_t i = 0; i != principal.certificates.size(); ++i) {
+      const std::string entry = "certificates of " + principal.name + ", entry " + std::to_string(i + 1);
+      require(is_certificate_name(principal.certificates[i]),
+              entry + ", is no name of a certificate: write dns:, uri:, email: or ip: and the name");
+      require(certificates_.emplace(principal.certificates[i], &principal).second,
+              entry + ", is another's, or there twice");
+    }
     struct Grants {
       std::string_view name;
       std::vector<std::string>* patterns;
@@ -115,12 +140,26 @@ const Principal* Authority::find(std::string_view token) const noexcept {
   return found;
 }
 
+const Principal* Authority::find_certificate(std::string_view names) const noexcept {
+  const Principal* found = nullptr;
+  while (!names.empty()) {
+    const std::size_t end = std::min(names.find('\n'), names.size());
+    const auto known = certificates_.find(names.substr(0, end));
+    names.remove_prefix(std::min(end + 1, names.size()));
+    if (known == certificates_.end()) continue;
+    if (found != nullptr && found != known->second) return nullptr;
+    found = known->second;
+  }
+  return found;
+}
+
 const Principal* Authority::find_named(std::string_view name) const noexcept {
   const auto found = std::ranges::find(principals_, name, &Principal::name);
   return found != principals_.end() ? &*found : nullptr;
 }
 
 constinit const CredentialKind& kTokenCredentials = kTokens;
+constinit const CredentialKind& kCertificateCredentials = kCertificates;
 
 Credential::Credential(const CredentialKind& kind, std::string shown) : kind_(&kind), shown_(std::move(shown)) {
   WIRECALL_ASSERT(!shown_.empty());

@@ -26,7 +26,7 @@ namespace wirecall::rpc {
 /// do not. Null is the one principal of those who do not have to authenticate.
 [[nodiscard]] bool same_principal(const Principal* a, const Principal* b) noexcept;
 
-/// Whether the two are the same in all but their tokens.
+/// Whether the two are the same in all but their tokens and certificates.
 [[nodiscard]] bool same_grants(const Principal& a, const Principal& b) noexcept;
 
 class Authority {
@@ -40,6 +40,9 @@ class Authority {
   /// Whose token that is; null for nobody's. Looks for the token by a keyed hash and compares in constant time: the
   /// time depends on the text's length, and not on how many principals there are, nor on the bytes that agree.
   [[nodiscard]] const Principal* find(std::string_view token) const noexcept;
+  /// Whose client certificate that is which has these alternative names, a line each; null for nobody's, and where
+  /// they are of two principals.
+  [[nodiscard]] const Principal* find_certificate(std::string_view names) const noexcept;
   /// Who has that name, for credentials that prove a name; null for nobody.
   [[nodiscard]] const Principal* find_named(std::string_view name) const noexcept;
 
@@ -53,6 +56,7 @@ class Authority {
   SeededHash hash_;
   // By hash_ of the token. No key holds a token's text, which a table would compare byte by byte.
   std::unordered_multimap<std::size_t, Known> tokens_;
+  std::unordered_map<std::string_view, const Principal*, SeededHash> certificates_;  // by Principal::certificates
 };
 
 /// A kind of credential: token, certificate, user of this machine. One object of each, that outlives all peers.
@@ -69,6 +73,8 @@ class CredentialKind {
 
 /// The kind that Authority::find knows.
 extern const CredentialKind& kTokenCredentials;
+/// The kind that Authority::find_certificate knows.
+extern const CredentialKind& kCertificateCredentials;
 
 /// What a peer has shown to be somebody, whether it is known or not.
 class Credential {

@@ -17,11 +17,9 @@ namespace wirecall {
 namespace {
 
 using List = std::pair<std::string_view, std::vector<std::string> Principal::*>;
-constexpr List kLists[]{{"tokens", &Principal::tokens},
-                        {"call", &Principal::call},
-                        {"provide", &Principal::provide},
-                        {"publish", &Principal::publish},
-                        {"subscribe", &Principal::subscribe}};
+constexpr List kLists[]{{"tokens", &Principal::tokens},   {"certificates", &Principal::certificates},
+                        {"call", &Principal::call},       {"provide", &Principal::provide},
+                        {"publish", &Principal::publish}, {"subscribe", &Principal::subscribe}};
 
 // Reads the file's text. What it says of faults names locations, and no value: that may be a token.
 class PrincipalsText {
@@ -67,7 +65,7 @@ class PrincipalsText {
         result.admin = member.as_bool();
       } else {
         refuse(location + ": " + printable(key.substr(0, 64)) +
-               " is none of name, tokens, call, provide, publish, subscribe and admin");
+               " is none of name, tokens, certificates, call, provide, publish, subscribe and admin");
       }
     }
     if (result.name.empty()) refuse(location + " has no name");
@@ -126,15 +124,14 @@ std::vector<Principal> principals_of(const Options& options) {
   return principals;
 }
 
-void net::warn_of_open_principals_file(const Options& options) {
+void net::warn_of_open_file(const LogSink& log, const std::string& path, std::string_view option,
+                            std::string_view content) {
   constexpr mode_t kOpen = S_IROTH | S_IWOTH | S_IWGRP;
   struct stat status{};
-  if (options.principals_file.empty() || ::stat(options.principals_file.c_str(), &status) != 0) return;
-  if ((status.st_mode & kOpen) == 0) return;
-  options.log(LogLevel::warning,
-              "other users of this machine can read or change the principals_file, which holds tokens; chmod 600 keeps "
-              "it to its owner",
-              {{"file", options.principals_file}});
+  if (path.empty() || ::stat(path.c_str(), &status) != 0 || (status.st_mode & kOpen) == 0) return;
+  std::string line{"other users of this machine can read or change the "};
+  line.append(option).append(", which holds ").append(content).append("; chmod 600 keeps it to its owner");
+  log(LogLevel::warning, line, {{"file", path}});
 }
 
 }  // namespace wirecall

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
 #include <pthread.h>
 #include <sched.h>
 #include <system_error>
@@ -21,6 +22,7 @@
 #include "server/principals.hpp"
 #include "server/serving_loop.hpp"
 #include "server/stop_signals.hpp"
+#include "server/tls_settings.hpp"
 #include "transport/acceptor.hpp"
 #include "wirecall/loop.hpp"
 
@@ -120,6 +122,7 @@ struct Server::State {
   net::HttpSettings http;
   std::unique_ptr<runtime::ThreadPool> threads;  // for handlers that block; null for none
   runtime::ThreadPool readers{1};                // of long messages: they take turns, and a processor is left to others
+  std::mutex tls_mutex;                          // of shared.tls once the loops have been made
   net::ServerShared shared;
   std::vector<std::unique_ptr<ServingLoop>> loops;  // at least one; of a broker just one
   std::vector<transport::IoThread*> io_threads;     // of the broker's loop
@@ -156,6 +159,9 @@ Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level
       shared{.options = options,
              .registry = registry,
              .http = http,
+             .tls = options.tls.on()
+                        ? std::make_shared<const transport::TlsServerContext>(net::tls_settings_of(options))
+                        : nullptr,
              .threads = threads.get(),
              .readers = &readers,
              .make_broker = broker} {
@@ -199,6 +205,20 @@ void Server::set_principals(std::vector<Principal> principals) {
 }
 
 Stats Server::stats() const { return state_->stats(); }
+
+void Server::reload_certificates() {
+  State& state = *state_;
+  const std::scoped_lock lock{state.tls_mutex};
+  if (state.shared.tls == nullptr) return;
+  state.shared.tls =
+      std::make_shared<const transport::TlsServerContext>(net::tls_settings_of(state.options), state.shared.tls.get());
+  for (const auto& loop : state.loops) loop->set_tls(state.shared.tls);
+}
+
+std::string Server::certificate_fingerprint() const {
+  const std::scoped_lock lock{state_->tls_mutex};
+  return state_->shared.tls != nullptr ? state_->shared.tls->fingerprint() : std::string{};
+}
 
 void Server::set_limits(const Limits& limits, std::function<void()> in_force) {
   require_valid(limits);
@@ -272,7 +292,10 @@ Endpoint Server::listen(std::string_view uri) {
     case EndpointKind::unix_socket:
     case EndpointKind::inproc:
     case EndpointKind::http:
-    case EndpointKind::ws: break;
+    case EndpointKind::ws:
+    case EndpointKind::tls:
+    case EndpointKind::https:
+    case EndpointKind::wss: break;
   }
   Endpoint bound = first.listen(endpoint, [&state](auto connection) { state.hand_round(std::move(connection)); });
   state.is_bound(bound);
@@ -296,7 +319,10 @@ void Server::State::is_bound(const Endpoint& endpoint) {
     case EndpointKind::inproc:
     case EndpointKind::http:
     case EndpointKind::ws:
-    case EndpointKind::udp: return;
+    case EndpointKind::udp:
+    case EndpointKind::tls:
+    case EndpointKind::https:
+    case EndpointKind::wss: return;
     case EndpointKind::tcp: break;
   }
   http.bound_hosts.push_back(endpoint.host());

@@ -5,6 +5,7 @@
 #include "connection/datagram_service.hpp"
 #include "runtime/inbox.hpp"
 #include "runtime/system.hpp"
+#include "transport/socket.hpp"
 
 namespace wirecall::net {
 
@@ -35,6 +36,7 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerShared
   loop_context_.tasks.set_executor(loop_.inbox());
   loop_context_.services.has_turns = true;
   loop_context_.refusals.explain(options_->explain_errors);
+  if (shared.tls != nullptr) tls_.emplace(loop_, limits_, loop_context_, shared.tls);
   if (options_->websocket_deflate) host_.deflate = &deflate_.emplace();
   if (options_->log_calls) loop_context_.services.call_log = &options_->log;
   loop_context_.services.title = options_->name;
@@ -122,11 +124,16 @@ bool ServingLoop::take_in(transport::PendingConnection pending, transport::IoThr
     // that was upgraded to: then there must be a slot, since it may end because there is no memory.
     reserve_extra(ended_, 3 * (connections_.size() + 1) + datagrams_.size());
     const Proxies::Way way = full ? Proxies::Way::direct : proxies_.way_of(pending.descriptor());
+    Admission admission;
+    if (tls_) {
+      const bool local = way == Proxies::Way::direct && transport::is_local_peer(pending.descriptor());
+      admission = {.tls = &*tls_, .plain = local || options_->allow_plain};
+    }
     std::unique_ptr<transport::ByteStream> stream =
         io != nullptr ? io->open(std::move(pending)) : pending.attach(loop_);
     if (full || way == Proxies::Way::refused) return false;
     if (way == Proxies::Way::proxied) stream = proxies_.behind_header(std::move(stream));
-    auto connection = std::make_unique<ProtocolDetector>(host_, protocols_, std::move(stream));
+    auto connection = std::make_unique<ProtocolDetector>(host_, protocols_, std::move(stream), admission);
     connection->position = connections_.size();
     connections_.push_back(std::move(connection));
     options_->log(LogLevel::debug, "a connection is accepted");
@@ -170,6 +177,14 @@ void ServingLoop::set_limits(const Limits& limits, std::shared_ptr<const void> t
     } catch (const std::bad_alloc&) {
       options_->log(LogLevel::warning, "idle connections are not closed: there is no memory for it");
     }
+  });
+}
+
+void ServingLoop::set_tls(std::shared_ptr<const transport::TlsServerContext> context) {
+  loop_.inbox()->post_owed([this, context = std::move(context)] {
+    const bool others = context->differs_for_clients(tls_->context());
+    tls_->set_context(context);
+    if (others) each([&](Connection& connection) { connection.client_authorities_changed(*context); });
   });
 }
 

@@ -10,6 +10,7 @@
 #include "connection/connection.hpp"
 #include "connection/long_message.hpp"
 #include "connection/protocol_detector.hpp"
+#include "connection/tls_service.hpp"
 #include "http/protocols.hpp"
 #include "http/zlib_deflate.hpp"
 #include "rpc/broker.hpp"
@@ -31,9 +32,10 @@ struct ServerShared {
   const Options& options;
   const Registry& registry;
   const HttpSettings& http;
-  runtime::ThreadPool* threads = nullptr;  ///< for handlers that block; null for none
-  runtime::ThreadPool* readers = nullptr;  ///< for long messages; null for none
-  rpc::BrokerFactory make_broker = {};     ///< of the one loop of a broker; empty for none
+  std::shared_ptr<const transport::TlsServerContext> tls = {};  ///< at first; null where no TLS is spoken
+  runtime::ThreadPool* threads = nullptr;                       ///< for handlers that block; null for none
+  runtime::ThreadPool* readers = nullptr;                       ///< for long messages; null for none
+  rpc::BrokerFactory make_broker = {};                          ///< of the one loop of a broker; empty for none
   std::atomic<std::size_t> connections_open{0};
 };
 
@@ -73,6 +75,9 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   /// Any thread: these are the limits of all its connections from its next turn on, and `taken` is let go of then, or
   /// with the loop.
   void set_limits(const Limits& limits, std::shared_ptr<const void> taken);
+  /// Any thread: with which certificates connections are encrypted that come from its next turn on. Those go whose
+  /// client's certificate it does not accept, where others vouch for clients now.
+  void set_tls(std::shared_ptr<const transport::TlsServerContext> context);
   /// Any thread.
   [[nodiscard]] Stats stats() const;
   /// Null where connections cannot provide methods for each other.
@@ -118,6 +123,7 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   rpc::LoopContext loop_context_;
   std::unique_ptr<rpc::Broker> broker_;
   Proxies proxies_{*options_, loop_context_};
+  std::optional<TlsService> tls_;
   Host host_;
   std::vector<std::unique_ptr<transport::IoThread>> io_threads_;
   std::size_t next_io_thread_ = 0;  // whose turn it is to be given a connection: with all of them, this one's

@@ -9,6 +9,8 @@
 
 namespace wirecall::transport {
 
+class TlsSession;
+
 /// Whoever reads a stream.
 class StreamUser {
  public:
@@ -56,6 +58,9 @@ class ByteStream {
   /// Where the peer comes from: an address (of IPv6 its first 64 bits, which one host has for itself), or a user of
   /// this machine; empty where that is not known. The same text is the same source.
   [[nodiscard]] virtual std::string peer_source() const { return {}; }
+  /// What is known of the encryption, and by it of the peer; null for a stream that is not encrypted. Lives as long as
+  /// the stream.
+  [[nodiscard]] virtual const TlsSession* tls() const noexcept { return nullptr; }
 };
 
 }  // namespace wirecall::transport

@@ -28,8 +28,11 @@ constexpr Scheme kSchemes[] = {
     {"http://", "write http://host:port/path, such as http://127.0.0.1:8545/rpc"},
     {"ws://", "write ws://host:port/path, such as ws://127.0.0.1:8545/"},
     {"udp://", "write udp://host:port, such as udp://127.0.0.1:8545 or udp://[::1]:8545"},
+    {"tls://", "write tls://host:port, such as tls://127.0.0.1:8545 or tls://[::1]:8545"},
+    {"https://", "write https://host:port/path, such as https://127.0.0.1:8545/rpc"},
+    {"wss://", "write wss://host:port/path, such as wss://127.0.0.1:8545/"},
 };
-static_assert(std::size(kSchemes) == static_cast<std::size_t>(EndpointKind::udp) + 1);
+static_assert(std::size(kSchemes) == static_cast<std::size_t>(EndpointKind::wss) + 1);
 
 std::string_view refuse_path(std::string_view path) {
   if (!path.starts_with('/')) return "the path does not begin at the root";
@@ -93,7 +96,9 @@ std::expected<Endpoint, std::string> Endpoint::parse(std::string_view uri) {
     return std::unexpected{refusal(uri, "it has no scheme", cure_without_scheme(uri))};
   } else {
     return std::unexpected{
-        refusal(uri, "tcp://, http://, ws://, unix://, udp://, stdio: and inproc:// are all that is understood",
+        refusal(uri,
+                "tcp://, tls://, http://, https://, ws://, wss://, unix://, udp://, stdio: and inproc:// are all that "
+                "is understood",
                 kSchemes[0].cure)};
   }
   Endpoint endpoint;
@@ -107,9 +112,12 @@ std::expected<Endpoint, std::string> Endpoint::parse(std::string_view uri) {
 std::string_view Endpoint::parse_rest(std::string_view rest) {
   switch (kind_) {
     case EndpointKind::tcp:
+    case EndpointKind::tls:
     case EndpointKind::udp: return parse_tcp(rest);
     case EndpointKind::http:
-    case EndpointKind::ws: return parse_http(rest);
+    case EndpointKind::https:
+    case EndpointKind::ws:
+    case EndpointKind::wss: return parse_http(rest);
     case EndpointKind::unix_socket: path_ = rest; return refuse_path(rest);
     case EndpointKind::inproc: path_ = rest; return refuse_name(rest);
     case EndpointKind::stdio: break;
@@ -141,27 +149,26 @@ std::string_view Endpoint::parse_tcp(std::string_view rest) {
   return {};
 }
 
-// The same for what follows "http://" or "ws://". The path is sent as it stands here, so it has to be what a request
-// may have.
+// The same for what follows "http://", "ws://" and their like. The path is sent as it stands here, so it has to be what
+// a request may have.
 std::string_view Endpoint::parse_http(std::string_view rest) {
   const std::size_t slash = std::min(rest.find_first_of("/?#"), rest.size());
   const std::string_view path = rest.substr(slash);
-  port_ = kDefaultHttpPort;
+  port_ = http_port();
   const auto odd = [](char c) { return c <= ' ' || c >= 0x7f; };
   if (std::ranges::any_of(rest, odd)) return "it has bytes that are to be written as %XX";
   if (rest.substr(0, slash).find('@') != std::string_view::npos) return "it names a user, and nothing here logs in";
   if (const std::string_view cause = parse_tcp(rest.substr(0, slash)); !cause.empty()) return cause;
   if (port_ == 0) return "nobody listens on port 0";
   if (path.find('#') != std::string_view::npos) return "a fragment is not sent to any server";
-  const std::string_view usual = kind_ == EndpointKind::ws ? kDefaultWebSocketPath : kDefaultHttpPath;
+  const std::string_view usual = by_websocket() ? kDefaultWebSocketPath : kDefaultHttpPath;
   path_ = path.starts_with('/') ? std::string{path} : std::string{usual}.append(path);
   return {};
 }
 
 std::string Endpoint::authority() const {
   std::string text = host_.find(':') != std::string::npos ? "[" + host_ + "]" : host_;
-  const bool http = kind_ == EndpointKind::http || kind_ == EndpointKind::ws;
-  if (!http || port_ != kDefaultHttpPort) text += ":" + std::to_string(port_);
+  if (!has_http_path() || port_ != http_port()) text += ":" + std::to_string(port_);
   return text;
 }
 

@@ -59,6 +59,11 @@ BoundSocket listen_on(const Endpoint& endpoint) {
     case EndpointKind::ws:
       throw failure("cannot listen on", endpoint, "it is an endpoint for clients",
                     "listen on tcp://" + endpoint.authority() + ", where HTTP is understood as well");
+    case EndpointKind::tls:
+    case EndpointKind::https:
+    case EndpointKind::wss:
+      throw failure("cannot listen on", endpoint, "it is an endpoint for clients",
+                    "listen on tcp://" + endpoint.authority() + " with tls.cert and tls.key, and it speaks TLS as well");
     case EndpointKind::udp:
       throw failure("cannot listen on", endpoint, "it has no connections", "have a server listen on it");
     case EndpointKind::stdio:
@@ -72,6 +77,10 @@ PendingConnection connect_to(const Endpoint& endpoint, std::chrono::milliseconds
     case EndpointKind::tcp:
     case EndpointKind::http:
     case EndpointKind::ws: return PendingConnection{connect_to_tcp(endpoint, timeout)};
+    case EndpointKind::tls:
+    case EndpointKind::https:
+    case EndpointKind::wss:
+      throw failure("cannot connect to", endpoint, "no authority is known here", "have a client connect to it");
     case EndpointKind::unix_socket: return PendingConnection{connect_to_unix(endpoint, timeout)};
     case EndpointKind::inproc: return connect_to_inproc(endpoint);
     case EndpointKind::udp: return connect_to_udp(endpoint);

@@ -70,6 +70,19 @@ std::string peer_source(int descriptor) {
   return peer ? "user " + std::to_string(peer->uid) : std::string{};
 }
 
+bool is_local_peer(int descriptor) noexcept {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (descriptor < 0) return true;
+  if (::getpeername(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) return false;
+  constexpr std::uint8_t kLoopbackNet = 127;
+  if (address.ss_family == AF_INET)
+    return ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 == kLoopbackNet;
+  if (address.ss_family != AF_INET6) return true;
+  const in6_addr& as6 = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(&as6) || (IN6_IS_ADDR_V4MAPPED(&as6) && as6.s6_addr[12] == kLoopbackNet);
+}
+
 // ---- SocketStream ----
 
 SocketStream::SocketStream(Loop& loop, int descriptor)

@@ -18,6 +18,8 @@ namespace wirecall::transport {
 void watch_peer(int descriptor, std::chrono::nanoseconds time) noexcept;
 [[nodiscard]] std::optional<PeerCredentials> peer_credentials(int descriptor) noexcept;
 [[nodiscard]] std::string peer_source(int descriptor);
+/// Whether the peer is on this machine: by its address, or by what the socket is; -1 for what is no socket.
+[[nodiscard]] bool is_local_peer(int descriptor) noexcept;
 /// The same of an address; empty for one of another family than the internet's. Only as much of it is read as its
 /// family has.
 [[nodiscard]] std::string source_of(const sockaddr* address);

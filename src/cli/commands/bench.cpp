@@ -13,6 +13,7 @@
 #include "cli/load/load.hpp"
 #include "cli/terminal.hpp"
 #include "cli/view/table.hpp"
+#include "options/rows.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::cli {
@@ -149,6 +150,9 @@ int bench(const BenchOptions& options) {
     } catch (const std::runtime_error& error) {
       print_error(error.what());
       continue;
+    } catch (const std::invalid_argument& error) {  // of an option, or a file that one names
+      print_error(error.what());
+      return kUsage;
     }
     if (on_terminal()) print_stderr("\r\x1b[K");
     return report(options, url, *result, *interrupt, hdr);
@@ -191,6 +195,17 @@ BenchCommand::BenchCommand(CLI::App& parent)
   add_value("--hdr", options_.hdr_path, "FILE",
             "Write the latency distribution to this file, in HdrHistogram's text format");
   add_value("--token", options_.load.token, "TOKEN", "The secret by which the client authenticates");
+  const auto add_option = [this](std::string_view name, std::string& value) {
+    const net::OptionRow& row = *net::find_option(name);
+    add_value(net::flag_of(row), value, "TEXT", std::string{row.doc});
+  };
+  ClientTlsOptions& tls = options_.load.tls;
+  add_option("cafile", options_.load.cafile);
+  add_option("tls.pin", tls.pin);
+  add_option("tls.client_cert", tls.client_cert);
+  add_option("tls.client_key", tls.client_key);
+  const net::OptionRow& no_verify = *net::find_option("tls.no_verify");
+  add_value(net::flag_of(no_verify), tls.no_verify, "true or false", std::string{no_verify.doc});
   server_.emplace(app());
 }
 

@@ -87,7 +87,8 @@ void log_banner(const LogSink& log, const ServeOptions& options, std::span<const
       {{"version", options.version},
        {"listen", uris},
        {"methods", static_cast<std::int64_t>(registry.methods().size())},
-       {"serves", asks ? "those that principals_file names" : "whoever can connect"}});
+       {"serves", asks ? "those that principals_file names" : "whoever can connect"},
+       {"tls", options.server.tls.on()}});
 }
 
 }  // namespace
@@ -113,7 +114,9 @@ int serve(const ServeOptions& options) {
     if (options.server.log_format == LogFormat::json) {
       log_banner(server_log, options, endpoints, server.registry());
     } else {
-      print_stderr(banner(options, endpoints, server.registry()));
+      ServeOptions shown = options;
+      shown.fingerprint = server.certificate_fingerprint();
+      print_stderr(banner(shown, endpoints, server.registry()));
     }
     notify_ready();
     const RunEnd end = server.run();
@@ -136,6 +139,17 @@ static std::string lines_to_copy_of_udp(const ServeOptions& options, const Endpo
   if (options.demo) text += fmt::format("  {} bench {} -c 4 -p 16 --url {}\n", options.program, method, endpoint.uri());
   return text + fmt::format("  printf '{}' | nc -u -w1 {} {}\n", R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})",
                             endpoint.host(), endpoint.port());
+}
+
+// A certificate that the server has made itself is known by its fingerprint alone.
+static std::string lines_to_copy_of_tls(const ServeOptions& options, const Endpoint& endpoint) {
+  const TlsOptions& tls = options.server.tls;
+  const std::string known = tls.self_signed ? " --tls-pin sha256:" + options.fingerprint : std::string{};
+  std::string text;
+  for (const std::string_view scheme : {"tls", "https", "wss"}) {
+    text += fmt::format("  {} call rpc.ping --url {}://{}{}\n", options.program, scheme, endpoint.authority(), known);
+  }
+  return text;
 }
 
 static std::string lines_to_copy(const ServeOptions& options, const Endpoint& endpoint) {
@@ -175,6 +189,7 @@ static std::string lines_to_copy(const ServeOptions& options, const Endpoint& en
   } else {
     text += fmt::format("  curl {}-d '{}' --unix-socket {} http://localhost/rpc\n", who, request, endpoint.path());
   }
+  if (tcp && !options.fingerprint.empty()) text += lines_to_copy_of_tls(options, endpoint);
   if (asks) return text;
   text += fmt::format("  printf 'Content-Length: {}\\r\\n\\r\\n{}' | {}\n", request.size(), request, socket);
   text += fmt::format("  printf '\\000\\000\\000\\{:03o}{}' | {}\n", request.size(), request, socket);
@@ -185,11 +200,15 @@ static std::string protocols_at(const ServeOptions& options, const Endpoint& end
   if (endpoint.kind() == EndpointKind::udp)
     return "JSON-RPC 2.0: a message a datagram, answered by one of at most three times its bytes";
   const bool proxied = endpoint.kind() == EndpointKind::tcp && options.server.proxy_protocol;
+  const bool tls = endpoint.kind() == EndpointKind::tcp && options.server.tls.on();
   return fmt::format(
       "JSON-RPC 2.0{}: as plain JSON texts, behind Content-Length headers, behind lengths of four bytes, by HTTP, or "
       "by "
-      "WebSocket",
-      proxied ? ", behind a PROXY header from proxy_from" : "");
+      "WebSocket{}",
+      proxied ? ", behind a PROXY header from proxy_from" : "",
+      !tls                         ? ""
+      : options.server.allow_plain ? "; with TLS or without"
+                                   : "; with TLS, on this machine also without");
 }
 
 std::string banner(const ServeOptions& options, std::span<const Endpoint> endpoints, const Registry& registry) {

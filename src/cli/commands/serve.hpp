@@ -10,7 +10,8 @@ namespace wirecall::cli {
 
 struct ServeOptions {
   bool demo = false;
-  bool insecure = false;  ///< listens beyond this machine
+  std::string fingerprint = {};  ///< of the server's certificate, for the banner; empty where it speaks no TLS
+  bool insecure = false;         ///< listens beyond this machine
   Options server;
   ConfigReloader::Load reload;       ///< the same anew, at SIGHUP; empty where that ends the process
   std::string program = "wirecall";  ///< as the user called it, for lines to copy

@@ -61,18 +61,20 @@ void Reload::operator()() {
   // Another file needs a restart, as the options below; until then the principals in force stay.
   const bool same_file = loaded->principals_file == in_force_.principals_file;
   std::optional<std::size_t> principals;
-  if (same_file && !in_force_.principals_file.empty()) {
-    try {
-      std::vector<Principal> known = principals_of(in_force_);
+  try {
+    std::vector<Principal> known = principals_;
+    if (same_file && !in_force_.principals_file.empty()) {
+      known = principals_of(in_force_);
       net::warn_of_open_principals_file(in_force_);
-      if (known != principals_) {
-        principals = known.size();
-        server_->set_principals(known);
-        principals_ = std::move(known);
-      }
-    } catch (const std::invalid_argument& error) {
-      return refuse(error.what());
     }
+    server_->reload_certificates();  // the last that may be refused
+    if (known != principals_) {
+      principals = known.size();
+      server_->set_principals(known);
+      principals_ = std::move(known);
+    }
+  } catch (const std::invalid_argument& error) {
+    return refuse(error.what());
   }
   // Whoever asks for another level sees that, and what else has changed, unless neither level lets it through.
   const LogSink log = in_force_.log.at_least(std::min(in_force_.log_level, loaded->log_level));

@@ -9,8 +9,8 @@
 #include "cli/load/load_http.hpp"
 #include "cli/load/load_websocket.hpp"
 #include "cli/target.hpp"
+#include "client/dialer.hpp"
 #include "message/error_description.hpp"
-#include "transport/endpoint_socket.hpp"
 #include "transport/socket.hpp"
 #include "transport/udp.hpp"
 #include "wirecall/bytes.hpp"
@@ -111,8 +111,8 @@ class Run {
          kTokenCure);
   }
   [[nodiscard]] bool udp() const noexcept { return options.endpoint.kind() == EndpointKind::udp; }
-  [[nodiscard]] bool http() const noexcept { return options.endpoint.kind() == EndpointKind::http; }
-  [[nodiscard]] bool websocket() const noexcept { return options.endpoint.kind() == EndpointKind::ws; }
+  [[nodiscard]] bool http() const noexcept { return options.endpoint.by_http(); }
+  [[nodiscard]] bool websocket() const noexcept { return options.endpoint.by_websocket(); }
   [[nodiscard]] bool open_loop() const noexcept { return options.rate > 0; }
   [[nodiscard]] bool sending() const noexcept { return sending_; }
   std::size_t free_slots = 0;  // of all connections
@@ -414,7 +414,7 @@ Texts make_requests(const LoadOptions& options, std::uint64_t first_id) {
   before += R"(,"id":)";
   const auto as_it_is = [](std::string text) { return text; };
   const EndpointKind kind = options.endpoint.kind();
-  if (kind == EndpointKind::ws) return {before, "}", first_id, options.pipeline, websocket_frame};
+  if (options.endpoint.by_websocket()) return {before, "}", first_id, options.pipeline, websocket_frame};
   const std::size_t bytes = before.size() + std::to_string(first_id).size() + 1;
   if (kind == EndpointKind::udp) {
     if (!options.token.empty()) throw std::runtime_error{"a token is not sent by UDP: give none, or another server"};
@@ -423,7 +423,7 @@ Texts make_requests(const LoadOptions& options, std::uint64_t first_id) {
                                std::to_string(transport::kUdpBytesMax)};
     return {length_text(bytes) + before, "}", first_id, options.pipeline, as_it_is};
   }
-  if (kind != EndpointKind::http) return {before, "}\n", first_id, options.pipeline, as_it_is};
+  if (!options.endpoint.by_http()) return {before, "}\n", first_id, options.pipeline, as_it_is};
   const std::string head = http_request_head(options.endpoint, options.token, bytes);
   return {head + before, "}", first_id, options.pipeline, as_it_is};
 }
@@ -431,9 +431,13 @@ Texts make_requests(const LoadOptions& options, std::uint64_t first_id) {
 Run::Run(const LoadOptions& given)
     : options(given), first_id(first_id_for(given.pipeline)), requests(make_requests(given, first_id)) {
   connections_.reserve(options.connections);
+  ClientOptions client;
+  client.cafile = options.cafile;
+  client.tls = options.tls;
+  warn_of_no_verify(client);
+  const net::DialFunction dial = net::dial_function({&options.endpoint, 1}, client);
   for (std::uint32_t i = 0; i < options.connections; ++i) {
-    connections_.push_back(
-        std::make_unique<LoadConnection>(*this, transport::connect_to(options.endpoint, kConnectTimeout)));
+    connections_.push_back(std::make_unique<LoadConnection>(*this, dial(options.endpoint, kConnectTimeout)));
   }
 }
 

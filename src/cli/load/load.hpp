@@ -14,6 +14,7 @@
 
 #include "cli/load/histogram.hpp"
 #include "wirecall/endpoint.hpp"
+#include "wirecall/options.hpp"
 
 namespace wirecall::cli {
 
@@ -41,6 +42,8 @@ struct LoadOptions {
   std::string method;
   std::string params;      ///< JSON text, empty for none
   std::string token = {};  ///< each connection shows it; empty for none
+  std::string cafile = {};
+  ClientTlsOptions tls = {};
   std::uint32_t connections = 1;
   std::uint32_t pipeline = 1;                                         ///< calls in flight on each
   double rate = 0;                                                    ///< calls a second in all; 0 for a closed loop

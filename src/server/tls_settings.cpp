@@ -1,0 +1,42 @@
+// See tls_settings.hpp.
+#include "server/tls_settings.hpp"
+
+#include <stdexcept>
+
+#include "server/principals.hpp"
+
+namespace wirecall::net {
+
+transport::TlsServerSettings tls_settings_of(const Options& options) {
+  using transport::ClientCertificate;
+  const TlsOptions& tls = options.tls;
+  if (tls.cert.size() != tls.key.size()) {
+    throw std::invalid_argument{"tls.key names " + std::to_string(tls.key.size()) + " files and tls.cert " +
+                                std::to_string(tls.cert.size()) + ": give a key for each certificate, in their order"};
+  }
+  if (tls.self_signed && !tls.cert.empty())
+    throw std::invalid_argument{"tls.self_signed is true, and tls.cert is not empty: give one of them"};
+  const bool asks = tls.client_auth != ClientAuth::none;
+  if (asks && tls.client_ca.empty()) {
+    throw std::invalid_argument{
+        "tls.client_auth asks clients for certificates, and tls.client_ca is empty: name the authorities that vouch "
+        "for them"};
+  }
+  if (!asks && !tls.client_ca.empty())
+    throw std::invalid_argument{
+        "tls.client_ca names authorities, and tls.client_auth is none: set it to optional or required"};
+  if (tls.client_ca.empty() && !tls.client_crl.empty())
+    throw std::invalid_argument{"tls.client_crl is given, and tls.client_ca is empty: name the authorities as well"};
+  transport::TlsServerSettings settings{.identities = {},
+                                        .self_signed = tls.self_signed,
+                                        .client = static_cast<ClientCertificate>(tls.client_auth),
+                                        .client_ca = tls.client_ca,
+                                        .client_crl = tls.client_crl};
+  for (std::size_t i = 0; i != tls.cert.size(); ++i) {
+    settings.identities.push_back({.certificate = tls.cert[i], .key = tls.key[i]});
+    warn_of_open_file(options.log, tls.key[i], "tls.key", "a private key");
+  }
+  return settings;
+}
+
+}  // namespace wirecall::net

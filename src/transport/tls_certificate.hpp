@@ -1,0 +1,30 @@
+// Certificates: what they name, how they are read, and one that a server makes for itself. For the sources that speak
+// TLS.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "transport/openssl.hpp"
+
+namespace wirecall::transport {
+
+/// Its subject alternative names as "dns:example.com", "uri:spiffe://a/b", "email:a@b.c" and "ip:::1", in their order.
+/// Of one with a byte of zero, or of another kind, nothing is said. Throws std::bad_alloc.
+[[nodiscard]] std::vector<std::string> alternative_names(X509* certificate);
+
+struct SelfSigned {
+  X509Pointer certificate;
+  KeyPointer key;
+};
+/// For localhost, 127.0.0.1, ::1 and the name of this machine, for 30 days, with a key on P-256. Throws
+/// std::runtime_error.
+[[nodiscard]] SelfSigned make_self_signed();
+/// Whether it is one of these.
+[[nodiscard]] bool is_self_signed(X509* certificate);
+
+/// Throws std::invalid_argument: "<option>: <path> cannot be read: <cause>".
+[[nodiscard]] std::string content_of_file(const std::string& path, std::string_view option);
+
+}  // namespace wirecall::transport

@@ -1,0 +1,132 @@
+// See tls_connect.hpp. The handshake is made on the socket, record by record, so that nothing is read which follows it:
+// that is for the stream.
+#include "transport/tls_connect.hpp"
+
+#include <array>
+#include <cerrno>
+#include <poll.h>
+
+#include "transport/setup.hpp"
+#include "transport/socket.hpp"
+#include "transport/tls_stream.hpp"
+
+namespace wirecall::transport {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr std::size_t kRecordHeadBytes = 5;
+
+// A connection whose handshake is done.
+class AgreedTls final : public UnattachedStream {
+ public:
+  AgreedTls(Descriptor socket, std::unique_ptr<TlsSession> session)
+      : socket_(std::move(socket)), session_(std::move(session)) {}
+
+  std::unique_ptr<ByteStream> attach(Loop& loop) override {
+    auto stream = std::make_unique<SocketStream>(loop, socket_.get());
+    static_cast<void>(socket_.release());
+    return std::make_unique<TlsStream>(loop, std::move(stream), std::move(session_));
+  }
+  [[nodiscard]] int descriptor() const noexcept override { return socket_.get(); }
+
+ private:
+  Descriptor socket_;
+  std::unique_ptr<TlsSession> session_;
+};
+
+class Handshake {
+ public:
+  Handshake(const Endpoint& endpoint, int socket, TlsSession& session, steady_clock::time_point deadline)
+      : endpoint_(endpoint), socket_(socket), session_(session), deadline_(deadline) {}
+
+  void run() {
+    Buffer output;
+    session_.start(output);
+    while (session_.state() == TlsSession::State::handshaking) {
+      send(output);
+      Buffer record;
+      receive(record, kRecordHeadBytes);
+      const auto* const head = reinterpret_cast<const unsigned char*>(record.data());
+      receive(record, static_cast<std::size_t>(head[3]) << 8 | head[4]);
+      Buffer plaintext;
+      session_.receive({record.data(), record.size()}, plaintext, output);
+    }
+    if (session_.state() == TlsSession::State::open) return send(output);
+    try {
+      send(output);  // the alert
+    } catch (const std::runtime_error&) {
+      // What has failed first is told.
+    }
+    throw failure("cannot connect to", endpoint_, session_.failure(), cure());
+  }
+
+ private:
+  void send(Buffer& output) {
+    std::string_view left = output.view();
+    while (!left.empty()) {
+      const ssize_t sent = ::send(socket_, left.data(), left.size(), MSG_NOSIGNAL);
+      if (sent > 0) {
+        left.remove_prefix(static_cast<std::size_t>(sent));
+      } else {
+        wait_after(sent, POLLOUT);
+      }
+    }
+    output.clear();
+  }
+
+  void receive(Buffer& record, std::size_t bytes) {
+    char* to = record.reserve(bytes);
+    for (const char* const end = to + bytes; to != end;) {
+      const ssize_t received = ::recv(socket_, to, static_cast<std::size_t>(end - to), 0);
+      if (received == 0) {
+        throw failure("cannot connect to", endpoint_, "the server has closed the connection in the TLS handshake",
+                      "check that a server listens there that speaks TLS");
+      }
+      if (received < 0) {
+        wait_after(received, POLLIN);
+        continue;
+      }
+      to += received;
+      record.grow(static_cast<std::size_t>(received));
+    }
+  }
+
+  void wait_after(ssize_t result, short events) const {
+    if (result < 0 && errno != EAGAIN && errno != EINTR) throw connect_failure(endpoint_, errno);
+    const auto left = std::chrono::ceil<milliseconds>(deadline_ - steady_clock::now());
+    pollfd waiting{.fd = socket_, .events = events, .revents = 0};
+    const bool in_time = left.count() > 0 && ::poll(&waiting, 1, static_cast<int>(left.count())) != 0;
+    if (!in_time) throw connect_failure(endpoint_, ETIMEDOUT);
+  }
+
+  [[nodiscard]] std::string_view cure() const {
+    const std::string& why = session_.failure();
+    if (why.contains("mismatch")) return "connect to a name that its certificate has, or give its fingerprint as tls.pin";
+    if (why.contains("the peer's certificate is refused"))
+      return "name the authority that has signed it with cafile, or give its fingerprint as tls.pin";
+    if (why.contains("tls.pin")) return "make sure that this is the server, and give its fingerprint as tls.pin";
+    if (why.contains("wrong version number")) return "check that a server listens there that speaks TLS";
+    if (why.contains("alert")) return "the server has refused this client: see its log; it may ask for a certificate";
+    return "check that a server listens there that speaks TLS";
+  }
+
+  const Endpoint& endpoint_;
+  const int socket_;
+  TlsSession& session_;
+  const steady_clock::time_point deadline_;
+};
+
+}  // namespace
+
+PendingConnection connect_by_tls(const Endpoint& endpoint, milliseconds timeout,
+                                 const std::shared_ptr<const TlsClientContext>& context) {
+  const auto deadline = steady_clock::now() + timeout;
+  Descriptor socket{connect_to_tcp(endpoint, timeout)};
+  auto session = std::make_unique<TlsSession>(context, endpoint);
+  Handshake{endpoint, socket.get(), *session, deadline}.run();
+  return PendingConnection{std::make_unique<AgreedTls>(std::move(socket), std::move(session))};
+}
+
+}  // namespace wirecall::transport

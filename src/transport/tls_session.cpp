@@ -1,0 +1,258 @@
+// See tls_session.hpp. OpenSSL reads and writes through a BIO of ours that has no memory: it reads what `receive` was
+// given, and appends to the buffer that was given for output. So no byte is copied but by the cipher.
+#include "transport/tls_session.hpp"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <climits>
+#include <cstring>
+#include <openssl/x509v3.h>
+
+#include "base/assert.hpp"
+#include "transport/openssl.hpp"
+#include "transport/setup.hpp"
+#include "transport/tls_certificate.hpp"
+
+namespace wirecall::transport {
+namespace {
+
+// A peer that has not been agreed with sends no more than that: a chain of certificates is a tenth of it.
+constexpr std::uint32_t kHandshakeBytesMax = 128 * 1024;
+// Each new key costs more than the bytes that ask for it. A peer that follows RFC 8446 needs one in 2^24 records.
+constexpr std::uint16_t kKeyUpdatesMax = 64;
+// The most plaintext of one record.
+constexpr std::size_t kRecordBytes = 16 * 1024;
+
+std::string_view text_or_empty(const char* text) noexcept { return text != nullptr ? text : std::string_view{}; }
+
+}  // namespace
+
+int TlsSession::read_ciphertext(BIO* bio, char* to, std::size_t size, std::size_t* read) noexcept {
+  BIO_clear_retry_flags(bio);
+  auto& input = static_cast<TlsSession*>(BIO_get_data(bio))->input_;
+  if (input.empty()) {
+    BIO_set_retry_read(bio);
+    return 0;
+  }
+  *read = std::min(size, input.size());
+  std::memcpy(to, input.data(), *read);
+  input = input.subspan(*read);
+  return 1;
+}
+
+int TlsSession::write_ciphertext(BIO* bio, const char* from, std::size_t size, std::size_t* written) noexcept {
+  BIO_clear_retry_flags(bio);
+  auto& self = *static_cast<TlsSession*>(BIO_get_data(bio));
+  try {
+    self.output_->append({from, size});
+  } catch (const std::bad_alloc&) {
+    self.no_memory_ = true;
+    return 0;
+  }
+  *written = size;
+  return 1;
+}
+
+long TlsSession::control(BIO*, int command, long, void*) noexcept { return command == BIO_CTRL_FLUSH ? 1 : 0; }
+
+const BIO_METHOD* TlsSession::bio_method() {
+  static const BIO_METHOD* const method = [] {
+    BIO_METHOD* const made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "wirecall stream");
+    if (made == nullptr) throw std::bad_alloc{};
+    BIO_meth_set_read_ex(made, &read_ciphertext);
+    BIO_meth_set_write_ex(made, &write_ciphertext);
+    BIO_meth_set_ctrl(made, &control);
+    return made;
+  }();
+  return method;
+}
+
+TlsSession::TlsSession(SSL_CTX* context) : ssl_(SSL_new(context)) {
+  BIO* const bio = ssl_ != nullptr ? BIO_new(bio_method()) : nullptr;
+  if (bio == nullptr) {
+    SSL_free(ssl_);
+    throw std::bad_alloc{};
+  }
+  BIO_set_data(bio, this);
+  BIO_set_init(bio, 1);
+  SSL_set_bio(ssl_, bio, bio);
+  SSL_set_msg_callback(ssl_, &message_seen);
+  SSL_set_msg_callback_arg(ssl_, this);
+}
+
+TlsSession::TlsSession(std::shared_ptr<const TlsServerContext> context) : TlsSession(context->get()) {
+  server_ = std::move(context);
+  SSL_set_accept_state(ssl_);
+}
+
+TlsSession::TlsSession(std::shared_ptr<const TlsClientContext> context, const Endpoint& server)
+    : TlsSession(context->get()) {
+  client_ = std::move(context);
+  server_name_ = std::make_unique<const std::string>(server.host() + ':' + std::to_string(server.port()));
+  SSL_set_app_data(ssl_, const_cast<std::string*>(server_name_.get()));
+  const bool address = is_address(server.host());
+  if (!address) SSL_set_tlsext_host_name(ssl_, server.host().c_str());
+  if (client_->verifies()) {
+    if (address) {
+      X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_), server.host().c_str());
+    } else {
+      SSL_set1_host(ssl_, server.host().c_str());
+    }
+  }
+  std::string offered{server.by_http() || server.by_websocket() ? kAlpnHttp : kAlpnOthers};
+  offered.insert(offered.begin(), static_cast<char>(offered.size()));
+  SSL_set_alpn_protos(ssl_, reinterpret_cast<const unsigned char*>(offered.data()),
+                      static_cast<unsigned int>(offered.size()));
+  if (SSL_SESSION* const session = client_->take_session(*server_name_)) {
+    SSL_set_session(ssl_, session);
+    SSL_SESSION_free(session);
+  }
+  SSL_set_connect_state(ssl_);
+}
+
+TlsSession::~TlsSession() {
+  // A session that has not failed can be resumed, whether its end was said or not.
+  if (state_ != State::failed) SSL_set_quiet_shutdown(ssl_, 1), SSL_shutdown(ssl_);
+  SSL_free(ssl_);
+}
+
+// Only new keys are counted: a handshake has its bytes counted, and a record of data costs what it brings.
+void TlsSession::message_seen(int sent, int, int type, const void* bytes, std::size_t size, SSL*, void* self) noexcept {
+  if (type != SSL3_RT_HANDSHAKE || sent != 0 || size == 0) return;
+  if (*static_cast<const unsigned char*>(bytes) == SSL3_MT_KEY_UPDATE) ++static_cast<TlsSession*>(self)->key_updates_;
+}
+
+void TlsSession::fail_with(std::string why) {
+  state_ = State::failed;
+  failure_ = std::move(why);
+  ERR_clear_error();
+}
+
+// `result` is of a call that has not done what it should.
+void TlsSession::fail(int result) {
+  const int error = SSL_get_error(ssl_, result);
+  if (no_memory_) return fail_with("no memory");
+  if (error == SSL_ERROR_WANT_READ) return;
+  const long verified = SSL_get_verify_result(ssl_);
+  const bool unverified = ERR_GET_REASON(ERR_peek_error()) == SSL_R_CERTIFICATE_VERIFY_FAILED;
+  std::string why = take_openssl_error();
+  if (unverified) why = std::string{"the peer's certificate is refused: "} + X509_verify_cert_error_string(verified);
+  fail_with(std::move(why));
+}
+
+void TlsSession::shake_hands() {
+  ERR_clear_error();
+  const int result = SSL_do_handshake(ssl_);
+  if (result != 1) return fail(result);
+  if (is_peer_acceptable()) state_ = State::open;
+}
+
+// What OpenSSL has not checked: the server that a client has been told of by its fingerprint; and of a session that is
+// resumed the certificate that was shown when it began.
+bool TlsSession::is_peer_acceptable() {
+  if (client_ != nullptr && !client_->pin().empty()) {
+    const X509Pointer certificate{SSL_get1_peer_certificate(ssl_)};
+    if (certificate == nullptr || fingerprint_of(certificate.get()) != client_->pin()) {
+      fail_with("the server's certificate is not the one of tls.pin");
+      return false;
+    }
+  }
+  if (server_ == nullptr || !resumed()) return true;
+  X509* const certificate = SSL_get0_peer_certificate(ssl_);
+  if (certificate != nullptr && X509_cmp_current_time(X509_get0_notAfter(certificate)) <= 0) {
+    fail_with("the peer's certificate has expired");
+    return false;
+  }
+  return true;
+}
+
+TlsSession::State TlsSession::receive(std::span<const char> ciphertext, Buffer& plaintext, Buffer& output) {
+  if (state_ == State::failed || state_ == State::ended) return state_;
+  input_ = ciphertext;
+  output_ = &output;
+  if (state_ == State::handshaking) {
+    handshake_bytes_ += static_cast<std::uint32_t>(std::min<std::size_t>(ciphertext.size(), kHandshakeBytesMax + 1));
+    shake_hands();
+    if (state_ == State::handshaking && handshake_bytes_ > kHandshakeBytesMax)
+      fail_with("the peer's handshake is too long");
+  }
+  if (state_ == State::open) read_plaintext(plaintext);
+  input_ = {};
+  output_ = nullptr;
+  return state_;
+}
+
+// Each read brings at most one record. When all input has been read and nothing is left of the last record, nothing can
+// come.
+void TlsSession::read_plaintext(Buffer& plaintext) {
+  while (!input_.empty() || SSL_pending(ssl_) != 0) {
+    const std::size_t room = std::clamp(plaintext.capacity() - plaintext.size(), std::size_t{4096}, kRecordBytes);
+    char* const to = plaintext.reserve(room);
+    std::size_t bytes = 0;
+    ERR_clear_error();
+    const int result = SSL_read_ex(ssl_, to, room, &bytes);
+    if (result == 1) {
+      plaintext.grow(bytes);
+      continue;
+    }
+    if (SSL_get_error(ssl_, result) == SSL_ERROR_ZERO_RETURN) {
+      state_ = State::ended;
+    } else {
+      fail(result);
+    }
+    break;
+  }
+  if (state_ == State::open && key_updates_ > kKeyUpdatesMax) fail_with("the peer changes keys too often");
+}
+
+bool TlsSession::send(std::string_view plaintext, Buffer& output) {
+  if (state_ == State::failed) return false;
+  WIRECALL_ASSERT(state_ != State::handshaking);
+  output_ = &output;
+  while (!plaintext.empty()) {
+    std::size_t bytes = 0;
+    ERR_clear_error();
+    const int result = SSL_write_ex(ssl_, plaintext.data(), plaintext.size(), &bytes);
+    if (result != 1) {
+      fail(result);
+      if (state_ != State::failed) fail_with("nothing can be sent");
+      break;
+    }
+    plaintext.remove_prefix(bytes);
+  }
+  output_ = nullptr;
+  return state_ != State::failed;
+}
+
+void TlsSession::shut_down(Buffer& output) {
+  if (state_ == State::failed || state_ == State::handshaking) return;
+  output_ = &output;
+  SSL_shutdown(ssl_);
+  ERR_clear_error();
+  output_ = nullptr;
+}
+
+std::string_view TlsSession::version() const noexcept { return SSL_get_version(ssl_); }
+std::string_view TlsSession::cipher() const noexcept { return text_or_empty(SSL_get_cipher_name(ssl_)); }
+bool TlsSession::resumed() const noexcept { return SSL_session_reused(ssl_) == 1; }
+
+std::string_view TlsSession::protocol() const noexcept {
+  const unsigned char* name = nullptr;
+  unsigned int size = 0;
+  SSL_get0_alpn_selected(ssl_, &name, &size);
+  return {reinterpret_cast<const char*>(name), size};
+}
+
+bool TlsSession::has_certificate() const noexcept { return SSL_get0_peer_certificate(ssl_) != nullptr; }
+
+std::vector<std::string> TlsSession::certificate_names() const {
+  X509* const certificate = SSL_get0_peer_certificate(ssl_);
+  return certificate != nullptr ? alternative_names(certificate) : std::vector<std::string>{};
+}
+
+bool TlsSession::is_accepted_by(const TlsServerContext& now) const noexcept {
+  X509* const certificate = SSL_get0_peer_certificate(ssl_);
+  return certificate == nullptr || now.accepts(certificate, SSL_get_peer_cert_chain(ssl_));
+}
+
+}  // namespace wirecall::transport

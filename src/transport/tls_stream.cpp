@@ -1,0 +1,140 @@
+// See tls_stream.hpp.
+#include "transport/tls_stream.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/assert.hpp"
+
+namespace wirecall::transport {
+
+// So much is encrypted at a time: some 60 us.
+constexpr std::size_t kPartBytes = 256 * 1024;
+// What a record has of plaintext at most, and of everything else.
+constexpr std::size_t kRecordBytes = 16 * 1024;
+constexpr std::size_t kRecordExtraBytes = 64;
+// A peer that has us answer its handshake messages, and does not read the answers, is not waited for.
+constexpr std::size_t kWaitingBytesMax = 64 * 1024;
+
+TlsStream::TlsStream(Loop& loop, std::unique_ptr<ByteStream> stream, std::unique_ptr<TlsSession> session,
+                     TlsObserver* observer)
+    : loop_(&loop), stream_(std::move(stream)), session_(std::move(session)), observer_(observer) {}
+
+TlsStream::~TlsStream() {
+  if (observer_ != nullptr) observer_->gone();
+}
+
+void TlsStream::start(StreamUser& user) {
+  user_ = &user;
+  if (!std::exchange(started_, true)) stream_->start(*this);
+}
+
+void TlsStream::received(std::span<char> bytes) {
+  if (over_ || error_ != 0 || ended_) return;
+  const TlsSession::State before = session_->state();
+  Buffer plaintext = loop_->take_buffer();
+  bool fails = false;
+  try {
+    session_->receive(bytes, plaintext, waiting_);
+    look_at(before);
+    fails = session_->state() == TlsSession::State::failed || waiting_.size() > kWaitingBytesMax;
+    if (!waiting_.empty()) pass_on();
+    if (!plaintext.empty()) static_cast<void>(plaintext.padded());
+  } catch (const std::bad_alloc&) {
+    return failed(ENOMEM);
+  }
+  if (!plaintext.empty()) user_->received({plaintext.data(), plaintext.size()});
+  loop_->give_buffer(std::move(plaintext));
+  if (fails) return fail(EPROTO);
+  if (session_->state() == TlsSession::State::ended && !over_ && !std::exchange(ended_, true)) user_->ended();
+}
+
+// Tells the observer of a handshake that has ended.
+void TlsStream::look_at(TlsSession::State before) {
+  if (before != TlsSession::State::handshaking || observer_ == nullptr) return;
+  if (session_->state() == TlsSession::State::handshaking) return;
+  TlsObserver& observer = *std::exchange(observer_, nullptr);
+  if (session_->state() == TlsSession::State::failed) return observer.refused(*session_, peer_source());
+  observer.agreed(*session_);
+}
+
+// What has failed is told once the alert that says so has been sent.
+void TlsStream::fail(int error) {
+  if (over_ || error_ != 0) return;
+  if (below_sends_) {
+    error_ = error;
+    return;
+  }
+  over_ = true;
+  user_->failed(error);
+}
+
+void TlsStream::ended() {
+  if (over_ || ended_) return;
+  failed(ECONNRESET);
+}
+
+void TlsStream::failed(int error) {
+  if (std::exchange(over_, true)) return;
+  user_->failed(error_ != 0 ? error_ : error);
+}
+
+void TlsStream::send(Buffer bytes, bool prompt) {
+  WIRECALL_ASSERT(!user_sends_);
+  sends_ = std::move(bytes);
+  encrypted_ = 0;
+  user_sends_ = true;
+  prompt_ = prompt;
+  pass_on();
+}
+
+void TlsStream::shut_down() {
+  shuts_down_ = true;
+  pass_on();
+}
+
+// Gives the stream below what waits, the next part of what the user sends included, unless it is sending. Throws
+// std::bad_alloc.
+void TlsStream::pass_on() {
+  if (below_sends_ || over_) return;
+  const bool agreed = session_->state() == TlsSession::State::open || session_->state() == TlsSession::State::ended;
+  if (agreed && user_sends_ && encrypted_ != sends_.size()) encrypt_part();
+  if (shuts_down_ && !user_sends_ && !std::exchange(end_said_, true)) session_->shut_down(waiting_);
+  if (!waiting_.empty()) {
+    below_sends_ = true;
+    // Nobody waits to be told of a part that another one follows, but we do.
+    stream_->send(std::exchange(waiting_, {}), prompt_ || !user_sends_ || encrypted_ != sends_.size());
+    return;
+  }
+  if (shuts_down_ && !user_sends_) {
+    shuts_down_ = false;
+    stream_->shut_down();
+  }
+}
+
+void TlsStream::encrypt_part() {
+  const std::string_view part = sends_.view().substr(encrypted_, kPartBytes);
+  if (waiting_.capacity() == 0) waiting_ = loop_->take_buffer();
+  // Nothing is encrypted that has no room: a record that is lost cannot be made again.
+  static_cast<void>(waiting_.reserve(part.size() + (part.size() / kRecordBytes + 1) * kRecordExtraBytes));
+  encrypted_ += part.size();
+  if (!session_->send(part, waiting_)) throw std::bad_alloc{};
+}
+
+void TlsStream::sent(Buffer buffer) {
+  below_sends_ = false;
+  loop_->give_buffer(std::move(buffer));
+  if (error_ != 0) return failed(error_);
+  if (user_sends_ && encrypted_ == sends_.size() && waiting_.empty()) {
+    user_sends_ = false;
+    prompt_ = false;
+    return user_->sent(std::move(sends_));
+  }
+  try {
+    pass_on();
+  } catch (const std::bad_alloc&) {
+    failed(ENOMEM);
+  }
+}
+
+}  // namespace wirecall::transport
