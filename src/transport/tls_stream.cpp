@@ -26,7 +26,9 @@ TlsStream::~TlsStream() {
 
 void TlsStream::start(StreamUser& user) {
   user_ = &user;
-  if (!std::exchange(started_, true)) stream_->start(*this);
+  // Who takes over a stream that has been paused has it go on, as with a socket.
+  if (std::exchange(started_, true)) return stream_->resume();
+  stream_->start(*this);
 }
 
 void TlsStream::received(std::span<char> bytes) {
