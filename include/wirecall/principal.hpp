@@ -19,7 +19,7 @@ struct Principal {
   /// Client certificates that prove this identity, by one of their subject alternative names: "dns:worker.example",
   /// "uri:spiffe://example/worker", "email:ada@example.com" or "ip:10.0.0.7"; the whole name, and of no other principal
   /// (docs/tls.md).
-  std::vector<std::string> certificates;
+  std::vector<std::string> certificates = {};
   std::vector<std::string> call;     ///< methods that it may call; others are -32601 for it
   std::vector<std::string> provide;  ///< methods that it may register
   std::vector<std::string> publish;  ///< topics that it may publish to

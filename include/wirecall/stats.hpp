@@ -42,10 +42,19 @@ struct Stats {
   Counter connections_refused;    ///< beyond Limits::connections, or while the system had no descriptors left
   Counter connections_timed_out;  ///< closed: idle, or too slow with their first bytes or a header
 
+  // Connections, by what they have begun to speak; a WebSocket has begun by HTTP.
+  Counter protocol_json;
+  Counter protocol_content_length;
+  Counter protocol_length_prefix;
+  Counter protocol_http;
+  Counter protocol_websocket;
+  Counter protocol_unknown;  ///< or refused
+
   Counter proxy_headers_refused;  ///< connections that began with no PROXY header that is believed
 
-  Counter tls_handshakes;          ///< that succeeded
-  Counter tls_handshakes_resumed;  ///< of these
+  Counter tls_1_2_handshakes;      ///< that succeeded
+  Counter tls_1_3_handshakes;      ///< the same
+  Counter tls_handshakes_resumed;  ///< of both
   Counter tls_handshakes_refused;  ///< that failed, or were too many at once
 
   Counter datagrams_in;

@@ -9,6 +9,8 @@
 namespace wirecall {
 
 constexpr std::string_view kErrorsDoc = "Errors answered";
+constexpr std::string_view kHandshakesDoc = "TLS handshakes that succeeded";
+constexpr std::string_view kProtocolsDoc = "Connections that have begun to speak a protocol";
 
 constexpr StatsField kFields[] = {
     {"connections_open", {}, "Connections open now", true, &Stats::connections_open},
@@ -23,12 +25,19 @@ constexpr StatsField kFields[] = {
      "Connections closed for being idle or too slow",
      false,
      &Stats::connections_timed_out},
+    {"protocols", "json", kProtocolsDoc, false, &Stats::protocol_json},
+    {"protocols", "content_length", kProtocolsDoc, false, &Stats::protocol_content_length},
+    {"protocols", "length_prefix", kProtocolsDoc, false, &Stats::protocol_length_prefix},
+    {"protocols", "http", kProtocolsDoc, false, &Stats::protocol_http},
+    {"protocols", "websocket", kProtocolsDoc, false, &Stats::protocol_websocket},
+    {"protocols", "unknown", kProtocolsDoc, false, &Stats::protocol_unknown},
     {"proxy_headers_refused",
      {},
      "Connections that began with no PROXY header that is believed",
      false,
      &Stats::proxy_headers_refused},
-    {"tls_handshakes", {}, "TLS handshakes that succeeded", false, &Stats::tls_handshakes},
+    {"tls_handshakes", "1.2", kHandshakesDoc, false, &Stats::tls_1_2_handshakes},
+    {"tls_handshakes", "1.3", kHandshakesDoc, false, &Stats::tls_1_3_handshakes},
     {"tls_handshakes_resumed",
      {},
      "TLS handshakes that resumed a session, among these",

@@ -51,7 +51,9 @@ struct ClientRow {
   std::int64_t silent_ms;
   std::uint64_t bytes_in;
   std::uint64_t bytes_out;
-  std::optional<std::string> source;  // where it comes from, for those who may know
+  std::string_view protocol;
+  std::optional<std::string_view> tls;  // its version, where the connection is encrypted
+  std::optional<std::string> source;    // where it comes from, for those who may know
 };
 
 std::int64_t milliseconds_of(nanoseconds time) { return std::chrono::floor<std::chrono::milliseconds>(time).count(); }
@@ -174,6 +176,11 @@ static std::optional<std::string> source_of(const Peer& peer, const Principal* a
   return source.empty() ? std::nullopt : std::optional{std::move(source)};
 }
 
+static std::optional<std::string_view> tls_of(const Peer& peer) {
+  if (peer.has_left() || peer.sink().tls_version().empty()) return std::nullopt;
+  return peer.sink().tls_version();
+}
+
 // A client a piece.
 class Inventory::ClientList final : public Listing {
   using Listing::Listing;
@@ -204,6 +211,8 @@ class Inventory::ClientList final : public Listing {
                   .silent_ms = milliseconds_of(std::clamp(now - peer->counts.heard_at, nanoseconds{0}, connected)),
                   .bytes_in = peer->counts.bytes_in,
                   .bytes_out = peer->counts.bytes_out,
+                  .protocol = peer->has_left() ? std::string_view{} : peer->sink().protocol(),
+                  .tls = tls_of(*peer),
                   .source = source_of(*peer, principal)}));
     return true;
   }

@@ -44,7 +44,10 @@ void OperationsLog::tell_of_client(std::string_view message, std::initializer_li
 }
 
 void OperationsLog::greeted(const Peer& peer) noexcept {
-  tell_of_client("a client has said hello", {{"client", peer.name}, {"principal", peer.principal_name()}});
+  tell_of_client("a client has said hello", {{"client", peer.name},
+                                             {"principal", peer.principal_name()},
+                                             {"protocol", peer.sink().protocol()},
+                                             {"tls", peer.sink().tls_version()}});
 }
 
 void OperationsLog::resumed(const Peer& peer) noexcept {

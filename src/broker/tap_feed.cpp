@@ -54,6 +54,7 @@ struct TapFeed::Record {
   std::optional<std::uint64_t> id = {};
   std::string_view method;
   std::string_view client = {};                    // null where it is empty
+  const rpc::MessageSink* sender = nullptr;        // whose message it is; null where that is not known
   std::optional<std::string_view> provider = {};   // the same
   std::optional<std::size_t> delivered = {};       // to how many
   std::optional<std::chrono::nanoseconds> time{};  // from the request to the response
@@ -71,6 +72,10 @@ std::string TapFeed::Record::text() const {
   if (id) shown.append(R"(,"id":)").append(std::to_string(*id));
   shown.append(R"(,"method":)").append(to_json(method));
   shown.append(R"(,"client":)").append(name_or_null(client));
+  if (sender != nullptr && !sender->protocol().empty()) {
+    shown.append(R"(,"protocol":")").append(sender->protocol()).append("\"");
+    if (!sender->tls_version().empty()) shown.append(R"(,"tls":")").append(sender->tls_version()).append("\"");
+  }
   if (provider) shown.append(R"(,"provider":)").append(name_or_null(*provider));
   if (delivered) shown.append(R"(,"delivered":)").append(std::to_string(*delivered));
   if (time) shown.append(R"(,"ms":)").append(milliseconds_text(*time));
@@ -156,6 +161,7 @@ void TapFeed::call(std::uint64_t number, const Provider& provider, const TappedR
                                    .id = call.id,
                                    .method = request.method,
                                    .client = call.client,
+                                   .sender = &request.caller.sink(),
                                    .provider = provider.peer->name,
                                    .member = "params",
                                    .value = request.params});
@@ -177,6 +183,7 @@ void TapFeed::notification(const Provider& provider, const Peer& caller, const R
     caller.sink().charge(show({.kind = "notification",
                                .method = method,
                                .client = caller.name,
+                               .sender = &caller.sink(),
                                .provider = provider.peer->name,
                                .member = "params",
                                .value = params_of(message)}));
@@ -190,6 +197,7 @@ void TapFeed::event(const Peer* publisher, std::string_view topic, const Encoded
         show({.kind = "event",
               .method = topic,
               .client = publisher != nullptr ? std::string_view{publisher->name} : std::string_view{},
+              .sender = publisher != nullptr ? &publisher->sink() : nullptr,
               .delivered = delivered,
               .member = "params",
               .value = params});
@@ -204,8 +212,12 @@ void TapFeed::own(Call& call, std::string_view name) noexcept {
     const std::string& client = caller.name;
     const EncodedText params{.text = call.params(), .encoding = call.message().encoding};
     if (call.is_notification()) {
-      return caller.sink().charge(
-          show({.kind = "notification", .method = name, .client = client, .member = "params", .value = params}));
+      return caller.sink().charge(show({.kind = "notification",
+                                        .method = name,
+                                        .client = client,
+                                        .sender = &caller.sink(),
+                                        .member = "params",
+                                        .value = params}));
     }
     const TappedCall tapped = begin(name, client);
     call.on_reply([this, tapped, began = context_->now()](const Outcome& outcome) {
@@ -222,8 +234,13 @@ void TapFeed::own(Call& call, std::string_view name) noexcept {
       }
       show(record);
     });
-    const std::size_t cost =
-        show({.kind = "call", .id = tapped.id, .method = name, .client = client, .member = "params", .value = params});
+    const std::size_t cost = show({.kind = "call",
+                                   .id = tapped.id,
+                                   .method = name,
+                                   .client = client,
+                                   .sender = &caller.sink(),
+                                   .member = "params",
+                                   .value = params});
     caller.sink().charge(kSightsOfCall * cost);
   });
 }

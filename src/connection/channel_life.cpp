@@ -2,6 +2,7 @@
 #include "connection/channel_life.hpp"
 
 #include "connection/channel_rare.hpp"
+#include "transport/tls_session.hpp"
 
 namespace wirecall::net {
 
@@ -97,6 +98,11 @@ void ChannelLife::assert_life() const noexcept {
   if (over()) return;
   WIRECALL_ASSERT((state_ == State::lingering) == (rare_ && rare_->linger));
   WIRECALL_ASSERT(cut_ == Cut::none || marked_);
+}
+
+std::string_view ChannelLife::tls_version() const noexcept {
+  const transport::TlsSession* const known = tls();
+  return known != nullptr ? known->version() : std::string_view{};
 }
 
 }  // namespace wirecall::net

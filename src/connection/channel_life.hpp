@@ -97,7 +97,10 @@ class ChannelLife : public ChannelProtocol, protected transport::StreamUser, pro
   void give_back(Buffer& buffer) noexcept;
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const { return stream_->peer_credentials(); }
   [[nodiscard]] std::string peer_source() const { return stream_->peer_source(); }
-  [[nodiscard]] const transport::TlsSession* tls() const noexcept { return stream_->tls(); }
+  [[nodiscard]] const transport::TlsSession* tls() const noexcept {
+    return stream_ != nullptr ? stream_->tls() : nullptr;
+  }
+  [[nodiscard]] std::string_view tls_version() const noexcept;
 
   struct Rare;
   [[nodiscard]] Rare& rare();

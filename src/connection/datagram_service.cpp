@@ -37,6 +37,7 @@ class DatagramService::Transaction final : private rpc::MessageSink {
   void discard_message() noexcept override { reply_.clear(); }
   [[nodiscard]] rpc::PeerCapabilities capabilities() const noexcept override { return {.datagrams = true}; }
   void lose_answer() noexcept override { ++service_->stats().datagrams_dropped; }
+  [[nodiscard]] std::string_view protocol() const noexcept override { return "udp"; }
   [[nodiscard]] std::string peer_source() const override {
     return service_->socket_ != nullptr ? service_->socket_->peer_source(source_) : std::string{};
   }

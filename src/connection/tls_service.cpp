@@ -20,8 +20,9 @@ std::unique_ptr<transport::TlsStream> TlsService::accept(std::unique_ptr<transpo
 
 void TlsService::agreed(const transport::TlsSession& session) {
   --in_progress_;
-  ++loop_context_->stats.tls_handshakes;
-  if (session.resumed()) ++loop_context_->stats.tls_handshakes_resumed;
+  Stats& stats = loop_context_->stats;
+  ++(session.version() == "TLSv1.2" ? stats.tls_1_2_handshakes : stats.tls_1_3_handshakes);
+  if (session.resumed()) ++stats.tls_handshakes_resumed;
 }
 
 void TlsService::refused(const transport::TlsSession& session, const std::string& source) {

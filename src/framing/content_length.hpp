@@ -15,6 +15,7 @@ class ContentLength final : public Framing {
   /// `limits` outlive the framing.
   explicit ContentLength(const Limits& limits) noexcept : limits_(&limits) {}
 
+  [[nodiscard]] std::string_view name() const noexcept override { return "content-length"; }
   Found next(std::span<char> bytes) override;
   /// The codec is never asked for an end here.
   Found unfinished(std::string_view) override { return {Find::lost, 0, 0}; }

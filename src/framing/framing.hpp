@@ -70,6 +70,8 @@ class Framing {
   /// No bytes follow. `message` of size 0: what has been kept is a message after all; `malformed`: it never became one.
   virtual Found end_of_stream() = 0;
 
+  /// Its name for people, in a word; a constant. Empty for what carries no messages.
+  [[nodiscard]] virtual std::string_view name() const noexcept { return {}; }
   /// In a few words, why what was found last is malformed, where that is not the byte behind it; else empty.
   [[nodiscard]] virtual std::string_view cause() const noexcept { return {}; }
 

@@ -35,6 +35,7 @@ class JsonText final : public Framing {
  public:
   explicit JsonText(const JsonTextSettings& settings) noexcept : settings_(&settings) {}
 
+  [[nodiscard]] std::string_view name() const noexcept override { return "json"; }
   Found next(std::span<char> bytes) override;
   Found unfinished(std::string_view input) override;
   Recovery recover(std::string_view read) override;

@@ -15,6 +15,7 @@ class LengthPrefix final : public Framing {
   /// Of a stream that carries datagrams (transport/udp_stream.hpp), where `lossy`.
   LengthPrefix(const Limits& limits, bool lossy) noexcept : limits_(&limits), lossy_(lossy) {}
 
+  [[nodiscard]] std::string_view name() const noexcept override { return "length-prefix"; }
   Found next(std::span<char> bytes) override;
   /// The codec is never asked for an end here.
   Found unfinished(std::string_view) override { return {Find::lost, 0, 0}; }

@@ -46,6 +46,7 @@ class WebSocket final : public Framing {
   WebSocket(Role role, const Limits& limits) : WebSocket(role, limits, Packing{}) {}
   WebSocket(Role role, const Limits& limits, Packing packing);
 
+  [[nodiscard]] std::string_view name() const noexcept override { return "websocket"; }
   Found next(std::span<char> input) override;
   /// The codec is never asked for an end here.
   Found unfinished(std::string_view) override { return {Find::lost, 0, 0}; }

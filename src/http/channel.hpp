@@ -35,6 +35,8 @@ class HttpChannel : public Channel {
   using Channel::request_turn_end;
   using Channel::stop_reading;
   using Channel::take_long_message;
+  using Channel::tls;
+  using Channel::tls_version;
   using Channel::transcode_off_loop;
   using Channel::weigh;
   using Channel::within_memory;
@@ -80,6 +82,8 @@ class HttpSink : public rpc::MessageSink {
   }
   [[nodiscard]] rpc::Share* share() noexcept override { return &channel_->own_share(); }
   [[nodiscard]] std::string peer_source() const override { return channel_->peer_source(); }
+  [[nodiscard]] std::string_view protocol() const noexcept override { return "http"; }
+  [[nodiscard]] std::string_view tls_version() const noexcept override { return channel_->tls_version(); }
   [[nodiscard]] std::shared_ptr<rpc::PeerLoad> load() override { return channel_->make_load(); }
 
  protected:

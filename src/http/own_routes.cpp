@@ -16,6 +16,10 @@ using framing::HttpMethod;
 
 static void call(HttpConnection& connection, const RoutedRequest& request) { connection.begin_message(request); }
 
+static std::string scheme_of(const HttpConnection& connection) {
+  return connection.tls() != nullptr ? "https://" : "http://";
+}
+
 // What this is, and the ways in: what curl is given to reach the server by each of them.
 static void front(HttpConnection& connection, const RoutedRequest& request) {
   const HttpSettings& settings = connection.settings();
@@ -29,7 +33,7 @@ static void front(HttpConnection& connection, const RoutedRequest& request) {
     for (const std::string& socket : settings.unix_paths)
       add_way("--unix-socket '" + socket + "' http://localhost/rpc");
   } else {
-    add_way("http://" + std::string{request.head[HttpField::host]} + "/rpc");
+    add_way(scheme_of(connection) + std::string{request.head[HttpField::host]} + "/rpc");
   }
   page +=
       "\n"
@@ -61,7 +65,7 @@ static void openrpc(HttpConnection& connection, const RoutedRequest& request) {
   if (settings.openrpc) {
     const Access access = access_of(request.head, settings);
     const bool ours = access == Access::own || access == Access::allowed_origin;
-    const std::string url = "http://" + std::string{request.head[HttpField::host]} + "/rpc";
+    const std::string url = scheme_of(connection) + std::string{request.head[HttpField::host]} + "/rpc";
     const std::span<const std::string> urls = ours ? std::span{&url, 1} : std::span<const std::string>{settings.urls};
     document = settings.openrpc(connection.host().loop_context, connection.asker(), urls);
   }

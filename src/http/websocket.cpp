@@ -224,6 +224,7 @@ void begin_websocket(HttpConnection& connection, const RoutedRequest& request) {
     auto made = std::make_unique<MessageConnection>(
         host, std::move(stream), std::make_unique<WebSocket>(WebSocket::Role::server, host.limits, packing));
     // Looked for once more: the principals may have been reloaded since.
+    ++host.loop_context.stats.protocol_websocket;
     made->identify(shown);
     made->speak(encoding);
     return made;

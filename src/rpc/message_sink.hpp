@@ -113,6 +113,11 @@ class MessageSink {
   [[nodiscard]] virtual Encoding encoding() const noexcept { return Encoding::json; }
   /// Where the peer comes from: an address, or a user of this machine. The same text is the same source.
   [[nodiscard]] virtual std::string peer_source() const { return {}; }
+  /// What is spoken with the peer, in a word: json, content-length, length-prefix, http, websocket, udp; empty where
+  /// there is no connection. A constant.
+  [[nodiscard]] virtual std::string_view protocol() const noexcept { return {}; }
+  /// By which version of TLS, as TLSv1.3; empty for none. A constant.
+  [[nodiscard]] virtual std::string_view tls_version() const noexcept { return {}; }
   /// A response among the elements of a batch, in its turn. `batch` is that as it came, of which `element` is the
   /// response; both are empty for JSON.
   virtual void batched_response(const Received& response, EncodedText batch, std::string_view element) {

@@ -132,7 +132,7 @@ std::shared_ptr<Rendering> discover(const ReservedCall& call) {
   DocumentOrigin origin{.title = loop_context.services.title};
   std::string own_url;
   if (const std::string_view host = call.sink.http_host(); !host.empty()) {
-    own_url = "http://" + std::string{host} + "/rpc";
+    own_url = (call.sink.tls_version().empty() ? "http://" : "https://") + std::string{host} + "/rpc";
     origin.urls = {&own_url, 1};
   } else if (loop_context.services.urls != nullptr) {
     origin.urls = *loop_context.services.urls;

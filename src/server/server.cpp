@@ -328,7 +328,8 @@ void Server::State::is_bound(const Endpoint& endpoint) {
   http.bound_hosts.push_back(endpoint.host());
   const bool everywhere = endpoint.host() == "0.0.0.0" || endpoint.host() == "::";
   const std::string host = endpoint.host().contains(':') ? '[' + endpoint.host() + ']' : endpoint.host();
-  http.urls.push_back("http://" + (everywhere ? "localhost" : host) + ":" + std::to_string(endpoint.port()) + "/rpc");
+  const std::string scheme = options.tls.on() ? "https://" : "http://";
+  http.urls.push_back(scheme + (everywhere ? "localhost" : host) + ":" + std::to_string(endpoint.port()) + "/rpc");
 }
 
 void Server::State::hand_round(transport::PendingConnection connection) {

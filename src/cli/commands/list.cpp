@@ -70,6 +70,12 @@ class LsCommand final : public Command {
   bool json_ = false;
 };
 
+// "websocket", or "websocket TLSv1.3".
+std::string protocol_of(const Value& client) {
+  const std::string tls = text_of(client, "tls");
+  return text_of(client, "protocol") + (tls.empty() ? "" : ' ' + tls);
+}
+
 class ClientsCommand final : public Command {
  public:
   explicit ClientsCommand(CLI::App& parent)
@@ -93,14 +99,14 @@ class ClientsCommand final : public Command {
   int list(const std::string& result) const {
     if (json_) return print(result + '\n');
     const Value listed = Value::parse(result).value_or(Value{});
-    Table table{
-        {"CLIENT", ">METHODS", ">SUBSCRIPTIONS", ">IN FLIGHT", ">CONNECTED", ">SILENT", ">RECEIVED", ">SENT", "FROM"}};
+    Table table{{"CLIENT", ">METHODS", ">SUBSCRIPTIONS", ">IN FLIGHT", ">CONNECTED", ">SILENT", ">RECEIVED", ">SENT",
+                 "BY", "FROM"}};
     for (const Value& client : elements_of(&listed)) {
       std::string name = text_of(client, "name");
       table.add({name.empty() ? "-" : std::move(name), count_of(client, "methods"), count_of(client, "subscriptions"),
                  count_of(client, "in_flight"), duration_text(ms_of(client, "connected_ms")),
                  duration_text(ms_of(client, "silent_ms")), bytes_text(number_of(client, "bytes_in")),
-                 bytes_text(number_of(client, "bytes_out")), text_of(client, "source")});
+                 bytes_text(number_of(client, "bytes_out")), protocol_of(client), text_of(client, "source")});
     }
     return print_table(table, "no client has a name, provides or subscribes");
   }
