@@ -49,7 +49,7 @@ class OperationsLogTest : public testing::Test {
 TEST_F(OperationsLogTest, who_comes_and_goes_is_told) {
   static_cast<void>(caller.ask(hello("ada")));
   static_cast<void>(caller.ask(hello("ada")));
-  EXPECT_EQ(log(), Lines{"info a client has said hello client=ada principal=\"\""}) << "once";
+  EXPECT_EQ(log(), Lines{"info a client has said hello client=ada principal=\"\" protocol=\"\" tls=\"\""}) << "once";
   static_cast<void>(caller.ask(request("rpc.subscribe", R"(["news"])")));
   world.advance(1500ms);
   caller.leave();
@@ -100,7 +100,7 @@ TEST_F(OperationsLogTest, who_is_kicked_or_comes_back_is_told) {
   const Lines lines = log();
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[0], "info a client has come back on another connection client=ada principal=\"\"");
-  EXPECT_EQ(lines[1], "info a client has said hello client=ada principal=\"\"");
+  EXPECT_EQ(lines[1], "info a client has said hello client=ada principal=\"\" protocol=\"\" tls=\"\"");
   caller.leave();
   EXPECT_EQ(log(), Lines{}) << "the connection that it had left behind";
 }
@@ -321,7 +321,7 @@ TEST_F(OperationsLogTest, principals_are_told_and_never_what_they_show) {
   second.leave();
   const Lines lines = log();
   EXPECT_EQ(lines.size(), 6U);
-  EXPECT_EQ(lines.at(0), "info a client has said hello client=r2 principal=robot");
+  EXPECT_EQ(lines.at(0), "info a client has said hello client=r2 principal=robot protocol=\"\" tls=\"\"");
   for (const std::string& line : lines) {
     EXPECT_EQ(line.find(session), std::string::npos) << line;
     EXPECT_EQ(line.find("robot-toke"), std::string::npos) << line;

@@ -330,7 +330,7 @@ TEST(ClientConnect, nobody_there_is_told_with_the_cure) {
     EXPECT_TRUE(error.safe_to_retry());
     EXPECT_NE(error.message().find("start the server"), std::string::npos) << error.message();
   }
-  EXPECT_THROW(Client{"https://127.0.0.1:1"}, std::invalid_argument);
+  EXPECT_THROW(Client{"gopher://127.0.0.1:1"}, std::invalid_argument);
 }
 
 // ---- servers that do what they should not ----

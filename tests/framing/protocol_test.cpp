@@ -82,10 +82,16 @@ TEST(FirstBytes, capital_letters_and_a_space_are_http) {
   }
 }
 
+TEST(FirstBytes, a_record_of_a_handshake_is_tls) {
+  for (const std::string_view text : {"\x16\x03\x01", "\x16\x03", "\x16\x03\x03\x01"})
+    expect_choice(text, Protocol::tls);
+  expect_choice("\x16", Protocol::undetermined);
+}
+
 TEST(FirstBytes, anything_else_is_unknown) {
   for (const std::string_view text :
        {"get / HTTP/1.1\r\n", "GET\t/", "GET/", "Get ", "M-SEARCH *", "\xEF\xBB\xBFGET / HTTP/1.1\r\n",
-        "\xEF\xBB\xBF\xEF\xBB\xBF{}", "\xEF\xBB{", "\xEFx", "\xFE\xFF", "}\n", "\x16\x03\x01", "\x0B",
+        "\xEF\xBB\xBF\xEF\xBB\xBF{}", "\xEF\xBB{", "\xEFx", "\xFE\xFF", "}\n", "\x16\x02\x01", "\x0B",
         "ABCDEFGHIJKLMNOPQ ", "Content_", "Content\r", "contenT ", "CONTENT\n"}) {
     expect_choice(text, Protocol::unknown);
   }

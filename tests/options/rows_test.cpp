@@ -120,6 +120,7 @@ TEST(OptionRows, each_member_is_an_option_but_for_the_sink_of_the_log_and_the_pr
                                                 "retained_bytes",
                                                 "subscription_bytes",
                                                 "subscriptions",
+                                                "tls_handshakes",
                                                 "principal_rate",
                                                 "principal_calls",
                                                 "principal_retained_bytes",

@@ -67,7 +67,7 @@ TEST_P(BrokerLog, connections_are_told_with_why_they_end) {
   const auto left = [&](const std::string& reason, auto&& end) {
     RawPeer peer = greeted(endpoint, "ada");
     EXPECT_EQ(next("debug a connection is"), "debug a connection is accepted");
-    EXPECT_EQ(next("info"), "info a client has said hello client=ada principal=\"\"");
+    EXPECT_EQ(next("info"), "info a client has said hello client=ada principal=\"\" protocol=json tls=\"\"");
     end(peer);
     peer.close();
     EXPECT_TRUE(

@@ -154,7 +154,7 @@ TEST(Endpoint, each_kind_s_mistakes_are_told_with_its_own_cure) {
            Mistake{"inproc://"sv, "no name", "write inproc://name"},
            Mistake{"inproc://a/b"sv, "more than letters", "write inproc://name"},
            Mistake{"inproc://a b"sv, "more than letters", "write inproc://name"},
-           Mistake{"https://localhost"sv, "http://, ws://, unix://, udp://, stdio: and inproc://",
+           Mistake{"gopher://localhost"sv, "http://, ws://, unix://, udp://, stdio: and inproc://",
                    "write tcp://host:port"},
            Mistake{"http://"sv, "no host", "write http://host:port/path"},
            Mistake{"http:///rpc"sv, "no host", "write http://host:port/path"},
