@@ -158,6 +158,12 @@ struct ClientOptions {
   /// The path of a PEM file of the authorities that vouch for servers; empty for those of the system.
   std::string cafile;
   ClientTlsOptions tls;
+  /// The HTTP proxy that connects the client to its server (CONNECT), as "http://user:password@host:port"; "none" for
+  /// none. Empty for what the environment says: http_proxy, https_proxy, all_proxy and no_proxy, which never concern
+  /// tcp:// (docs/client.md "Through a proxy"). Not for unix://, inproc:// and udp://.
+  std::string proxy;
+  /// Whether messages of WebSockets are compressed where the server agrees (permessage-deflate).
+  bool websocket_deflate = false;
   Limits limits;
   /// Milliseconds until a call ends with -32002; the connection stays usable. For a stream, the time that its consumer
   /// waits for one item.

@@ -29,7 +29,12 @@ void require_callable(const std::vector<Endpoint>& endpoints, std::string_view w
 
 ConnectionPool::ConnectionPool(ClientShared& shared, Driver& driver, PoolUser& user, MessageRouter& router,
                                const DialFunction& dial, bool one_thread, unsigned seed)
-    : shared_(shared), driver_(driver), user_(user), one_thread_(one_thread) {
+    : shared_(shared),
+      driver_(driver),
+      user_(user),
+      one_thread_(one_thread),
+      by_proxy_(std::ranges::any_of(shared.endpoints,
+                                    [&](const Endpoint& one) { return proxy_for(one, shared.options).has_value(); })) {
   if (seed == 0) seed = std::random_device{}();
   const DialFunction dials = dial ? dial : dial_function(shared.endpoints, shared.options);
   for (std::uint32_t i = 0; i < shared.options.connections; ++i) {
@@ -97,7 +102,7 @@ std::string ConnectionPool::cannot_use(const Endpoint& endpoint) const {
 // Whether a thread that blocks for at most `wait_max` makes the connection itself. An attempt has its own time, and so
 // does not end with the time of a call that happens to be the one which drives.
 bool ConnectionPool::may_dial_here(const Endpoint& endpoint, nanoseconds wait_max) const noexcept {
-  return !driver_.background_needed() && !any_open() && !transport::resolves_a_name(endpoint) &&
+  return !driver_.background_needed() && !any_open() && !by_proxy_ && !transport::resolves_a_name(endpoint) &&
          (wait_max < nanoseconds{0} || wait_max >= milliseconds{shared_.options.connect_timeout_ms});
 }
 
@@ -201,9 +206,11 @@ void ConnectionPool::opened(ClientConnection& connection) {
 
 // Asks for a WebSocket. Until that is there the connection takes no calls, and nobody is told of it.
 void ConnectionPool::agree(ClientConnection& connection, std::unique_ptr<transport::ByteStream> stream) {
-  const auto make = [this, &connection](Host&, std::unique_ptr<transport::ByteStream> agreed) {
+  const auto make = [this, &connection](Host& host, std::unique_ptr<transport::ByteStream> agreed) {
     using framing::WebSocket;
-    auto framing = std::make_unique<WebSocket>(WebSocket::Role::client, shared_.options.limits);
+    WebSocket::Packing packing;
+    if (connection.handshake->compresses()) packing.deflate = host.deflate;
+    auto framing = std::make_unique<WebSocket>(WebSocket::Role::client, shared_.options.limits, packing);
     const Lock lock = driver_.lock();
     auto session = make_session(connection, std::move(agreed), std::move(framing));
     user_.greet(connection);

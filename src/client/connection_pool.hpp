@@ -121,6 +121,7 @@ class ConnectionPool {
   Driver& driver_;
   PoolUser& user_;
   const bool one_thread_;
+  const bool by_proxy_;  // some of the endpoints
   Connections connections_;
   std::vector<Waiting*> awaiting_news_;
   std::string last_failure_;

@@ -31,6 +31,7 @@ ClientShared::ClientShared(std::vector<Endpoint> at, ClientOptions with, std::un
       host{.loop = loop, .registry = registry, .limits = options.limits, .loop_context = loop_context, .owner = owner} {
   loop_context.tasks.set_executor(loop.inbox());
   loop_context.services.told_of_callers = true;
+  if (options.websocket_deflate) host.deflate = &deflate;
   if (endpoints.empty()) throw std::invalid_argument("a client needs at least one URI to connect to");
 }
 

@@ -2,6 +2,7 @@
 #include "client/dialer.hpp"
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 #include <thread>
 
@@ -24,22 +25,46 @@ struct Dialer::Attempt {
   std::function<void()> wake;  // not called any more once abandoned
 };
 
-DialFunction dial_function(std::span<const Endpoint> endpoints, const ClientOptions& options) {
-  if (std::ranges::none_of(endpoints, &Endpoint::encrypted)) return &transport::connect_to;
+using ClientContext = std::shared_ptr<const transport::TlsClientContext>;
+
+static ClientContext context_of(const ClientOptions& options) {
   const ClientTlsOptions& tls = options.tls;
-  const auto context = std::make_shared<const transport::TlsClientContext>(
+  auto context = std::make_shared<const transport::TlsClientContext>(
       transport::TlsClientSettings{.cafile = options.cafile,
                                    .own = {.certificate = tls.client_cert, .key = tls.client_key},
                                    .pin = tls.pin,
                                    .verify = !tls.no_verify});
   if (tls.no_verify && tls.pin.empty())
     options.log(LogLevel::warning,
-                "tls.no_verify: any server is accepted, and anybody on the way can read and change "
-                "all that is sent");
-  return [context](const Endpoint& endpoint, milliseconds timeout) {
-    return endpoint.encrypted() ? transport::connect_by_tls(endpoint, timeout, context)
-                                : transport::connect_to(endpoint, timeout);
+                "tls.no_verify: any server is accepted, and anybody on the way can read and change all that is sent");
+  return context;
+}
+
+// The handshake has what is left of the time.
+static transport::PendingConnection dial(const Endpoint& endpoint, milliseconds timeout, const ClientContext& context,
+                                         const std::optional<transport::HttpProxy>& proxy) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  const int socket =
+      proxy ? transport::connect_through(*proxy, endpoint, timeout) : transport::connect_socket(endpoint, timeout);
+  if (!endpoint.encrypted()) return transport::PendingConnection{socket};
+  const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
+  return transport::encrypt(socket, endpoint, left, context);
+}
+
+DialFunction dial_function(std::span<const Endpoint> endpoints, const ClientOptions& options) {
+  std::map<std::string, std::optional<transport::HttpProxy>> proxies;
+  for (const Endpoint& endpoint : endpoints) proxies.emplace(endpoint.uri(), proxy_for(endpoint, options));
+  const ClientContext context =
+      std::ranges::any_of(endpoints, &Endpoint::encrypted) ? context_of(options) : ClientContext{};
+  return [context, proxies](const Endpoint& endpoint, milliseconds timeout) {
+    const auto& proxy = proxies.at(endpoint.uri());
+    if (!proxy && !endpoint.encrypted()) return transport::connect_to(endpoint, timeout);
+    return dial(endpoint, timeout, context, proxy);
   };
+}
+
+std::optional<transport::HttpProxy> proxy_for(const Endpoint& endpoint, const ClientOptions& options) {
+  return transport::proxy_for(endpoint, options.proxy);
 }
 
 Dialer::Dialer(const std::vector<Endpoint>& endpoints, const ClientOptions& options, DialFunction dial, unsigned seed)

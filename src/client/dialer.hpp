@@ -8,6 +8,7 @@
 #include <random>
 #include <span>
 
+#include "transport/http_proxy.hpp"
 #include "transport/pending_connection.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/options.hpp"
@@ -17,8 +18,10 @@ namespace wirecall::net {
 /// A connection to the endpoint. Throws std::runtime_error with the cause and a fix. Any thread.
 using DialFunction = std::function<transport::PendingConnection(const Endpoint&, std::chrono::milliseconds timeout)>;
 
-/// How these endpoints are connected to: by TLS where they are encrypted, with what the options say of that. Throws
-/// std::invalid_argument for files that cannot be used.
+/// By which proxy the endpoint is reached, if by any (ClientOptions::proxy). Throws std::invalid_argument.
+[[nodiscard]] std::optional<transport::HttpProxy> proxy_for(const Endpoint& endpoint, const ClientOptions& options);
+/// How these endpoints, and no others, are connected to: by TLS where they are encrypted, and through proxies, as the
+/// options say. Throws std::invalid_argument for files that cannot be used, and for what is no proxy.
 [[nodiscard]] DialFunction dial_function(std::span<const Endpoint> endpoints, const ClientOptions& options);
 
 class Dialer {

@@ -5,6 +5,7 @@
 
 #include "connection/connection.hpp"
 #include "framing/json_text.hpp"
+#include "http/zlib_deflate.hpp"
 #include "message/message_codec.hpp"
 #include "runtime/backend.hpp"
 #include "wirecall/codec.hpp"
@@ -36,6 +37,7 @@ struct ClientShared {
   Loop loop;
   rpc::LoopContext loop_context;
   framing::JsonTextSettings text;
+  ZlibDeflate deflate;
   Host host;
   std::unique_ptr<Reader> reader = json_codec().reader();
 };

@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "base/ascii.hpp"
 #include "codec/base64.hpp"
 #include "framing/token.hpp"
 #include "http/response.hpp"
@@ -25,13 +26,20 @@ static std::string make_key() {
   return key;
 }
 
-WebSocketRequest make_websocket_request(const Endpoint& endpoint, std::string_view token, Encoding encoding) {
+WebSocketRequest make_websocket_request(const Endpoint& endpoint, std::string_view token, Encoding encoding,
+                                        bool deflate) {
   const std::string key = make_key();
-  WebSocketRequest request{.text = "GET ", .accept = websocket_accept(key), .protocol = subprotocol_of(encoding)};
+  WebSocketRequest request{
+      .text = "GET ", .accept = websocket_accept(key), .protocol = subprotocol_of(encoding), .deflate = deflate};
   request.text.append(endpoint.path()).append(" HTTP/1.1\r\nHost: ").append(endpoint.authority());
   request.text.append("\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n");
   request.text.append("Sec-WebSocket-Key: ").append(key).append("\r\n");
   request.text.append("Sec-WebSocket-Protocol: ").append(request.protocol).append("\r\n");
+  if (deflate) {
+    request.text.append(
+        "Sec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover; "
+        "client_no_context_takeover\r\n");
+  }
   if (!token.empty()) request.text.append("Authorization: Bearer ").append(token).append("\r\n");
   request.text.append("\r\n");
   return request;
@@ -55,16 +63,53 @@ std::string fault_of_answer(const HttpResponseHead& head, const WebSocketRequest
   const bool agrees = head.upgrades && framing::same_word(head[HttpField::upgrade], "websocket") &&
                       head.find("sec-websocket-accept") == std::optional<std::string_view>{request.accept};
   if (!agrees) return "the server's answer is none to a request for a WebSocket";
-  if (head.find("sec-websocket-extensions").value_or("") != "" || (!chosen.empty() && chosen != request.protocol))
+  const bool extended = head.find("sec-websocket-extensions").value_or("") != "";
+  if ((extended && !request.deflate) || (!chosen.empty() && chosen != request.protocol))
     return "the server has chosen what was not offered for the WebSocket";
-  return {};
+  const std::expected<bool, std::string> deflate = takes_deflate(head);
+  return deflate ? std::string{} : deflate.error();
+}
+
+// We keep nothing between messages: so a server has to say that it does neither (RFC 7692 section 7.1.1.1).
+std::expected<bool, std::string> takes_deflate(const HttpResponseHead& head) {
+  std::string_view answer = head.find("sec-websocket-extensions").value_or(std::string_view{});
+  if (answer.empty()) return false;
+  const std::unexpected<std::string> refused{"the server has answered the offer of compression with what cannot be: " +
+                                             std::string{answer.substr(0, kLocationBytesMax)}};
+  if (answer.contains(',')) return refused;
+  const auto next = [&answer] {
+    const std::string_view one = answer.substr(0, answer.find(';'));
+    answer.remove_prefix(std::min(one.size() + 1, answer.size()));
+    return trimmed(one);
+  };
+  if (!framing::same_word(next(), "permessage-deflate")) return refused;
+  bool server = false;
+  bool client = false;
+  bool bits = false;
+  while (!answer.empty()) {
+    const std::string_view parameter = next();
+    if (parameter == "server_no_context_takeover" && !server) {
+      server = true;
+    } else if (parameter == "client_no_context_takeover" && !client) {
+      client = true;
+    } else if (parameter.starts_with("server_max_window_bits=") && !bits) {
+      bits = true;
+      const std::string_view value = parameter.substr(parameter.find('=') + 1);
+      const bool one = value.size() == 1 && (value == "8" || value == "9");
+      const bool two = value.size() == 2 && value[0] == '1' && value[1] >= '0' && value[1] <= '5';
+      if (!one && !two) return refused;
+    } else {
+      return refused;
+    }
+  }
+  return server ? std::expected<bool, std::string>{true} : refused;
 }
 
 WebSocketHandshake::WebSocketHandshake(Host& host, std::unique_ptr<transport::ByteStream> stream,
                                        const Endpoint& endpoint, const ClientOptions& options, Successor make)
     : Channel(host, std::move(stream)),
       make_(std::move(make)),
-      request_(make_websocket_request(endpoint, options.token, options.encoding)) {
+      request_(make_websocket_request(endpoint, options.token, options.encoding, options.websocket_deflate)) {
   output().append(request_.text);
   output_grew(0);
   host.loop.start(*this, std::chrono::milliseconds{options.connect_timeout_ms});  // last: nothing may fail after it
@@ -96,6 +141,7 @@ std::size_t WebSocketHandshake::read(std::span<char> input) {
   std::string fault = fault_of_answer(head, request_);
   give_back(head_);
   agreed_ = fault.empty();
+  compresses_ = agreed_ && takes_deflate(head).value_or(false);
   if (!agreed_) {
     fail(CloseReason::refused, std::move(fault));
     return input.size();

@@ -16,9 +16,12 @@ struct WebSocketRequest {
   std::string text;
   std::string accept;    ///< what Sec-WebSocket-Accept has to say
   std::string protocol;  ///< the subprotocol that was offered
+  bool deflate = false;  ///< compression was offered
 };
 [[nodiscard]] WebSocketRequest make_websocket_request(const Endpoint& endpoint, std::string_view token,
-                                                      Encoding encoding = Encoding::json);
+                                                      Encoding encoding = Encoding::json, bool deflate = false);
+/// Whether the answer takes the offer of compression. The error says why it cannot be taken so.
+[[nodiscard]] std::expected<bool, std::string> takes_deflate(const framing::HttpResponseHead& head);
 /// Why that answer does not begin a WebSocket; empty where it does.
 [[nodiscard]] std::string fault_of_answer(const framing::HttpResponseHead& head, const WebSocketRequest& request);
 
@@ -31,6 +34,8 @@ class WebSocketHandshake final : public Channel, private Timer {
   void stop_calls() noexcept override {}
   /// Why there is no WebSocket, after the end; empty where that was the connection's own.
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
+  /// Whether messages are compressed, once there is a WebSocket.
+  [[nodiscard]] bool compresses() const noexcept { return compresses_; }
 
  private:
   std::size_t read(std::span<char> input) override;
@@ -51,6 +56,7 @@ class WebSocketHandshake final : public Channel, private Timer {
   Buffer head_;  // the beginning of the answer
   std::string failure_;
   bool agreed_ = false;
+  bool compresses_ = false;
   bool timed_ = false;
 };
 

@@ -153,8 +153,11 @@ std::vector<OptionRow> make_rows() {
       client_tls_row<&ClientTlsOptions::client_cert>(
           "tls.client_cert", "Path of the certificate with its chain, in PEM, that is shown to a server that asks"),
       client_tls_row<&ClientTlsOptions::client_key>("tls.client_key", "Path of its private key, in PEM"),
-      row<&Options::websocket_deflate>("websocket_deflate",
-                                       "Whether messages of WebSockets are compressed where the client offers it"),
+      row<&ClientOptions::proxy>("proxy",
+                                 "The HTTP proxy that connects the client, as http://host:port; none for none; when "
+                                 "empty, what the environment says"),
+      row<&Options::websocket_deflate, &ClientOptions::websocket_deflate>(
+          "websocket_deflate", "Whether messages of WebSockets are compressed where both ends agree"),
       row<&Options::explain_errors>(
           "explain_errors",
           "Whether parse error (-32700) and invalid request (-32600) have their reason in data.reason"),

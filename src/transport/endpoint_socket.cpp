@@ -62,8 +62,9 @@ BoundSocket listen_on(const Endpoint& endpoint) {
     case EndpointKind::tls:
     case EndpointKind::https:
     case EndpointKind::wss:
-      throw failure("cannot listen on", endpoint, "it is an endpoint for clients",
-                    "listen on tcp://" + endpoint.authority() + " with tls.cert and tls.key, and it speaks TLS as well");
+      throw failure(
+          "cannot listen on", endpoint, "it is an endpoint for clients",
+          "listen on tcp://" + endpoint.authority() + " with tls.cert and tls.key, and it speaks TLS as well");
     case EndpointKind::udp:
       throw failure("cannot listen on", endpoint, "it has no connections", "have a server listen on it");
     case EndpointKind::stdio:
@@ -88,6 +89,10 @@ PendingConnection connect_to(const Endpoint& endpoint, std::chrono::milliseconds
   }
   throw failure("cannot connect to", endpoint, "whoever started this process is there already",
                 "listen on it, and call from a handler");
+}
+
+int connect_socket(const Endpoint& endpoint, std::chrono::milliseconds timeout) {
+  return connect_to_tcp(endpoint, timeout);
 }
 
 bool resolves_a_name(const Endpoint& endpoint) noexcept {

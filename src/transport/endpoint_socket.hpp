@@ -53,6 +53,9 @@ struct BoundSocket {
 /// time. Throws std::runtime_error with the cause and the cure.
 [[nodiscard]] PendingConnection connect_to(const Endpoint& endpoint, std::chrono::milliseconds timeout);
 
+/// The socket of that, of a kind of the network but udp: encrypted or not, what is spoken on it is the caller's.
+[[nodiscard]] int connect_socket(const Endpoint& endpoint, std::chrono::milliseconds timeout);
+
 /// Whether connecting there asks the system for a host's addresses, which takes as long as it takes.
 [[nodiscard]] bool resolves_a_name(const Endpoint& endpoint) noexcept;
 

@@ -2,19 +2,13 @@
 // that is for the stream.
 #include "transport/tls_connect.hpp"
 
-#include <array>
-#include <cerrno>
-#include <poll.h>
-
+#include "transport/blocking_socket.hpp"
 #include "transport/setup.hpp"
 #include "transport/socket.hpp"
 #include "transport/tls_stream.hpp"
 
 namespace wirecall::transport {
 namespace {
-
-using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 
 constexpr std::size_t kRecordHeadBytes = 5;
 
@@ -38,8 +32,8 @@ class AgreedTls final : public UnattachedStream {
 
 class Handshake {
  public:
-  Handshake(const Endpoint& endpoint, int socket, TlsSession& session, steady_clock::time_point deadline)
-      : endpoint_(endpoint), socket_(socket), session_(session), deadline_(deadline) {}
+  Handshake(const Endpoint& endpoint, const BlockingSocket& socket, TlsSession& session)
+      : endpoint_(endpoint), socket_(socket), session_(session) {}
 
   void run() {
     Buffer output;
@@ -64,46 +58,27 @@ class Handshake {
 
  private:
   void send(Buffer& output) {
-    std::string_view left = output.view();
-    while (!left.empty()) {
-      const ssize_t sent = ::send(socket_, left.data(), left.size(), MSG_NOSIGNAL);
-      if (sent > 0) {
-        left.remove_prefix(static_cast<std::size_t>(sent));
-      } else {
-        wait_after(sent, POLLOUT);
-      }
-    }
+    socket_.send(output.view());
     output.clear();
   }
 
   void receive(Buffer& record, std::size_t bytes) {
     char* to = record.reserve(bytes);
     for (const char* const end = to + bytes; to != end;) {
-      const ssize_t received = ::recv(socket_, to, static_cast<std::size_t>(end - to), 0);
+      const std::size_t received = socket_.receive(to, static_cast<std::size_t>(end - to));
       if (received == 0) {
         throw failure("cannot connect to", endpoint_, "the server has closed the connection in the TLS handshake",
                       "check that a server listens there that speaks TLS");
       }
-      if (received < 0) {
-        wait_after(received, POLLIN);
-        continue;
-      }
       to += received;
-      record.grow(static_cast<std::size_t>(received));
+      record.grow(received);
     }
-  }
-
-  void wait_after(ssize_t result, short events) const {
-    if (result < 0 && errno != EAGAIN && errno != EINTR) throw connect_failure(endpoint_, errno);
-    const auto left = std::chrono::ceil<milliseconds>(deadline_ - steady_clock::now());
-    pollfd waiting{.fd = socket_, .events = events, .revents = 0};
-    const bool in_time = left.count() > 0 && ::poll(&waiting, 1, static_cast<int>(left.count())) != 0;
-    if (!in_time) throw connect_failure(endpoint_, ETIMEDOUT);
   }
 
   [[nodiscard]] std::string_view cure() const {
     const std::string& why = session_.failure();
-    if (why.contains("mismatch")) return "connect to a name that its certificate has, or give its fingerprint as tls.pin";
+    if (why.contains("mismatch"))
+      return "connect to a name that its certificate has, or give its fingerprint as tls.pin";
     if (why.contains("the peer's certificate is refused"))
       return "name the authority that has signed it with cafile, or give its fingerprint as tls.pin";
     if (why.contains("tls.pin")) return "make sure that this is the server, and give its fingerprint as tls.pin";
@@ -113,20 +88,19 @@ class Handshake {
   }
 
   const Endpoint& endpoint_;
-  const int socket_;
+  const BlockingSocket& socket_;
   TlsSession& session_;
-  const steady_clock::time_point deadline_;
 };
 
 }  // namespace
 
-PendingConnection connect_by_tls(const Endpoint& endpoint, milliseconds timeout,
-                                 const std::shared_ptr<const TlsClientContext>& context) {
-  const auto deadline = steady_clock::now() + timeout;
-  Descriptor socket{connect_to_tcp(endpoint, timeout)};
+PendingConnection encrypt(int socket, const Endpoint& endpoint, std::chrono::milliseconds timeout,
+                          const std::shared_ptr<const TlsClientContext>& context) {
+  Descriptor owned{socket};
   auto session = std::make_unique<TlsSession>(context, endpoint);
-  Handshake{endpoint, socket.get(), *session, deadline}.run();
-  return PendingConnection{std::make_unique<AgreedTls>(std::move(socket), std::move(session))};
+  const BlockingSocket blocking{socket, endpoint, std::chrono::steady_clock::now() + timeout};
+  Handshake{endpoint, blocking, *session}.run();
+  return PendingConnection{std::make_unique<AgreedTls>(std::move(owned), std::move(session))};
 }
 
 }  // namespace wirecall::transport

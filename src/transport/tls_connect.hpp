@@ -1,5 +1,7 @@
-// Connecting by TLS, the handshake included. Thread: any; blocks.
+// The TLS handshake of a client, on a socket that is connected. Thread: any; blocks.
 #pragma once
+
+#include <chrono>
 
 #include "transport/pending_connection.hpp"
 #include "transport/tls_context.hpp"
@@ -7,9 +9,9 @@
 
 namespace wirecall::transport {
 
-/// A connection to what listens there, which has shown who it is. Throws std::runtime_error with the cause and the
-/// cure.
-[[nodiscard]] PendingConnection connect_by_tls(const Endpoint& endpoint, std::chrono::milliseconds timeout,
-                                               const std::shared_ptr<const TlsClientContext>& context);
+/// The connection that is `socket`, which belongs to it from now on, encrypted: the endpoint has shown who it is.
+/// Throws std::runtime_error with the cause and the cure.
+[[nodiscard]] PendingConnection encrypt(int socket, const Endpoint& endpoint, std::chrono::milliseconds timeout,
+                                        const std::shared_ptr<const TlsClientContext>& context);
 
 }  // namespace wirecall::transport

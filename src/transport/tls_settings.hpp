@@ -27,7 +27,7 @@ struct TlsServerSettings {
 struct TlsClientSettings {
   std::string cafile = {};  ///< PEM; empty for the system's authorities
   TlsFiles own = {};        ///< what is shown to a server that asks; empty for nothing
-  std::string pin = {};     ///< "sha256:" and the fingerprint of the server's certificate, instead of an authority's word
+  std::string pin = {};  ///< "sha256:" and the fingerprint of the server's certificate, instead of an authority's word
   bool verify = true;
 };
 
