@@ -153,7 +153,7 @@ TEST(ClientWebSocketToken, is_shown_by_the_handshake) {
 // ---- the handshake ----
 
 // What a client says of a server that answers its handshake like that; {accept} is what it should be told.
-std::string said_to(std::string answer) {
+std::string said_to(std::string answer, bool deflate = false) {
   ScriptedServer server{[&](RawPeer peer) {
     std::string key;
     for (std::string line = peer.line(); line != "\r" && !line.empty(); line = peer.line()) {
@@ -169,6 +169,7 @@ std::string said_to(std::string answer) {
   const std::string uri = websocket_of(server.uri());
   ClientOptions options;
   options.connect_attempts = 1;
+  options.websocket_deflate = deflate;
   Client client{uri, options};
   try {
     client.connect();
@@ -198,6 +199,52 @@ TEST(ClientWebSocketHandshake, is_looked_at_before_anything_is_sent) {
             "the server has chosen what was not offered for the WebSocket");
   EXPECT_TRUE(said_to("SSH-2.0-x\r\n\r\n").starts_with("the server sent what is no HTTP response: "));
   EXPECT_EQ(said_to(""), "the server closed it without an answer");
+}
+
+TEST(ClientWebSocketHandshake, takes_compression_that_keeps_nothing_and_no_other) {
+  const std::string refused = "the server has answered the offer of compression with what cannot be: ";
+  for (const std::string answer :
+       {"permessage-deflate", "permessage-deflate; client_no_context_takeover",
+        "permessage-deflate; server_no_context_takeover; server_no_context_takeover",
+        "permessage-deflate; server_no_context_takeover; client_max_window_bits=10",
+        "permessage-deflate; server_no_context_takeover; server_max_window_bits",
+        "permessage-deflate; server_no_context_takeover; server_max_window_bits=16",
+        "permessage-deflate; server_no_context_takeover=1", "permessage-bzip2; server_no_context_takeover",
+        "permessage-deflate; server_no_context_takeover, permessage-deflate; server_no_context_takeover"}) {
+    EXPECT_EQ(said_to(kAnswer + "{accept}\r\nSec-WebSocket-Extensions: " + answer + "\r\n\r\n", true),
+              refused + answer);
+  }
+  for (const std::string answer :
+       {"permessage-deflate; server_no_context_takeover",
+        "permessage-deflate;client_no_context_takeover;server_no_context_takeover; server_max_window_bits=8",
+        "Permessage-Deflate; server_no_context_takeover; server_max_window_bits=15"}) {
+    const std::string said = said_to(kAnswer + "{accept}\r\nSec-WebSocket-Extensions: " + answer + "\r\n\r\n", true);
+    EXPECT_FALSE(said.starts_with(refused)) << said;
+    EXPECT_FALSE(said.contains("WebSocket")) << said;
+  }
+}
+
+TEST(ClientWebSocketDeflate, is_used_by_both_ends_where_both_say_so) {
+  for (const bool by_server : {false, true}) {
+    for (const bool by_client : {false, true}) {
+      Options served;
+      served.websocket_deflate = by_server;
+      Server server{std::move(served)};
+      server.method("echo", [](std::string text) { return text; });
+      const std::string uri = websocket_of(server.listen("tcp://127.0.0.1:0").uri());
+      const RunningServer running{server};
+      ClientOptions options;
+      options.websocket_deflate = by_client;
+      Client client{uri, options};
+      std::uint64_t before = 0;
+      for (const std::size_t bytes : {0, 100, 1000, 100'000, 3'000'000}) {
+        before = server.stats().bytes_in;
+        EXPECT_EQ(client.call<std::string>("echo", std::string(bytes, 'x')), std::string(bytes, 'x'));
+      }
+      const std::uint64_t sent = server.stats().bytes_in - before;
+      EXPECT_EQ(sent < 100'000, by_server && by_client) << sent;
+    }
+  }
 }
 
 TEST(ClientWebSocketHandshake, may_have_frames_right_behind_it) {
