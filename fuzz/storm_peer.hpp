@@ -151,7 +151,8 @@ bool read_events(StormPeer& peer, Model& model) {
   line.pop_back();
   if (line.starts_with("data: ")) {
     model.receive(peer, json::parse(line.substr(6), nullptr, false), line);
-  } else if (!line.empty() && !line.starts_with("id: ") && !line.starts_with("event: ") && !line.starts_with(":")) {
+  } else if (!line.empty() && !line.starts_with("id: ") && !line.starts_with("event: ") && !line.starts_with(":") &&
+             line != "retry: 3000") {
     model.fault_at(peer, "a line that is none of an event stream's: " + line);
   }
   return true;

@@ -15,6 +15,7 @@ void EventBus::subscribe(Peer& peer, std::string_view pattern, const Subscriptio
   if (!rpc::may_subscribe(peer.principal, pattern)) throw forbidden();
   if (!context_->topics.has(peer.topics, pattern)) require_subscribable(peer, pattern, options);
   context_->topics.subscribe(peer.topics, pattern, options);
+  peer.retained_reader = peer.sink().retained_reader();
   peer.took_part = true;
 }
 
@@ -49,15 +50,15 @@ std::size_t EventBus::publish(Peer& publisher, std::string_view topic, const Enc
   if (text.size() > context_->limits.max_message_size) {
     throw message::too_large("the event is larger than a message may be");
   }
-  if (retain) keep(publisher, topic, text.view());
+  const std::uint64_t number = retain ? keep(publisher, topic, text.view()) : 0;
   const Delivered delivered =
-      deliver(&publisher, {.topic = topic, .text = text.view(), .params = params, .owned = &text, .retained = retain});
+      deliver(&publisher, {.topic = topic, .text = text.view(), .params = params, .owned = &text, .retained = number});
   if (delivered.later != nullptr) published_ = delivered.later->answer;
   return delivered.count;
 }
 
-// Throws where there is no room.
-void EventBus::keep(const Peer& publisher, std::string_view topic, std::string_view text) {
+// Returns its number. Throws where there is no room.
+std::uint64_t EventBus::keep(const Peer& publisher, std::string_view topic, std::string_view text) {
   const auto& account = publisher.load().calls.account();
   const Retained::By by{.owner = account ? std::string_view{account->name} : std::string_view{},
                         .client = publisher.name};
@@ -67,6 +68,7 @@ void EventBus::keep(const Peer& publisher, std::string_view topic, std::string_v
   if (kept == Retained::Kept::full) throw limit_exceeded("there is no room to retain the event", "retained_bytes");
   if (kept == Retained::Kept::owner_is_full)
     throw limit_exceeded("this principal, address or user retains too many bytes", "principal_retained_bytes");
+  return retained_.last_number();
 }
 
 void EventBus::notified(Peer& publisher, std::string_view name, const Received& message) {

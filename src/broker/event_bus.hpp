@@ -48,7 +48,7 @@ class EventBus {
 
  private:
   void require_subscribable(const Peer& peer, std::string_view pattern, const SubscriptionOptions& options) const;
-  void keep(const Peer& publisher, std::string_view topic, std::string_view text);
+  [[nodiscard]] std::uint64_t keep(const Peer& publisher, std::string_view topic, std::string_view text);
   [[nodiscard]] std::size_t tell_at_once(const NewEvent& event, std::span<Subscriber* const> chosen);
 
   BrokerContext* context_;

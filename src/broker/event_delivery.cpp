@@ -10,44 +10,69 @@ constexpr std::size_t kLagTopics = 64;
 // For events that are lost whose topic is not known.
 constexpr std::string_view kAllTopics = ">";
 
+// To one who reads the numbers of what is retained.
+[[gnu::noinline]] static rpc::EventText::SendResult send_numbered(Peer& peer, rpc::EventText& event,
+                                                                  std::uint64_t number) {
+  struct Numbered {
+    rpc::RetainedReader* reader;
+    ~Numbered() { reader->set_retained_number(0); }
+  };
+  peer.retained_reader->set_retained_number(number);
+  const Numbered numbered{peer.retained_reader};
+  return event.send_to(peer.sink());
+}
+
+// Behind what is retained, which the peer is being sent.
+static bool hold_event(Peer& peer, const rpc::EventText& event, bool retained) noexcept try {
+  const bool may = !peer.retained->backpressured && !peer.lag && !peer.sink().is_overfull();
+  return may && peer.retained->hold(event.original(), retained);
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
 bool send_event(const BrokerContext& context, Peer& peer, std::string_view topic, rpc::EventText& event,
-                bool retained) {
+                std::uint64_t retained) {
   if (!peer.takes_events()) {
-    if (peer.is_sent_retained() && !peer.retained->backpressured && !peer.lag && !peer.sink().is_overfull()) {
-      try {
-        if (retained && peer.retained->is_due(topic)) return true;  // it comes in its turn
-        if (peer.retained->hold(event.original())) return true;
-      } catch (const std::bad_alloc&) {
-      }
+    if (peer.is_sent_retained()) {
+      if (retained != 0 && peer.retained->is_due(topic)) return true;  // it comes in its turn
+      if (hold_event(peer, event, retained != 0)) return true;
     }
-    drop_event(context, peer, topic);
+    drop_event(context, peer, topic, retained != 0);
     return false;
   }
   try {
     tell_lag(peer);
-    const rpc::EventText::SendResult sent = event.send_to(peer.sink());
+    const bool numbered = retained != 0 && peer.retained_reader != nullptr;
+    const rpc::EventText::SendResult sent =
+        numbered ? send_numbered(peer, event, retained) : event.send_to(peer.sink());
     if (sent == rpc::EventText::SendResult::no_budget) [[unlikely]]
-      drop_for_budget(context, peer, topic);
+      drop_for_budget(context, peer, topic, retained != 0);
     return sent == rpc::EventText::SendResult::yes;
   } catch (const std::bad_alloc&) {
-    drop_event(context, peer, topic);
+    drop_event(context, peer, topic, retained != 0);
     return false;
   }
 }
 
-void send_kept_event(const BrokerContext& context, Peer& peer, std::string_view topic, std::string_view kept) {
+void send_retained_event(const BrokerContext& context, Peer& peer, std::string_view topic, std::string_view kept) {
   rpc::EventText event{kept, context.loop, context.limits};
-  if (event.send_to(peer.sink()) == rpc::EventText::SendResult::no_budget)
-    drop_for_budget(context, peer, topic.empty() ? kAllTopics : topic);
+  if (event.send_to(peer.sink()) == rpc::EventText::SendResult::no_budget) drop_for_budget(context, peer, topic, true);
 }
 
-void drop_event(const BrokerContext& context, Peer& peer, std::string_view topic) {
+void send_held_event(const BrokerContext& context, Peer& peer, const HeldEvent& held) {
+  rpc::EventText event{held.text, context.loop, context.limits};
+  if (event.send_to(peer.sink()) == rpc::EventText::SendResult::no_budget)
+    drop_for_budget(context, peer, kAllTopics, held.retained);
+}
+
+void drop_event(const BrokerContext& context, Peer& peer, std::string_view topic, bool retained) {
+  if (retained && peer.retained_reader != nullptr) peer.retained_reader->retained_lost();
   ++context.loop.stats.events_dropped;
   count_lag(peer, topic, 1);
 }
 
-void drop_for_budget(const BrokerContext& context, Peer& peer, std::string_view topic) {
-  drop_event(context, peer, topic);
+void drop_for_budget(const BrokerContext& context, Peer& peer, std::string_view topic, bool retained) {
+  drop_event(context, peer, topic, retained);
   if (!peer.congested) tell_lag(peer);
 }
 

@@ -28,6 +28,7 @@ const FanOut* FanOuts::begin(Peer* publisher, const NewEvent& event, std::span<S
     begun.answer = std::move(answer);
     begun.input = std::move(input);
     begun.recipients = std::move(recipients);
+    if (begun.retained != 0) retained_.insert(retained_.end(), begun.retained);
     if (!own) follow_same_topic(begun);
     for (Subscriber* const one : chosen) {
       Peer& peer = *one->peer;
@@ -58,6 +59,7 @@ void FanOuts::follow_same_topic(FanOut& begun) {
 
 void FanOuts::end(const FanOut& done) noexcept {
   if (announced_ == &done) announced_ = nullptr;
+  if (done.retained != 0) retained_.erase(done.retained);
   if (done.follower != nullptr) done.follower->waits = false;
   const auto last = last_of_topic_.find(done.topic);
   if (last != last_of_topic_.end() && last->second == &done) last_of_topic_.erase(last);
@@ -72,7 +74,7 @@ void FanOuts::tell_rest(FanOut& fan_out) {
     Peer* const peer = find_recipient(fan_out, recipient);
     if (peer == nullptr) continue;
     if (fan_out.is_evicted()) {
-      drop_for_budget(*context_, *peer, fan_out.topic);
+      drop_for_budget(*context_, *peer, fan_out.topic, fan_out.retained != 0);
       continue;
     }
     budget_.spend_ahead(fan_out.text.size());

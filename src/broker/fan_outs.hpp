@@ -5,6 +5,7 @@
 
 #include <list>
 #include <new>
+#include <set>
 #include <unordered_map>
 
 #include "broker/context.hpp"
@@ -77,7 +78,7 @@ class FanOut final : private rpc::MemoryConsumer {
   std::vector<Recipient> recipients;
   std::size_t at = 0;                      ///< the first of them that has not been told
   std::uint64_t number = 0;                ///< Subscriptions::last_event
-  bool retained = false;                   ///< for those who ask by `last`
+  std::uint64_t retained = 0;              ///< its number (NewEvent::retained)
   bool waits = false;                      ///< for an event of the same topic, which it must not overtake
   FanOut* follower = nullptr;              ///< that waits for this one; null for none
   std::shared_ptr<DeliveredCount> answer;  ///< counts those who have been told; null for an event of the broker's own
@@ -99,7 +100,7 @@ struct NewEvent {
   std::string_view params;       ///< its params, as they were published; empty for none
   std::string_view method = {};  ///< it is for those who may call that; empty for all
   Buffer* owned = nullptr;       ///< has the text, and may lose it
-  bool retained = false;         ///< its topic retains it
+  std::uint64_t retained = 0;    ///< the number under which its topic retains it; 0 for none
 };
 
 class FanOuts {
@@ -117,6 +118,8 @@ class FanOuts {
   [[nodiscard]] bool is_being_told(std::string_view topic) const noexcept {
     return !list_.empty() && last_of_topic_.contains(topic);
   }
+  /// The smallest number of retained events that are still being told; 0 for none.
+  [[nodiscard]] std::uint64_t first_retained() const noexcept { return retained_.empty() ? 0 : *retained_.begin(); }
   /// Whether one of the broker's own is, which the others must not overtake.
   [[nodiscard]] bool is_announcing() const noexcept { return announced_ != nullptr; }
 
@@ -131,6 +134,7 @@ class FanOuts {
   BrokerContext* context_;
   std::list<FanOut> list_;                                       // they take turns
   std::unordered_map<std::string_view, FanOut*> last_of_topic_;  // of each topic, the one that was published last
+  std::set<std::uint64_t> retained_;                             // FanOut::retained of all that have one
   const FanOut* announced_ = nullptr;                            // of the broker's own; null for none
   TurnBudget budget_;                                            // in bytes
 };

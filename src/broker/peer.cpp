@@ -19,6 +19,7 @@ Peer::Peer(Router& router, rpc::MessageSink& sink, std::shared_ptr<rpc::PeerLoad
 void Peer::leave() noexcept {
   sink_->count_into(nullptr);
   sink_ = &router_->null_sink();
+  retained_reader = nullptr;
   router_->forget(*this);
 }
 

@@ -111,6 +111,7 @@ class Peer final : public rpc::BrokerPeer {
   std::unique_ptr<std::vector<Lag>> lag;       ///< null where nothing was lost
   std::uint64_t last_event = 0;                ///< the last event that was for this peer
   std::unique_ptr<RetainedRequests> retained;  ///< null for nothing
+  rpc::RetainedReader* retained_reader = nullptr;  ///< of the sink, once it subscribes; null for none
   State state = State::open;
   bool taps : 1 = false;                 ///< looks on (TapFeed)
   bool took_part : 1 = false;            ///< has provided, or subscribed to, anything

@@ -1,8 +1,9 @@
 // Retained: the last event of each topic that was published to be kept, for those who subscribe later. Bounded in
 // bytes, all together and for each owner, the principal or source that has published it. Where there is no room the
 // owner with the most gives way, its oldest events first, to one who has less; and so does, within one owner, the
-// client with the most. A client is a name within its owner, since what it retains outlives its connection. Who looks
-// for what a pattern matches does so in pieces (Walk), each of bounded steps. One thread. Pure.
+// client with the most. Each event has a number, larger than those before it. A client is a name within its owner,
+// since what it retains outlives its connection. Who looks for what a pattern matches does so in pieces (Walk), each of
+// bounded steps. One thread. Pure.
 #pragma once
 
 #include <algorithm>
@@ -67,12 +68,17 @@ class Retained {
     const auto found = messages_.find(topic);
     if (found != messages_.end()) erase(found);
   }
-  /// Calls visit(topic, message) for each topic from `next` on that `pattern`, a valid one, matches, by their names,
-  /// until it returns false, or `steps` are used up. Takes what it needs off `steps`: one to begin, one for each topic
-  /// looked at, and one for each kStepBytes of a message visited. Returns whether it is done; if not, `next` is where
-  /// to go on.
+  struct Wanted {
+    std::string_view pattern;  ///< a valid one
+    std::uint64_t after = 0;   ///< a number
+  };
+  /// Calls visit(topic, message) for each event behind `wanted.after` whose topic, from `next` on, the pattern matches,
+  /// by their names, until it returns false, or `steps` are used up. Takes what it needs off `steps`: one to begin, one
+  /// for each topic looked at, and one for each kStepBytes of a message visited. Returns whether it is done; if not,
+  /// `next` is where to go on.
   template <class Visit>
-  bool walk(std::string_view pattern, std::string& next, std::size_t& steps, const Visit& visit) const {
+  bool walk(const Wanted& wanted, std::string& next, std::size_t& steps, const Visit& visit) const {
+    const std::string_view pattern = wanted.pattern;
     if (steps == 0) return false;
     --steps;
     const std::string_view prefix = pattern.substr(0, pattern.find_first_of("*>"));
@@ -86,7 +92,7 @@ class Retained {
         return false;
       }
       --steps;
-      if (matches(pattern, topic)) {
+      if (at->second.number > wanted.after && matches(pattern, topic)) {
         if (!visit(topic, std::string_view{at->second.message})) {
           next = topic;
           return false;
@@ -98,6 +104,8 @@ class Retained {
     return true;
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  /// Of the event that was kept last; 0 before the first.
+  [[nodiscard]] std::uint64_t last_number() const noexcept { return last_number_; }
 
   static constexpr std::size_t kStepBytes = 1024;
 
@@ -117,6 +125,7 @@ class Retained {
   };
   struct Event {
     std::string message;
+    std::uint64_t number = 0;
     Client* client = nullptr;
     std::list<const std::string*>::iterator position;  // among its client's topics
   };
@@ -187,13 +196,14 @@ class Retained {
   // What needs memory comes first.
   void insert(std::string_view topic, std::string_view message, const By& by) {
     Messages fresh;
-    const auto made =
-        fresh.emplace(std::string{topic}, Event{.message = std::string{message}, .client = {}, .position = {}});
+    const auto made = fresh.emplace(std::string{topic},
+                                    Event{.message = std::string{message}, .number = {}, .client = {}, .position = {}});
     std::list<const std::string*> node{&made.first->first};
     Client& client = client_of(by);
     recount(client, client.bytes + cost(topic, message));  // so that it stays, though it may hold nothing else
     clear(topic);
     Event& event = made.first->second;
+    event.number = ++last_number_;
     event.client = &client;
     event.position = node.begin();
     client.topics.splice(client.topics.end(), node);
@@ -235,8 +245,15 @@ class Retained {
   std::unordered_map<std::string_view, std::unique_ptr<Owner>, SeededHash> owners_;  // by Owner::name
   std::set<std::pair<std::size_t, Owner*>> by_bytes_;
   std::size_t bytes_ = 0;
+  std::uint64_t last_number_ = 0;
   std::size_t bytes_max_;
   std::size_t owner_bytes_max_;
+};
+
+/// A live event that follows what is retained.
+struct HeldEvent {
+  std::string text;
+  bool retained;  ///< its topic retains it
 };
 
 /// What a peer has asked for of these, and the live events that are kept behind them. Owned by the Peer.
@@ -246,27 +263,33 @@ struct RetainedRequests {
 
   /// Whether the topic's retained event, as it is then, is still to be sent to the peer; of many patterns as far as the
   /// first few say.
-  [[nodiscard]] bool is_due(std::string_view topic) const noexcept {
-    constexpr std::size_t kPatternsLookedAt = 16;
-    return std::ranges::any_of(due | std::views::take(kPatternsLookedAt), [topic](const auto& pattern_and_next) {
-      return topic >= pattern_and_next.second && matches(pattern_and_next.first, topic);
-    });
-  }
+  [[nodiscard]] bool is_due(std::string_view topic) const noexcept { return is_due_from(0, topic); }
+  /// The same of a topic that the first pattern is being sent: whether it comes by one of the next patterns as well.
+  [[nodiscard]] bool is_due_again(std::string_view topic) const noexcept { return is_due_from(1, topic); }
   /// Keeps an event for later, as far as there is room. Throws std::bad_alloc.
-  [[nodiscard]] bool hold(std::string_view text) {
-    const std::size_t bytes = text.size() + sizeof(std::string);
+  [[nodiscard]] bool hold(std::string_view text, bool retained) {
+    const std::size_t bytes = text.size() + sizeof(HeldEvent);
     if (held_bytes + bytes > kHeldBytesMax) return false;
-    held.emplace_back(text);
+    held.push_back({.text = std::string{text}, .retained = retained});
     held_bytes += bytes;
     return true;
   }
 
   std::string asked;                                    ///< a pattern, until its subscription has been answered
   std::map<std::string, std::string, std::less<>> due;  ///< by pattern: the topic from which on it has not been sent
-  bool backpressured = false;     ///< too much waits for the peer: events are dropped until it is writable
-  bool queued = false;            ///< goes on in a later turn (RetainedSender::queue_)
-  std::vector<std::string> held;  ///< events that follow, as they are sent
+  bool backpressured = false;  ///< too much waits for the peer: events are dropped until it is writable
+  bool queued = false;         ///< goes on in a later turn (RetainedSender::queue_)
+  std::vector<HeldEvent> held;
   std::size_t held_bytes = 0;
+
+ private:
+  [[nodiscard]] bool is_due_from(std::ptrdiff_t first, std::string_view topic) const noexcept {
+    constexpr std::ptrdiff_t kPatternsLookedAt = 16;
+    auto looked_at = due | std::views::drop(first) | std::views::take(kPatternsLookedAt);
+    return std::ranges::any_of(looked_at, [topic](const auto& pattern_and_next) {
+      return topic >= pattern_and_next.second && matches(pattern_and_next.first, topic);
+    });
+  }
 };
 
 }  // namespace wirecall::broker

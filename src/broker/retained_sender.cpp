@@ -10,11 +10,11 @@ void RetainedSender::request(Peer& peer, std::string pattern) {
   peer.retained->asked = std::move(pattern);
 }
 
-// A pattern whose topics are still being sent is not begun anew.
+// A pattern whose topics are still being sent is not begun anew. A reader begins itself, once it has asked for all.
 void RetainedSender::begin(Peer& peer) {
   RetainedRequests& requests = *peer.retained;
   requests.due.try_emplace(std::exchange(requests.asked, {}));
-  if (!requests.queued) send_more(peer);
+  if (!requests.queued && peer.retained_reader == nullptr) send_more(peer);
 }
 
 void RetainedSender::send_more(Peer& peer) {
@@ -26,8 +26,9 @@ void RetainedSender::send_more(Peer& peer) {
   if (waits) {
     queue_.push_back(&peer);
     peer.retained->queued = true;
-  } else if (peer.takes_events()) {
-    tell_lag(peer);
+  } else {
+    if (peer.takes_events()) tell_lag(peer);
+    if (peer.retained_reader != nullptr && !peer.is_sent_retained()) peer.retained_reader->retained_sent();
   }
   budget_.resume_later(!queue_.empty());
 }
@@ -49,15 +50,18 @@ void RetainedSender::send_queued() noexcept {
 bool RetainedSender::walk(Peer& peer, std::size_t& steps) {
   RetainedRequests& requests = *peer.retained;
   const std::size_t before = steps;
+  const std::uint64_t seen = peer.retained_reader != nullptr ? peer.retained_reader->retained_seen() : 0;
   requests.backpressured = false;
   bool out_of_steps = false;
   while (!requests.due.empty() && !out_of_steps) {
     auto& [pattern, next] = *requests.due.begin();
+    const Retained::Wanted wanted{.pattern = pattern, .after = seen};
     bool full = false;
-    const bool all = retained_->walk(pattern, next, steps, [&](std::string_view topic, std::string_view text) {
+    const bool all = retained_->walk(wanted, next, steps, [&](std::string_view topic, std::string_view text) {
+      if (requests.is_due_again(topic)) return true;
       rpc::MessageSink& sink = peer.sink();
       full = sink.is_overfull() || (sink.waiting_bytes() != 0 && !sink.has_budget_for(text.size()));
-      if (!full) send_kept_event(*context_, peer, topic, text);
+      if (!full) send_retained_event(*context_, peer, topic, text);
       return !full;
     });
     requests.backpressured = full;
@@ -70,7 +74,7 @@ bool RetainedSender::walk(Peer& peer, std::size_t& steps) {
   if (!requests.due.empty()) return false;
   // Live events follow.
   const std::unique_ptr<const RetainedRequests> done = std::move(peer.retained);
-  for (const std::string& text : done->held) send_kept_event(*context_, peer, {}, text);
+  for (const HeldEvent& event : done->held) send_held_event(*context_, peer, event);
   return false;
 }
 

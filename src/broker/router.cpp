@@ -1,7 +1,11 @@
 // See router.hpp.
 #include "broker/router.hpp"
 
+#include "base/random_id.hpp"
+
 namespace wirecall::broker {
+
+constexpr std::size_t kEpochDigits = 16;
 
 Router::Router(const Registry& own, const Limits& limits, rpc::LoopContext& loop_context, const Settings& settings)
     : context_{.own = own, .limits = limits, .loop = loop_context, .settings = settings} {
@@ -31,6 +35,13 @@ void Router::forget(Peer& peer) noexcept {
   retained_.forget(peer);
   sessions_.end(peer);
   departures_.end_calls_of(peer);
+}
+
+// An event that is still being told is not behind anybody yet.
+rpc::RetainedPosition Router::retained_position() {
+  if (epoch_.empty()) epoch_ = random_id().substr(2, kEpochDigits);
+  const std::uint64_t told = fan_outs_.first_retained();
+  return {.epoch = epoch_, .number = told != 0 ? told - 1 : events_.retained().last_number()};
 }
 
 void Router::on_writable(Peer& peer) {

@@ -59,6 +59,7 @@ class Router final : public rpc::Broker {
   [[nodiscard]] std::unique_ptr<rpc::Rendering> metrics(rpc::Asker asker) const override {
     return inventory_.tell_metrics(std::move(asker));
   }
+  [[nodiscard]] rpc::RetainedPosition retained_position() override;
   void count_by(std::function<Stats()> counters) override { inventory_.count_by(std::move(counters)); }
   [[nodiscard]] bool is_draining() const noexcept { return draining_; }
 
@@ -90,6 +91,7 @@ class Router final : public rpc::Broker {
  private:
   BrokerContext context_;
   NullSink null_sink_;
+  std::string epoch_;  // of the numbers of what is retained; empty before anybody asks
   bool draining_ = false;
   Inventory inventory_{context_};
 

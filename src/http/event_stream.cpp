@@ -31,12 +31,15 @@ void EventStream::abandon() noexcept {
 void EventStream::expired() {
   channel_->within_memory([this] {
     keep_alive();
-    if (channel_->has_output()) return;
-    Buffer& out = channel_->output();
-    const std::size_t waiting = out.size();
-    out.append(":\n\n");
-    channel_->output_grew(waiting);
+    if (!channel_->has_output()) write_lines(":\n\n");
   });
+}
+
+void EventStream::write_lines(std::string_view lines) {
+  Buffer& out = channel_->output();
+  const std::size_t waiting = out.size();
+  out.append(lines);
+  channel_->output_grew(waiting);
 }
 
 Buffer& EventStream::open_message() {

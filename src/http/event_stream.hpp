@@ -42,6 +42,8 @@ class EventStream : public HttpSink, private Timer {
  protected:
   explicit EventStream(HttpChannel& channel);
 
+  /// Appends what is no event: comments and lines of the stream, and the empty line behind them.
+  void write_lines(std::string_view lines);
   /// Appends an event that is that message, as one line. `fields` are lines of the event that stand before its data.
   void write_event(std::string_view fields, std::string_view message);
 

@@ -1,12 +1,20 @@
 // See events.hpp.
 #include "http/events.hpp"
 
+#include <charconv>
+
 #include "http/browser_access.hpp"
 #include "http/http_connection.hpp"
 #include "http/query.hpp"
 #include "rpc/internal_call.hpp"
 
 namespace wirecall::net {
+
+using framing::HttpField;
+
+// A reader whose connection has ended waits as long before it comes back.
+constexpr std::chrono::milliseconds kRetryPause{3000};
+
 namespace {
 
 struct Reason {
@@ -30,16 +38,9 @@ std::uint16_t status_of(int code) noexcept {
   return 400;
 }
 
-// What a query asks for.
-struct EventQuery {
-  std::vector<std::string> topics;
-  bool last = false;  // what is retained as well
-  bool named = true;
-};
-
 // The error says what is wrong with `query`.
-std::expected<EventQuery, std::string_view> read_event_query(std::string_view query) {
-  EventQuery read;
+std::expected<TopicsAsked, std::string_view> read_events_query(std::string_view query) {
+  TopicsAsked read;
   for (QueryPair pair; pair.take(query);) {
     auto value = decode_percent(pair.value);
     if (!value) return std::unexpected{value.error()};
@@ -56,10 +57,18 @@ std::expected<EventQuery, std::string_view> read_event_query(std::string_view qu
 
 }  // namespace
 
-void TopicEvents::ask(std::string_view topic, bool last) {
+std::uint64_t number_in(std::string_view id, std::string_view epoch) noexcept {
+  if (!id.starts_with(epoch) || !id.substr(epoch.size()).starts_with('-')) return 0;
+  const std::string_view digits = id.substr(epoch.size() + 1);
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return error == std::errc{} && end == digits.data() + digits.size() ? number : 0;
+}
+
+void TopicEvents::ask(std::string_view topic) {
   std::string params = R"({"topic":)";
   try {
-    params.append(to_json(topic)).append(last ? R"(,"last":true})" : "}");
+    params.append(to_json(topic)).append(asked_.last ? R"(,"last":true})" : "}");
   } catch (const Error&) {
     status_ = 400;
     cause_ = "a topic that is not UTF-8";
@@ -69,17 +78,34 @@ void TopicEvents::ask(std::string_view topic, bool last) {
   rpc::invoke(dispatcher, {.method = "rpc.subscribe"}, params);
 }
 
-std::uint16_t TopicEvents::subscribe(const std::vector<std::string>& topics) {
-  for (const std::string& topic : topics) {
-    ask(topic, false);
+std::uint16_t TopicEvents::subscribe() {
+  for (const std::string& topic : asked_.topics) {
+    ask(topic);
     if (status_ != 200) break;
   }
   return status_;
 }
 
-void TopicEvents::begin(const std::vector<std::string>& last) {
-  for (const std::string& topic : last) ask(topic, true);
+void TopicEvents::begin() {
   keep_alive();
+  std::string lines = "retry: " + std::to_string(kRetryPause.count()) + "\n";
+  has_ids_ = !asked_.last;
+  if (has_ids_) lines.append(id_line(broker_->retained_position().number));
+  write_lines(lines.append("\n"));
+  if (asked_.last) dispatcher.on_writable();  // by which a RetainedReader begins
+}
+
+// What is retained has been sent by topic, not by number: only now the reader has all up to the broker's position.
+void TopicEvents::retained_sent() {
+  if (lost_) return;
+  has_ids_ = true;
+  const std::uint64_t number = broker_->retained_position().number;
+  if (number >= asked_.seen) write_lines(id_line(number) + "\n");
+}
+
+std::string TopicEvents::id_line(std::uint64_t number) {
+  const std::string_view epoch = broker_->retained_position().epoch;
+  return std::string{"id: "}.append(epoch).append("-").append(std::to_string(number)).append("\n");
 }
 
 // The first message behind a question is its answer; all others are events, but for what is asked of the peer, which
@@ -94,8 +120,11 @@ void TopicEvents::written(const Received& message) {
     return;
   }
   if (message.kind != MessageKind::notification) return;
-  std::string fields = "id: " + std::to_string(++number_) + "\n";
-  if (named_) fields.append("event: ").append(from_json<std::string>(message[Member::method]).value()).append("\n");
+  const std::string topic = from_json<std::string>(message[Member::method]).value();
+  std::string fields;
+  // No older one is still being told, over several turns.
+  if (number_ != 0 && has_ids_ && number_ <= broker_->retained_position().number + 1) fields = id_line(number_);
+  if (asked_.named) fields.append("event: ").append(topic).append("\n");
   write_event(fields, message.text);
 }
 
@@ -111,19 +140,23 @@ void begin_events(HttpConnection& connection, const RoutedRequest& request) {
   }
   if (connection.others_wait())
     return transaction.refuse_and_close(400, "earlier requests of this connection are still to be answered");
-  const auto asked = read_event_query(request.query);
+  rpc::Broker& broker = *context.services.broker;
+  auto asked = read_events_query(request.query);
   if (!asked) return transaction.refuse(400, asked.error());
-  auto stream = std::make_unique<TopicEvents>(connection, asked->named);
+  if (request.head.has(HttpField::last_event_id)) {
+    asked->last = true;
+    asked->seen = number_in(request.head[HttpField::last_event_id], broker.retained_position().epoch);
+  }
+  auto stream = std::make_unique<TopicEvents>(connection, broker, *std::move(asked));
   if (context.services.authority != nullptr)
     stream->dispatcher.identify(connection.principal(), connection.credential_of(request.head));
-  const std::uint16_t status = stream->subscribe(asked->topics);
+  const std::uint16_t status = stream->subscribe();
   if (status != 200) return transaction.refuse(status, stream->refused_since());
   if (transaction.head_only()) return transaction.respond(200, {}, kEventType);
   stream->write_head(transaction.fields);
   TopicEvents& events = *stream;
   connection.begin_events(std::move(stream));
-  const bool last = asked->last || request.head.has(framing::HttpField::last_event_id);
-  events.begin(last ? asked->topics : std::vector<std::string>{});
+  events.begin();
 }
 
 }  // namespace wirecall::net

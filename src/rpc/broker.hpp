@@ -7,6 +7,7 @@
 
 #include "rpc/openrpc.hpp"
 #include "rpc/rendering.hpp"
+#include "rpc/retained_reader.hpp"
 #include "rpc/served_peer.hpp"
 #include "wirecall/call.hpp"
 #include "wirecall/error.hpp"
@@ -104,6 +105,8 @@ class Broker : public MethodSource {
   virtual void drain() noexcept = 0;
   /// What /metrics tells who asks.
   [[nodiscard]] virtual std::unique_ptr<Rendering> metrics(Asker asker) const = 0;
+  /// Where it is in the numbers of what it retains. May throw std::bad_alloc.
+  [[nodiscard]] virtual RetainedPosition retained_position() = 0;
   /// Where the numbers of the whole process come from; without it, they are this loop's.
   virtual void count_by(std::function<Stats()> counters) = 0;
   /// Whether somebody looks on.

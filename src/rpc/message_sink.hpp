@@ -7,6 +7,7 @@
 
 #include "base/assert.hpp"
 #include "rpc/peer_load.hpp"
+#include "rpc/retained_reader.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/message.hpp"
@@ -85,6 +86,9 @@ class MessageSink {
   }
   /// None for a peer that is answered, and no more.
   [[nodiscard]] virtual PeerCapabilities capabilities() const noexcept { return {}; }
+  /// Of a peer that reads the numbers of retained events; null for none. Asked when it subscribes. Outlives the
+  /// broker's use of the sink.
+  [[nodiscard]] virtual RetainedReader* retained_reader() noexcept { return nullptr; }
   /// Who the peer is, where the system can tell. Asked for each Context.
   [[nodiscard]] virtual std::optional<PeerCredentials> peer_credentials() const { return std::nullopt; }
   /// The connection counts there from now on, where it is one; null for nowhere.

@@ -21,11 +21,13 @@ TOLD = {
     "session": rb'(?:"session":"|\xa7session\xd90)([0-9a-f]{48})',
     "id": rb'(?m)^(?=.*"method")(?=.*"id" ?: ?(\d+|"[^"]*"))',
     "subscription": rb"(0x[0-9a-f]{32})",
+    "event": rb"(?m)^id: ([0-9a-f]{16}-\d+)$",
 }
 PACKED_ID = rb"(?s)\xa2id(?:(?P<b>[\x00-\x7f])|\xcc(?P<B>.)|\xcd(?P<H>..)|\xce(?P<I>....))"
 MASKS = [
     (rb'("session":"|\xa7session\xd90)[0-9a-f]{48}', rb"\1<session>"),
     (TOLD["subscription"], b"<subscription>"),
+    (rb"(?m)^id: [0-9a-f]{16}-", b"id: <epoch>-"),
     (rb'("version":"|\xa7version\xa5|\bwirecall )\d+\.\d+\.\d+', rb"\1<version>"),
     (rb"(?m)^Date: [^\r\n]*", b"Date: <date>"),
     (rb"(version=0\.0\.4[^\n]*\nContent-Length: )\d+", rb"\1<number>"),
@@ -137,7 +139,7 @@ class Peer:
         self.connection.settimeout(PATIENCE_S)
         self.received = b""
         self.ended = False
-        self.told = {"session": "", "id": "", "subscription": ""}
+        self.told = dict.fromkeys(TOLD, "")
 
     def send(self, data):
         with contextlib.suppress(ConnectionError):  # what it has closed it is not to receive
@@ -349,7 +351,7 @@ class Conversation:
         return data
 
     def filled(self, text):
-        text = re.sub(r"\{(session|id|subscription) (\w+)\}", lambda match: self.peers[match[2]].told[match[1]], text)
+        text = re.sub(r"\{(session|id|subscription|event) (\w+)\}", lambda match: self.peers[match[2]].told[match[1]], text)
         return text.replace("{port}", self.port).replace("{folder}", self.folder)
 
     def send(self, name, arrows, text):

@@ -35,8 +35,8 @@ principals has, and the rest is done in order:
 
 In TEXT a backslash begins an escape, as in Python's bytes. {port} is the server's port, {folder} the folder, {length}
 how much is behind the empty line, {session A} the session that A was told, {id A} the id of the request that A has
-received last, {subscription A} the id of its last subscription. Other things that differ from run to run are received
-as <...>."""
+received last, {subscription A} the id of its last subscription, {event A} the last id of a server-sent event. Other
+things that differ from run to run are received as <...>."""
 
 import argparse
 import ast

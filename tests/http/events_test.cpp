@@ -20,10 +20,10 @@ using namespace std::chrono_literals;
 const std::string kHead =
     "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
     "X-Accel-Buffering: no\r\n\r\n";
+const std::string kRetry = "retry: 3000\n";
 
-std::string event(int id, std::string_view topic, std::string_view params) {
-  return "id: " + std::to_string(id) + "\nevent: " + std::string{topic} +
-         "\ndata: " + test::notification(topic, params) + "\n\n";
+std::string event(std::string_view topic, std::string_view params) {
+  return "event: " + std::string{topic} + "\ndata: " + test::notification(topic, params) + "\n\n";
 }
 
 // A connection that speaks HTTP, at a broker that others publish to.
@@ -45,9 +45,25 @@ class Events : public Http {
     static_cast<void>(read_message(frame.view(), limits, true, received));
     publisher.handle(received);
   }
+  void retain(std::string_view topic, std::string_view params) { publish(topic, params, R"(,"retain":true)"); }
   std::string come() {
     turns();
     return peer->take();
+  }
+  std::string id(int number) {
+    return "id: " + std::string{router.retained_position().epoch} + "-" + std::to_string(number) + "\n";
+  }
+  // How a stream begins that is sent nothing of what is retained, up to that number.
+  std::string begin(int number = 0) { return kHead + kRetry + id(number) + "\n"; }
+  // The peer goes, and comes back on a new connection.
+  void come_back() {
+    peer->finish();
+    turns();
+    end.reset();
+    auto [descriptor, other_end] = backend->pair();
+    peer = other_end;
+    connection = std::make_unique<ProtocolDetector>(host, protocols,
+                                                    std::make_unique<transport::SocketStream>(loop, descriptor));
   }
 
   broker::Router router{registry, limits, loop_context};
@@ -55,38 +71,137 @@ class Events : public Http {
   rpc::Dispatcher publisher{registry, sink, limits, loop_context};
 };
 
-TEST(HttpEvents, come_with_id_topic_and_message) {
+TEST(HttpEvents, come_with_topic_and_message) {
   Events server;
-  EXPECT_EQ(server.ask(get("/events?topic=a.*")), kHead);
+  EXPECT_EQ(server.ask(get("/events?topic=a.*")), server.begin());
   server.publish("a.b", R"({"x":1})");
   server.publish("b.b", "[1]");
   server.say("{\"jsonrpc\":\"2.0\",\r\n\"method\":\"a.c\",\n\"params\":[2]}");
-  EXPECT_EQ(server.come(), event(1, "a.b", R"({"x":1})") +
-                               "id: 2\nevent: a.c\ndata: {\"jsonrpc\":\"2.0\",  \"method\":\"a.c\", "
+  EXPECT_EQ(server.come(), event("a.b", R"({"x":1})") +
+                               "event: a.c\ndata: {\"jsonrpc\":\"2.0\",  \"method\":\"a.c\", "
                                "\"params\":[2]}\n\n");
 }
 
 TEST(HttpEvents, of_several_topics_and_without_their_names) {
   Events server;
-  EXPECT_EQ(server.ask(get("/events?topic=a&names=false&topic=%62.%3E")), kHead);
+  EXPECT_EQ(server.ask(get("/events?topic=a&names=false&topic=%62.%3E")), server.begin());
   server.publish("b.c", "[1]");
   server.publish("a", "[2]");
-  EXPECT_EQ(server.come(), "id: 1\ndata: " + test::notification("b.c", "[1]") +
-                               "\n\nid: 2\ndata: " + test::notification("a", "[2]") + "\n\n");
+  EXPECT_EQ(server.come(),
+            "data: " + test::notification("b.c", "[1]") + "\n\ndata: " + test::notification("a", "[2]") + "\n\n");
 }
 
-TEST(HttpEvents, that_are_retained_come_first_for_those_who_ask_or_come_back) {
-  for (const std::string& request :
-       {get("/events?topic=a.*&last=true"), get("/events?topic=a.*", "Last-Event-ID: 7\r\n")}) {
-    Events server;
-    server.publish("a.b", "[1]", R"(,"retain":true)");
-    server.publish("a.c", "[2]");
-    EXPECT_EQ(server.ask(request), kHead + event(1, "a.b", "[1]"));
-  }
+// ---- what is retained ----
+
+TEST(HttpEvents, that_are_retained_come_first_for_those_who_ask) {
   Events server;
-  server.publish("a.b", "[1]", R"(,"retain":true)");
-  EXPECT_EQ(server.ask(get("/events?topic=a.*")), kHead);
+  server.retain("a.b", "[1]");
+  server.publish("a.c", "[2]");
+  server.retain("a.a", "[3]");
+  EXPECT_EQ(server.ask(get("/events?topic=a.*&last=true")),
+            kHead + kRetry + "\n" + event("a.a", "[3]") + event("a.b", "[1]") + server.id(2) + "\n");
+  server.retain("a.c", "[4]");
+  server.publish("a.c", "[5]");
+  EXPECT_EQ(server.come(), server.id(3) + event("a.c", "[4]") + event("a.c", "[5]"));
+  Events none;
+  none.retain("a.b", "[1]");
+  EXPECT_EQ(none.ask(get("/events?topic=a.*")), none.begin(1));
 }
+
+// As browsers do.
+TEST(HttpEvents, that_are_retained_meanwhile_come_to_one_that_comes_back) {
+  Events server;
+  server.retain("a.1", "[1]");
+  EXPECT_EQ(server.ask(get("/events?topic=a.*&topic=b")), server.begin(1));
+  server.retain("a.2", "[2]");
+  EXPECT_EQ(server.come(), server.id(2) + event("a.2", "[2]"));
+  server.come_back();
+  server.retain("b", "[3]");
+  server.retain("c", "[4]");
+  server.publish("a.2", "[5]");
+  server.retain("a.3", "[6]");
+  server.retain("a.3", "[7]");
+  server.retain("a.4", "[8]");
+  server.say(test::request("rpc.publish", R"({"topic":"a.4","retain":true})"));
+  const std::string epoch{server.router.retained_position().epoch};
+  EXPECT_EQ(server.ask(get("/events?topic=a.*&topic=b", "Last-Event-ID: " + epoch + "-2\r\n")),
+            kHead + kRetry + "\n" + event("a.3", "[7]") + event("b", "[3]") + server.id(7) + "\n");
+  server.come_back();
+  EXPECT_EQ(server.ask(get("/events?topic=a.*&last=true", "Last-Event-ID: " + epoch + "-7\r\n")),
+            kHead + kRetry + "\n" + server.id(7) + "\n");
+}
+
+TEST(HttpEvents, that_are_retained_come_all_to_one_that_comes_from_elsewhere) {
+  const std::string other(16, '0');
+  const std::vector<std::string> ids{
+      "7",        "",         "-1",        "x-1",     "EPOCH",    "EPOCH-", "EPOCH-x",    "EPOCH-+1",
+      "EPOCH--1", "EPOCH-1x", "EPOCH-1 1", "EPOCH-0", "EPOCH1-1", other,    other + "-1", "EPOCH-99999999999999999999"};
+  for (const std::string& id : ids) {
+    Events server;
+    server.retain("a", "[1]");
+    std::string given = id;
+    if (given.starts_with("EPOCH")) given.replace(0, 5, server.router.retained_position().epoch);
+    EXPECT_EQ(server.ask(get("/events?topic=a", "Last-Event-ID: " + given + "\r\n")),
+              kHead + kRetry + "\n" + event("a", "[1]") + server.id(1) + "\n")
+        << id;
+  }
+}
+
+TEST(HttpEvents, that_are_retained_have_no_id_before_all_have_been_sent) {
+  Events server{1, Limits{.soft_output = 4096}};
+  const std::string params = "[\"" + std::string(1000, 'x') + "\"]";
+  for (int i = 0; i < 20; ++i) server.retain("a." + std::to_string(10 + i), params);
+  server.peer->window = 2000;
+  std::string got = server.ask(get("/events?topic=a.*&last=true"));
+  server.retain("a.29", "[1]");
+  EXPECT_EQ(got.find("\nid: "), std::string::npos) << got;
+  server.peer->window = std::size_t{1} << 40;
+  got += server.come();
+  EXPECT_EQ(got.find("\nid: "), got.find("\n" + server.id(21))) << got;
+  EXPECT_TRUE(got.ends_with(event("a.29", "[1]") + server.id(21) + "\n")) << got.substr(got.size() - 200);
+  server.retain("b", "[2]");
+  server.retain("a.10", "[3]");
+  EXPECT_EQ(server.come(), server.id(23) + event("a.10", "[3]"));
+}
+
+// An id would say that it has what it has lost.
+TEST(HttpEvents, that_are_retained_have_no_id_behind_a_loss) {
+  Events server{1, Limits{.soft_output = 4096}};
+  EXPECT_EQ(server.ask(get("/events?topic=a.*")), server.begin());
+  const std::string params = "[\"" + std::string(1000, 'x') + "\"]";
+  for (int i = 0; i < 20; ++i) server.retain("a." + std::to_string(10 + i), params);
+  const std::string got = server.come();
+  const std::size_t last = got.rfind("\nid: ");
+  EXPECT_LT(last, got.find("event: rpc.lagged"));
+  server.retain("a.1", "[1]");
+  EXPECT_EQ(server.come(), event("a.1", "[1]"));
+  const std::string id = got.substr(last + 5, got.find('\n', last + 5) - last - 5);
+  server.come_back();
+  const std::string again = server.ask(get("/events?topic=a.*", "Last-Event-ID: " + id + "\r\n"));
+  EXPECT_NE(again.find(event("a.29", params)), std::string::npos) << "what was lost";
+  EXPECT_EQ(again.find(event("a.10", params)), std::string::npos) << "what was not";
+}
+
+TEST(HttpEvents, that_are_retained_and_large_have_their_ids_in_order) {
+  Events server{1, Limits{.soft_output = 16 << 20, .hard_output = 32 << 20}};
+  EXPECT_EQ(server.ask(get("/events?topic=>")), server.begin());
+  server.sink.holds_input = true;
+  server.retain("a", "[\"" + std::string(2 << 20, 'x') + "\"]");  // which is sent in a later turn
+  test::RecordingSink other_sink;
+  rpc::Dispatcher other{server.registry, other_sink, server.limits, server.loop_context};
+  const test::PaddedText frame{test::request("rpc.publish", R"({"topic":"b","params":[2],"retain":true})")};
+  Received received;
+  static_cast<void>(read_message(frame.view(), server.limits, true, received));
+  other.handle(received);
+  other.abandon();
+  server.turns(200);
+  const std::string got = server.peer->take();
+  EXPECT_TRUE(got.starts_with(event("b", "[2]") + server.id(1) + "event: a\n")) << got.substr(0, 200);
+  server.retain("c", "[3]");
+  EXPECT_EQ(server.come(), server.id(3) + event("c", "[3]"));
+}
+
+// ---- who may ----
 
 TEST(HttpEvents, are_refused_where_there_is_nothing_to_subscribe_to) {
   const auto status = [](std::string_view request) {
@@ -136,7 +251,7 @@ TEST(HttpEvents, are_for_those_who_may_subscribe) {
   EXPECT_TRUE(
       ask("Authorization: Bearer secret\r\n", "b").ends_with("Forbidden: the principal has no grant for that\n"));
   EXPECT_EQ(ask("Authorization: Bearer secret\r\n", "a.b&topic=>").substr(9, 3), "403");
-  EXPECT_EQ(ask("Authorization: Bearer secret\r\n", "a.*"), kHead);
+  EXPECT_TRUE(ask("Authorization: Bearer secret\r\n", "a.*").starts_with(kHead));
 }
 
 TEST(HttpEvents, end_when_their_principal_is_removed) {
@@ -152,7 +267,7 @@ TEST(HttpEvents, end_when_their_principal_is_removed) {
                                                                        .admin = false}});
   };
   know("secret");
-  EXPECT_EQ(server.ask(get("/events?topic=a", "Authorization: Bearer secret\r\n")), kHead);
+  EXPECT_EQ(server.ask(get("/events?topic=a", "Authorization: Bearer secret\r\n")), server.begin());
   server.connection->authority_changed(false);
   EXPECT_FALSE(server.peer->shut_down);
   know("other");
@@ -163,7 +278,7 @@ TEST(HttpEvents, end_when_their_principal_is_removed) {
 
 TEST(HttpEvents, are_lost_and_counted_for_one_that_takes_too_little) {
   Events server{1, Limits{.soft_output = 4096}};
-  EXPECT_EQ(server.ask(get("/events?topic=a")), kHead);
+  EXPECT_EQ(server.ask(get("/events?topic=a")), server.begin());
   const std::string params = "[\"" + std::string(1000, 'x') + "\"]";
   for (int i = 0; i < 20; ++i) server.publish("a", params);
   const std::string got = server.come();
@@ -177,19 +292,19 @@ TEST(HttpEvents, are_lost_and_counted_for_one_that_takes_too_little) {
 
 TEST(HttpEvents, are_kept_alive_by_comments_and_are_never_idle) {
   Events server;
-  EXPECT_EQ(server.ask(get("/events?topic=a")), kHead);
+  EXPECT_EQ(server.ask(get("/events?topic=a")), server.begin());
   for (int i = 0; i < 10; ++i) server.connection->end_if_idle(4);
   server.pass(15s);
   EXPECT_EQ(server.come(), ":\n\n");
   server.pass(15s);
   EXPECT_EQ(server.come(), ":\n\n");
   server.publish("a", "[1]");
-  EXPECT_EQ(server.come(), event(1, "a", "[1]"));
+  EXPECT_EQ(server.come(), event("a", "[1]"));
 }
 
 TEST(HttpEvents, end_with_their_peer) {
   Events server;
-  EXPECT_EQ(server.ask(get("/events?topic=a") + get("/healthz")), kHead) << "nothing else is looked at";
+  EXPECT_EQ(server.ask(get("/events?topic=a") + get("/healthz")), server.begin()) << "nothing else is looked at";
   server.peer->send("POST /rpc HTTP/1.1\r\n\r\n");
   server.peer->finish();
   server.turns();
@@ -199,7 +314,7 @@ TEST(HttpEvents, end_with_their_peer) {
 
 TEST(HttpEvents, end_when_the_server_drains) {
   Events server;
-  EXPECT_EQ(server.ask(get("/events?topic=a")), kHead);
+  EXPECT_EQ(server.ask(get("/events?topic=a")), server.begin());
   server.connection->drain();
   EXPECT_FALSE(server.connection->busy());
   server.connection->finish();

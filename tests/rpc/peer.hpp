@@ -49,6 +49,7 @@ class RecordingSink final : public rpc::MessageSink {
   [[nodiscard]] bool takes_lines() const noexcept override { return lines; }
   [[nodiscard]] std::string peer_source() const override { return source; }
   [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return waiting; }
+  [[nodiscard]] rpc::RetainedReader* retained_reader() noexcept override { return reader; }
   void close() override { ++closes; }
   [[nodiscard]] std::shared_ptr<void> hold_input() override {
     if (!holds_input) return nullptr;
@@ -79,6 +80,7 @@ class RecordingSink final : public rpc::MessageSink {
   int closes = 0;
   std::string source;
   std::size_t waiting = 0;
+  rpc::RetainedReader* reader = nullptr;
 
  private:
   void keep() {

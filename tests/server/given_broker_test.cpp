@@ -56,6 +56,7 @@ class ToyBroker final : public rpc::Broker {
   explicit ToyBroker(bool& drained) : drained_(&drained) {
     methods_.method("any", [] { return "toy"; });
   }
+  rpc::RetainedPosition retained_position() override { return {}; }
   rpc::JoinedPeer attach_peer(rpc::MessageSink&, std::shared_ptr<rpc::PeerLoad>) override {
     return rpc::JoinedPeer{new ToyPeer{*methods_.find("any")}};
   }
