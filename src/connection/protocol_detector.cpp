@@ -18,7 +18,7 @@ ProtocolDetector::ProtocolDetector(Host& host, const ChannelFactory& channels,
 void ProtocolDetector::received(std::span<char> bytes) {
   if (over_) return;
   const Protocol protocol = first_.feed({bytes.data(), bytes.size()});
-  if (protocol == Protocol::tls && admission_.tls != nullptr) return begin_tls(bytes);
+  if (protocol == Protocol::tls && admission_.tls != nullptr && !encrypted_) return begin_tls(bytes);
   if (protocol != Protocol::undetermined) promote(protocol, bytes, false);
 }
 
@@ -47,18 +47,26 @@ void ProtocolDetector::begin_tls(std::span<char> bytes) {
   std::unique_ptr<transport::TlsStream> encrypted;
   try {
     first = first_bytes(bytes, whole);
-    encrypted = std::exchange(admission_.tls, nullptr)->accept(std::move(stream_));
+    encrypted = admission_.tls->accept(std::move(stream_));
+    if (encrypted == nullptr) return end(CloseReason::refused, 0);
+    encrypted->start(*this);
+    stream_ = std::move(encrypted);
+    encrypted_ = true;
+    admission_.plain = true;
+    first_ = {};
+    if (!admission_.tls->begin(*this, first)) {
+      stream_->pause();
+      waits_ = true;
+    }
   } catch (const std::bad_alloc&) {
     return end(CloseReason::lost, ENOMEM);
   }
-  if (encrypted == nullptr) return end(CloseReason::refused, 0);
-  transport::TlsStream& stream = *encrypted;
-  stream_ = std::move(encrypted);
-  admission_.plain = true;
-  first_ = {};
-  stream.start(*this);
-  stream.take(first);
   host_->loop.give_buffer(std::move(whole));
+}
+
+void ProtocolDetector::shake_hands(std::span<char> first) {
+  if (std::exchange(waits_, false)) stream_->resume();
+  if (!over_) static_cast<transport::TlsStream&>(*stream_).take(first);
 }
 
 // A page can have a browser send its request to a port that does not speak HTTP, and what is spoken there to one that
@@ -96,6 +104,11 @@ void ProtocolDetector::promote(Protocol protocol, std::span<char> bytes, bool al
   channel.take(first, all);
   promoting_ = false;
   host_->loop.give_buffer(std::move(whole));
+}
+
+ProtocolDetector::~ProtocolDetector() {
+  host_->loop.stop(*this);
+  if (waits_) admission_.tls->forget(*this);
 }
 
 void ProtocolDetector::end(CloseReason why, int error) {

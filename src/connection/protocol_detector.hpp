@@ -31,12 +31,12 @@ struct Admission {
   bool plain = true;          ///< whether it may go without TLS
 };
 
-class ProtocolDetector final : public Connection, private transport::StreamUser, private Timer {
+class ProtocolDetector final : public Connection, private transport::StreamUser, private TlsAcceptor, private Timer {
  public:
   /// All that is referred to outlives the connection.
   ProtocolDetector(Host& host, const ChannelFactory& channels, std::unique_ptr<transport::ByteStream> stream,
                    const Admission& admission = {});
-  ~ProtocolDetector() override { host_->loop.stop(*this); }
+  ~ProtocolDetector() override;
 
   void drain() noexcept override { draining_ = true; }
   [[nodiscard]] bool busy() const noexcept override { return draining_ && !over_ && stream_->readable() != 0; }
@@ -56,6 +56,7 @@ class ProtocolDetector final : public Connection, private transport::StreamUser,
   void expired() override;
 
   void begin_tls(std::span<char> bytes);
+  void shake_hands(std::span<char> first) override;
   [[nodiscard]] framing::Protocol admitted(framing::Protocol protocol) const noexcept;
   [[nodiscard]] std::span<char> first_bytes(std::span<char> bytes, Buffer& whole);
   void promote(framing::Protocol protocol, std::span<char> bytes, bool all);
@@ -64,10 +65,12 @@ class ProtocolDetector final : public Connection, private transport::StreamUser,
   Host* host_;
   const ChannelFactory* channels_;
   std::unique_ptr<transport::ByteStream> stream_;
-  Admission admission_;  // its `tls` is null once that has begun
+  Admission admission_;
   framing::FirstBytes first_;
   bool draining_ = false;
   bool over_ = false;
+  bool encrypted_ = false;  // the stream is a TlsStream
+  bool waits_ = false;      // for its turn to shake hands
   bool promoting_ = false;  // the promoted connection reads the first bytes
 };
 

@@ -1,6 +1,8 @@
 // See tls_service.hpp.
 #include "connection/tls_service.hpp"
 
+#include <algorithm>
+
 namespace wirecall::net {
 
 // Who connects again and again must not fill the log: so long it is silent of them.
@@ -16,6 +18,44 @@ std::unique_ptr<transport::TlsStream> TlsService::accept(std::unique_ptr<transpo
                                                      static_cast<transport::TlsObserver*>(this));
   ++in_progress_;
   return made;
+}
+
+// Some 2 ms of the processor's, with keys on P-256.
+constexpr std::uint32_t kBegunInTurn = 16;
+
+bool TlsService::may_begin() noexcept {
+  if (std::exchange(round_, loop_->rounds()) != loop_->rounds()) begun_ = 0;
+  if (begun_ == kBegunInTurn) return false;
+  ++begun_;
+  return true;
+}
+
+bool TlsService::begin(TlsAcceptor& acceptor, std::span<char> first) {
+  if (waiting_.empty() && may_begin()) {
+    acceptor.shake_hands(first);
+    return true;
+  }
+  Waiting waits{.acceptor = &acceptor, .first = loop_->take_buffer()};
+  waits.first.append({first.data(), first.size()});
+  static_cast<void>(waits.first.padded());
+  waiting_.push_back(std::move(waits));
+  if (waiting_.size() == 1) loop_->at_next_turn(*this);
+  return false;
+}
+
+void TlsService::forget(const TlsAcceptor& acceptor) noexcept {
+  const auto found = std::ranges::find(waiting_, &acceptor, &Waiting::acceptor);
+  if (found != waiting_.end()) found->acceptor = nullptr;
+}
+
+void TlsService::next_turn() {
+  while (!waiting_.empty() && (waiting_.front().acceptor == nullptr || may_begin())) {
+    Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (next.acceptor != nullptr) next.acceptor->shake_hands({next.first.data(), next.first.size()});
+    loop_->give_buffer(std::move(next.first));
+  }
+  if (!waiting_.empty()) loop_->at_next_turn(*this);
 }
 
 void TlsService::agreed(const transport::TlsSession& session) {

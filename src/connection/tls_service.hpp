@@ -1,25 +1,50 @@
-// TlsService: begins TLS on the accepted connections of one loop that ask for it, and counts how that ends. Owned by a
-// serving loop; used on its thread.
+// TlsService: begins TLS on the accepted connections of one loop that ask for it, and counts how that ends. A handshake
+// costs as much as hundreds of calls: so each turn of the loop begins a few, and the others wait for the next ones.
+// Owned by a serving loop; used on its thread.
 #pragma once
+
+#include <deque>
+#include <span>
 
 #include "rpc/access.hpp"
 #include "rpc/loop_context.hpp"
+#include "runtime/turn.hpp"
 #include "transport/tls_stream.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/loop.hpp"
 
 namespace wirecall::net {
 
-class TlsService final : private transport::TlsObserver {
+/// Whose handshake begins.
+class TlsAcceptor {
  public:
-  /// All outlive it.
+  /// It is its turn. `first` are the bytes with which its peer began.
+  virtual void shake_hands(std::span<char> first) = 0;
+
+ protected:
+  ~TlsAcceptor() = default;
+};
+
+class TlsService final : private transport::TlsObserver, private runtime::TurnUser {
+ public:
+  /// All outlive it. Throws std::bad_alloc.
   TlsService(Loop& loop, const Limits& limits, rpc::LoopContext& loop_context,
              std::shared_ptr<const transport::TlsServerContext> context)
-      : loop_(&loop), limits_(&limits), loop_context_(&loop_context), context_(std::move(context)) {}
+      : loop_(&loop), limits_(&limits), loop_context_(&loop_context), context_(std::move(context)) {
+    loop.admit(1);
+  }
   TlsService(TlsService&&) = delete;
+  ~TlsService() {
+    loop_->forget(*this);
+    loop_->release(1);
+  }
 
   /// The stream behind a handshake that has yet to be made; null where too many are in progress. Throws std::bad_alloc.
   [[nodiscard]] std::unique_ptr<transport::TlsStream> accept(std::unique_ptr<transport::ByteStream> stream);
+  /// Has it shake hands, at once or in a later turn. False where that is later. Throws std::bad_alloc.
+  [[nodiscard]] bool begin(TlsAcceptor& acceptor, std::span<char> first);
+  /// It goes before its turn.
+  void forget(const TlsAcceptor& acceptor) noexcept;
 
   [[nodiscard]] const transport::TlsServerContext& context() const noexcept { return *context_; }
   /// Connections that come from now on are served by that.
@@ -31,12 +56,23 @@ class TlsService final : private transport::TlsObserver {
   void agreed(const transport::TlsSession& session) override;
   void refused(const transport::TlsSession& session, const std::string& source) override;
   void gone() noexcept override { --in_progress_; }
+  void turn_ended() override {}
+  void next_turn() override;
+  [[nodiscard]] bool may_begin() noexcept;
+
+  struct Waiting {
+    TlsAcceptor* acceptor;  // null once it has gone
+    Buffer first;
+  };
 
   Loop* loop_;
   const Limits* limits_;
   rpc::LoopContext* loop_context_;
   std::shared_ptr<const transport::TlsServerContext> context_;
+  std::deque<Waiting> waiting_;
   std::size_t in_progress_ = 0;
+  std::uint32_t round_ = 0;  // of the loop, in which `begun_` have begun
+  std::uint32_t begun_ = 0;
   std::int64_t refused_ = 0;  // of which the log has not been told
   std::optional<std::chrono::nanoseconds> logged_at_;
 };
