@@ -23,6 +23,7 @@
 #include "server/serving_loop.hpp"
 #include "tests/framing/websocket_frames.hpp"
 #include "tests/runtime/simulated_backend.hpp"
+#include "transport/tls_session.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/stream.hpp"
 #include "wirecall/task.hpp"
@@ -68,8 +69,18 @@ struct Streamed {
 
 class Caller {
  public:
-  Caller(std::shared_ptr<SimulatedPeer> peer, Random& random, bool may_break)
+  // `tls` is null where nothing is encrypted.
+  Caller(std::shared_ptr<SimulatedPeer> peer, Random& random, bool may_break,
+         std::shared_ptr<const transport::TlsClientContext> tls)
       : peer_(std::move(peer)), random_(&random), protocol_(static_cast<Protocol>(random() % 4)) {
+    if (tls != nullptr) {
+      const bool http = protocol_ == Protocol::http || protocol_ == Protocol::websocket;
+      tls_ = std::make_unique<transport::TlsSession>(std::move(tls),
+                                                     Endpoint{http ? "https://localhost" : "tls://localhost"});
+      Buffer hello;
+      tls_->start(hello);
+      peer_->send(std::string{hello.view()});
+    }
     if (protocol_ == Protocol::websocket) unsent_ = kHandshake;
     for (unsigned messages = 1 + random() % 30; messages != 0; --messages) say_something();
     if (one_in(random, 4)) peer_->window = random() % 200;
@@ -85,12 +96,12 @@ class Caller {
       turns_closed_ = 0;
     }
     read();
-    if (gone()) return;
+    if (gone() || (tls_ && tls_->state() == transport::TlsSession::State::handshaking)) return;
     for (auto& [id, stream] : streams_) resume(id, stream);
     if (unsent_.empty()) return;
     if (!peer_->to_us.empty() && one_in(*random_, 2)) return;
     const std::size_t bytes = one_in(*random_, 2) ? unsent_.size() : 1 + (*random_)() % unsent_.size();
-    peer_->send(unsent_.substr(0, bytes));
+    send(unsent_.substr(0, bytes));
     unsent_.erase(0, bytes);
     sent_ += bytes;
     for (; !on_their_way_.empty() && on_their_way_.front().end <= sent_; on_their_way_.pop_front()) {
@@ -99,7 +110,14 @@ class Caller {
     }
     if (sent_ > resets_after_) peer_->reset();
   }
-  void finish() { peer_->finish(); }
+  void finish() {
+    if (tls_ && !std::exchange(said_end_, true)) {
+      Buffer end;
+      tls_->shut_down(end);
+      peer_->send(std::string{end.view()});
+    }
+    peer_->finish();
+  }
   void open_window() { peer_->window = std::size_t{1} << 40; }
 
   [[nodiscard]] bool gone() const { return peer_->closed || peer_->reset_by_peer; }
@@ -274,8 +292,24 @@ class Caller {
     return text;
   }
 
+  void send(const std::string& text) {
+    if (!tls_) return peer_->send(text);
+    Buffer encrypted;
+    EXPECT_TRUE(tls_->send(text, encrypted)) << tls_->failure();
+    peer_->send(std::string{encrypted.view()});
+  }
+  std::string taken() {
+    const std::string came = peer_->take();
+    if (!tls_ || came.empty()) return came;
+    Buffer plaintext;
+    Buffer answer;
+    EXPECT_NE(tls_->receive(came, plaintext, answer), transport::TlsSession::State::failed) << tls_->failure();
+    if (!answer.empty() && !gone()) peer_->send(std::string{answer.view()});
+    return std::string{plaintext.view()};
+  }
+
   void read() {
-    received_ += peer_->take();
+    received_ += taken();
     std::string text;
     while (take(text)) heard(text);
   }
@@ -399,8 +433,10 @@ class Caller {
   std::shared_ptr<SimulatedPeer> peer_;
   Random* random_;
   Protocol protocol_;
-  bool upgraded_ = false;    // to a WebSocket
-  bool said_close_ = false;  // the server, by its close frame
+  std::unique_ptr<transport::TlsSession> tls_;  // null where nothing is encrypted
+  bool said_end_ = false;                       // of TLS
+  bool upgraded_ = false;                       // to a WebSocket
+  bool said_close_ = false;                     // the server, by its close frame
   std::string unsent_;
   std::size_t sent_ = 0;
   int turns_closed_ = 0;
@@ -435,7 +471,11 @@ void simulate(unsigned seed) {
                   },
                   {"n"});
   const HttpSettings http;
-  ServerShared shared{.options = options, .registry = registry, .http = http};
+  static const auto certificate =
+      std::make_shared<const transport::TlsServerContext>(transport::TlsServerSettings{.self_signed = true});
+  static const auto trust = std::make_shared<const transport::TlsClientContext>(
+      transport::TlsClientSettings{.pin = "sha256:" + certificate->fingerprint()});
+  ServerShared shared{.options = options, .registry = registry, .http = http, .tls = certificate};
   auto* const backend = new SimulatedBackend{seed};
   ServingLoop serving{std::unique_ptr<runtime::Backend>{backend}, shared};
 
@@ -445,7 +485,7 @@ void simulate(unsigned seed) {
   for (unsigned left = 1 + random() % 4; left != 0; --left) {
     auto [descriptor, peer] = backend->pair();
     serving.open(transport::PendingConnection{descriptor});
-    callers.emplace_back(std::move(peer), random, may_break);
+    callers.emplace_back(std::move(peer), random, may_break, one_in(random, 3) ? trust : nullptr);
   }
 
   int turns = 0;
