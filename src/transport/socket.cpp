@@ -74,7 +74,7 @@ bool is_local_peer(int descriptor) noexcept {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   if (descriptor < 0) return true;
-  if (::getpeername(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) return false;
+  if (::getpeername(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) return errno == ENOTSOCK;
   constexpr std::uint8_t kLoopbackNet = 127;
   if (address.ss_family == AF_INET)
     return ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 == kLoopbackNet;
