@@ -182,6 +182,8 @@ class Check:
     async def read_events(self, reader):
         """Cut off again and again: on its way through what is retained, later, or when it has not read for long."""
         while not self.stopping:
+            if self.random.random() < 0.3:
+                reader.begin()
             await reader.open(self.port)
             chance = self.random.random()
             if chance < 0.2:

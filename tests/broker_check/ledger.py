@@ -95,12 +95,22 @@ class Ledger:
     def position(self, topic, number):
         return int(self.ids[topic, number].partition("-")[2])
 
+    def read_up_to(self, reader):
+        """A reader has each value that is retained up to the id that it has read last."""
+        position = int(reader.last_id.partition("-")[2]) if reader.last_id else 0
+        for topic, number in self.retained.items():
+            if (topic, number) in self.ids and self.position(topic, number) <= position:
+                self.require(reader, topic, number)
+
+    def require(self, reader, topic, number):
+        has = reader.retained.get(topic, 0)
+        if has < number:
+            self.fault("lost event", f"reader {reader.number}, at {reader.last_id}, has {has} of {topic}, not {number}")
+
     def read_all(self, reader):
         """A reader that has come back whenever it was cut has been sent all that is retained."""
         for topic, number in self.retained.items():
-            if reader.retained.get(topic) != number:
-                has = reader.retained.get(topic)
-                self.fault("lost event", f"reader {reader.number} has {has} of {topic}, not {number}")
+            self.require(reader, topic, number)
 
     def close(self):
         """Nothing more comes: what is open is lost."""

@@ -144,14 +144,18 @@ class EventReader:
         self.ledger = ledger
         self.topic = topic
         self.number = next(connections)
+        self.lost = 0  # events of which it was told that it lost them
+        self.resumed = 0
+        self.begin()
+
+    def begin(self):
+        """As one that has never been there."""
         self.last_id = None
         # By topic the number of the last event: of those that are not retained, and of those that are, on this connection
         # and on all.
         self.live = {}
         self.here = {}
         self.retained = {}
-        self.lost = 0  # events of which it was told that it lost them
-        self.resumed = 0
         self.resumed_at = 0  # the number in the id by which it has come back last
 
     async def open(self, port):
@@ -200,3 +204,4 @@ class EventReader:
         reset(self.writer)
         self.writer.close()
         await self.reading
+        self.ledger.read_up_to(self)
