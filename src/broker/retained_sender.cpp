@@ -50,7 +50,9 @@ void RetainedSender::send_queued() noexcept {
 bool RetainedSender::walk(Peer& peer, std::size_t& steps) {
   RetainedRequests& requests = *peer.retained;
   const std::size_t before = steps;
-  const std::uint64_t seen = peer.retained_reader != nullptr ? peer.retained_reader->retained_seen() : 0;
+  // A reader keeps its subscriptions: what is left to another pattern comes by that one.
+  const bool is_reader = peer.retained_reader != nullptr;
+  const std::uint64_t seen = is_reader ? peer.retained_reader->retained_seen() : 0;
   requests.backpressured = false;
   bool out_of_steps = false;
   while (!requests.due.empty() && !out_of_steps) {
@@ -58,7 +60,7 @@ bool RetainedSender::walk(Peer& peer, std::size_t& steps) {
     const Retained::Wanted wanted{.pattern = pattern, .after = seen};
     bool full = false;
     const bool all = retained_->walk(wanted, next, steps, [&](std::string_view topic, std::string_view text) {
-      if (requests.is_due_again(topic)) return true;
+      if (is_reader && requests.is_due_again(topic)) return true;
       rpc::MessageSink& sink = peer.sink();
       full = sink.is_overfull() || (sink.waiting_bytes() != 0 && !sink.has_budget_for(text.size()));
       if (!full) send_retained_event(*context_, peer, topic, text);

@@ -14,8 +14,8 @@ struct RetainedPosition {
   std::uint64_t number = 0;  ///< all up to this have been sent to those who subscribed, or counted as lost; 0 for none
 };
 
-/// What a peer asks for by `last` in rpc.subscribe is sent from the next Dispatcher::on_writable on, so that of several
-/// topics each retained event is sent once.
+/// It keeps its subscriptions. What it asks for by `last` in rpc.subscribe is sent from the next
+/// Dispatcher::on_writable on, so that of several topics each retained event is sent once.
 class RetainedReader {
  public:
   /// The peer has what is retained up to that number: it is sent what is newer.

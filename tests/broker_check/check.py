@@ -3,8 +3,10 @@
     check.py build/wirecall [--seconds 10] [--idle 1000] [--callers 50] [--provider PROGRAM.py]
 
 Every call has to end exactly once, at its own caller, with its own nonce; who waits for a provider that is killed is told
-before the broker has answered MESSAGES_MAX others; and the broker has its descriptors and memory back in the end. No clock
-decides, since a busy machine stops any process for seconds: what it takes is printed. WATCHDOG_S ends what hangs."""
+before the broker has answered MESSAGES_MAX others; who reads events by HTTP, is cut off and comes back has each value that
+is retained, once; and the broker has its descriptors and memory back in the end. No clock decides, since a busy machine
+stops any process for seconds: what it takes is printed. WATCHDOG_S ends what hangs. Callers and providers speak JSON lines,
+WebSocket and the other framings."""
 
 import argparse
 import asyncio
@@ -20,9 +22,15 @@ import tempfile
 import time
 
 from ledger import Ledger
-from peers import Caller, HttpCaller, connect
+from peers import Caller, EventReader, HttpCaller, connect
+import framings
 
 PROVIDERS = 8
+PROVIDED_BY = ["lines", "websocket", "websocket msgpack"]
+CONNECTED = [framing for framing in framings.ALL if framing.connected]
+PUBLISHERS = [framings.Lines, framings.WebSocket, framings.WebSocketMsgpack]
+TOPICS = 50  # of each publisher
+READERS = 6
 LOST = -32001
 # What a broker may answer before it has told of a provider that has gone; with several threads these are told apart.
 MESSAGES_MAX = 100
@@ -38,6 +46,7 @@ class Check:
         self.slowest = 0.0
         self.kills = 0
         self.stopping = False
+        self.readers = [EventReader(self.ledger, "watch.>") for _ in range(READERS)]
 
     async def start(self):
         command = [self.arguments.tool, "serve", "--port", "0", "--log-level", "warning",
@@ -60,10 +69,12 @@ class Check:
 
     async def provide(self, name):
         """By the program whose turn it is; a name keeps its program."""
-        program = [sys.executable, "-S", str(pathlib.Path(__file__).with_name("provider.py"))]
-        if self.arguments.provider and int(name[1:]) % 2:
-            program = [sys.executable, str(self.arguments.provider)]
-        process = await asyncio.create_subprocess_exec(*program, str(self.port), name,
+        number = int(name[1:])
+        program = [sys.executable, "-B", "-S", str(pathlib.Path(__file__).with_name("provider.py"))]
+        last = [PROVIDED_BY[number // 2 % len(PROVIDED_BY)]]
+        if self.arguments.provider and number % 2:
+            program, last = [sys.executable, str(self.arguments.provider)], []
+        process = await asyncio.create_subprocess_exec(*program, str(self.port), name, *last,
                                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.providers[name] = process  # from now on it is ended with the others, whether it is ready or not
         assert await process.stdout.readline() == b"ready\n", name
@@ -110,7 +121,7 @@ class Check:
     async def call(self):
         """Calls of all kinds on one connection that is reset or left now and then."""
         while not self.stopping:
-            caller = await Caller(self.ledger).open(self.port)
+            caller = await Caller(self.ledger, framing=self.random.choice(CONNECTED)).open(self.port)
             for _ in range(self.random.randrange(5, 40)):
                 waiting = caller.batch(["work.echo", "work.nested", "work.stream", "no.such"])
                 waiting += [caller.ask("work.echo"), caller.ask("work.nested"), caller.ask("work.stream", {"stream": 1})]
@@ -120,7 +131,7 @@ class Check:
                     break
             if self.random.random() < 0.5:
                 caller.ask("work.nested")
-                await caller.leave(reset=True)
+                await caller.leave(by_reset=True)
             else:
                 await caller.leave()
 
@@ -133,7 +144,8 @@ class Check:
 
     async def read_slowly(self):
         while not self.stopping:
-            caller = await Caller(self.ledger).open(self.port, reads=False)
+            framing = self.random.choice([framings.Lines, framings.WebSocket])
+            caller = await Caller(self.ledger, framing=framing).open(self.port, reads=False)
             waiting = [caller.ask("work.echo", pad="x" * 20000) for _ in range(100)]
             await asyncio.sleep(0.5)
             caller.reading = asyncio.create_task(caller.read())
@@ -146,8 +158,51 @@ class Check:
             await asyncio.gather(*(caller.ask("work.echo") for caller in callers))
             for caller in callers:
                 caller.ask("work.echo")
-                await caller.leave(reset=True)
+                await caller.leave(by_reset=True)
             await asyncio.sleep(0.5)
+
+    async def publish(self, number):
+        """Events of many topics, of which each reader of events has to have what is retained."""
+        caller = await Caller(self.ledger, framing=PUBLISHERS[number]).open(self.port)
+        while not self.stopping:
+            for _ in range(20):
+                topic = f"watch.{number}.{self.random.randrange(TOPICS)}"
+                retain = self.random.random() < 0.6
+                event = {"topic": topic, "retain": retain}
+                if retain and self.random.random() < 0.1:
+                    self.ledger.clear(topic)
+                else:
+                    pad = "x" * self.random.choice([0, 100, 8000])
+                    event["params"] = {**self.ledger.publish(topic, retain), "pad": pad}
+                caller.notify("rpc.publish", event)
+            await caller.ask("no.such")
+            await asyncio.sleep(0.002)
+        await caller.leave()
+
+    async def read_events(self, reader):
+        """Cut off again and again: on its way through what is retained, later, or when it has not read for long."""
+        while not self.stopping:
+            if self.random.random() < 0.3:
+                reader.begin()
+            await reader.open(self.port)
+            chance = self.random.random()
+            if chance < 0.2:
+                reader.writer.transport.pause_reading()
+                await asyncio.sleep(2 * self.random.random())
+                reader.writer.transport.resume_reading()
+            await asyncio.sleep(self.random.random() * (0.01 if chance > 0.6 else 0.3))
+            await reader.leave()
+
+    async def read_all_events(self):
+        """Whoever comes back now has to receive all that it has not."""
+        for reader in self.readers:
+            await reader.open(self.port)
+            try:
+                await asyncio.wait_for(reader.up_to_date.wait(), WATCHDOG_S)
+            except asyncio.TimeoutError:
+                self.ledger.fault("lost", f"reader {reader.number} has not been sent all that is retained")
+            self.ledger.read_all(reader)
+            await reader.leave()
 
     async def returned(self, descriptors):
         """Waits until the broker has noticed that all have left."""
@@ -166,6 +221,8 @@ class Check:
         tasks = [asyncio.create_task(work()) for work in
                  [self.kill_providers, self.stop_providers, self.read_slowly, self.storm, self.call_by_http,
                   self.call_by_http] + [self.call] * callers]
+        tasks += [asyncio.create_task(self.publish(number)) for number in range(len(PUBLISHERS))]
+        tasks += [asyncio.create_task(self.read_events(reader)) for reader in self.readers]
         end = asyncio.create_task(asyncio.sleep(seconds))
         await asyncio.wait([end, *tasks], return_when=asyncio.FIRST_COMPLETED)
         self.stopping = True
@@ -175,6 +232,7 @@ class Check:
         for task in late:
             self.ledger.fault("lost", f"{task.get_coro().__name__} still waits")
             task.cancel()
+        await self.read_all_events()
         for process in self.providers.values():
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
@@ -204,6 +262,8 @@ class Check:
                     process.kill()
             self.broker.kill()
         faults = self.ledger.close()
+        print(f"events {self.ledger.events} to {READERS} readers, which came back "
+              f"{sum(reader.resumed for reader in self.readers)} times and lost {sum(reader.lost for reader in self.readers)}")
         print(f"calls {sum(self.ledger.outcomes.values())}: {self.ledger.outcomes}, abandoned {len(self.ledger.abandoned)}; "
               f"{self.kills} providers killed, their callers told within {self.slowest * 1000:.0f} ms; "
               f"memory {memory} KB, {grown:+} KB")

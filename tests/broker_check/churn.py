@@ -32,6 +32,7 @@ class Peer:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.messages = []
+        self.socket.sendall(self.framing.opening)
 
     def send(self, method, params=None, **more):
         message = {"jsonrpc": "2.0", "method": method, **more}
@@ -54,6 +55,9 @@ class Peer:
             if not some:
                 raise SystemExit(f"a connection of {self.framing.name} has ended; it had {self.messages}")
             self.messages += self.framing.read(some)
+            if self.framing.due:
+                self.socket.sendall(self.framing.due)
+                self.framing.due = b""
 
     def ask(self, method, params=None, **more):
         self.send(method, params, id=method, **more)

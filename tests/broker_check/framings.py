@@ -2,6 +2,8 @@
 messages. A reader raises ValueError for bytes that are no message of its framing; above all, each line that a reader of
 lines receives is one JSON value."""
 
+import base64
+import hashlib
 import json
 import struct
 
@@ -10,9 +12,11 @@ class Lines:
     """JSON texts, one a line."""
     name = "lines"
     connected = True  # may register, subscribe and be called
+    opening = b""     # what is sent first
 
     def __init__(self):
         self.received = b""
+        self.due = b""  # to be sent by whoever has read
 
     def write(self, message):
         return json.dumps(message).encode() + b"\n"
@@ -111,7 +115,106 @@ class Http(Lines):
         return messages
 
 
-ALL = [Lines, Headers, Lengths, Msgpack, Http]
+class WebSocket(Lines):
+    """JSON texts as messages of a WebSocket, some in fragments with a ping between them."""
+    name = "websocket"
+    subprotocol = "jsonrpc"
+    opcode = 1
+    KEY = base64.b64encode(b"a broker's check")
+    opening = (b"GET /rpc HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+               b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " + KEY + b"\r\nSec-WebSocket-Protocol: %s\r\n\r\n")
+    ACCEPT = base64.b64encode(hashlib.sha1(KEY + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest()).decode()
+
+    def __init__(self):
+        super().__init__()
+        self.opening = self.opening % self.subprotocol.encode()
+        self.upgraded = self.closed = False
+        self.sent = 0
+        self.pings = []
+
+    def encode(self, message):
+        return json.dumps(message).encode()
+
+    def decode(self, payload):
+        return json.loads(payload.decode())
+
+    def frame(self, first, payload):
+        size = len(payload)
+        head = struct.pack("!BB", first, 0x80 | size) if size < 126 else struct.pack(
+            "!BBH", first, 0x80 | 126, size) if size < 1 << 16 else struct.pack("!BBQ", first, 0x80 | 127, size)
+        key = struct.pack("<I", (self.sent + 1) * 2654435761 % (1 << 32))
+        mask = (key * (size // 4 + 1))[:size]
+        masked = int.from_bytes(payload, "big") ^ int.from_bytes(mask, "big")
+        return head + key + masked.to_bytes(size, "big")
+
+    def write(self, message):
+        payload = self.encode(message)
+        self.sent += 1
+        if self.sent % 7 != 3:
+            return self.frame(0x80 | self.opcode, payload)
+        cut = self.sent % (len(payload) + 1)
+        self.pings.append(b"%d" % self.sent)
+        return (self.frame(self.opcode, payload[:cut]) + self.frame(0x89, self.pings[-1]) +
+                self.frame(0x80, payload[cut:]))
+
+    def take(self):
+        """The next whole frame that has come: its first byte and its payload; None as long as it has not."""
+        if len(self.received) < 2:
+            return None
+        first, size = self.received[:2]
+        at = 2
+        if size >= 126:
+            at = 4 if size == 126 else 10
+            size = int.from_bytes(self.received[2:at], "big") if size < 128 else size
+        if size >= 128 and at == 2:
+            raise ValueError("a frame of a server with a mask")
+        if len(self.received) < at + size:
+            return None
+        payload, self.received = self.received[at:at + size], self.received[at + size:]
+        return first, payload
+
+    def read(self, some):
+        self.received += some
+        if not self.upgraded:
+            head, end, rest = self.received.partition(b"\r\n\r\n")
+            if not end:
+                return []
+            lines = head.decode("ascii").split("\r\n")
+            fields = dict(line.lower().split(": ", 1) for line in lines[1:])
+            told = (fields.get("sec-websocket-accept"), fields.get("sec-websocket-protocol"))
+            if not lines[0].startswith("HTTP/1.1 101 ") or told != (self.ACCEPT.lower(), self.subprotocol):
+                raise ValueError(f"no upgrade: {head!r}")
+            self.upgraded, self.received = True, rest
+        messages = []
+        while (frame := self.take()) is not None:
+            first, payload = frame
+            if self.closed:
+                raise ValueError(f"a frame {first:#x} behind the close frame")
+            if first == 0x88:
+                self.closed = True
+                self.due += self.frame(0x88, payload[:2])
+            elif first == 0x89:
+                self.due += self.frame(0x8a, payload)
+            elif first == 0x8a:
+                if not self.pings or self.pings.pop(0) != payload:
+                    raise ValueError(f"a pong of {payload!r}")
+            elif first == 0x80 | self.opcode:
+                messages.append(self.decode(payload))
+            else:
+                raise ValueError(f"a frame {first:#x}")
+        return messages
+
+
+class WebSocketMsgpack(WebSocket):
+    """MessagePack as binary messages of a WebSocket."""
+    name = "websocket msgpack"
+    subprotocol = "jsonrpc.msgpack"
+    opcode = 2
+    encode = Msgpack.encode
+    decode = Msgpack.decode
+
+
+ALL = [Lines, Headers, Lengths, Msgpack, Http, WebSocket, WebSocketMsgpack]
 
 
 def pack(value):

@@ -1,5 +1,5 @@
-"""Callers of a broker over sockets, without any client library: a connection of JSON lines and one of HTTP. Whatever they
-receive they tell the ledger."""
+"""Peers of a broker over sockets, without any client library: callers of any framing, one by HTTP, and readers of
+server-sent events. Whatever they receive they tell the ledger."""
 
 import asyncio
 import itertools
@@ -7,8 +7,15 @@ import json
 import socket
 import struct
 
+import framings
+
 connections = itertools.count(1)
 addresses = itertools.cycle(f"127.0.0.{last}" for last in range(1, 9))
+
+
+def reset(writer):
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
 
 
 async def connect(port):
@@ -16,10 +23,11 @@ async def connect(port):
 
 
 class Caller:
-    """A connection of JSON lines."""
+    """A connection of messages."""
 
-    def __init__(self, ledger, timeout_ms=2000):
+    def __init__(self, ledger, timeout_ms=2000, framing=framings.Lines):
         self.ledger = ledger
+        self.framing = framing()
         self.timeout_ms = timeout_ms
         self.number = next(connections)
         self.sequence = 0
@@ -28,15 +36,21 @@ class Caller:
 
     async def open(self, port, reads=True):
         self.reader, self.writer = await connect(port)
+        self.writer.write(self.framing.opening)
         self.reading = asyncio.create_task(self.read()) if reads else None
         return self
 
     async def read(self):
         try:
-            while line := await self.reader.readline():
-                message = json.loads(line)
-                for one in message if isinstance(message, list) else [message]:
-                    self.receive(one)
+            while some := await self.reader.read(1 << 16):
+                for message in self.framing.read(some):
+                    for one in message if isinstance(message, list) else [message]:
+                        self.receive(one)
+                if self.framing.due:
+                    self.writer.write(self.framing.due)
+                    self.framing.due = b""
+        except ValueError as error:
+            self.ledger.fault("framing", f"{self.framing.name}: {error}")
         except (OSError, asyncio.CancelledError):
             pass
         for future in self.waiting.values():
@@ -77,7 +91,7 @@ class Caller:
                 "timeout_ms": self.timeout_ms, **(more or {})}
 
     def send(self, message):
-        self.writer.write(json.dumps(message).encode() + b"\n")
+        self.writer.write(self.framing.write(message))
 
     def notify(self, method, params):
         self.send({"jsonrpc": "2.0", "method": method, "params": params})
@@ -94,11 +108,10 @@ class Caller:
         self.send(requests + [{"jsonrpc": "2.0", "method": "note.batch"}])
         return [self.waiting[request["id"]] for request in requests]
 
-    async def leave(self, reset=False):
+    async def leave(self, by_reset=False):
         self.ledger.abandon(self.number)
-        if reset:
-            self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self.writer.transport.abort()
+        if by_reset:
+            reset(self.writer)
         self.writer.close()
         if self.reading:
             self.reading.cancel()
@@ -122,3 +135,73 @@ class HttpCaller(Caller):
             self.ledger.fault("misrouted", f"HTTP asked {asked} and received {str(answers)[:300]}")
         for one in answers:
             self.receive(one)
+
+
+class EventReader:
+    """A reader of server-sent events that comes back as a browser does, by the id that it has read last."""
+
+    def __init__(self, ledger, topic):
+        self.ledger = ledger
+        self.topic = topic
+        self.number = next(connections)
+        self.lost = 0  # events of which it was told that it lost them
+        self.resumed = 0
+        self.begin()
+
+    def begin(self):
+        """As one that has never been there."""
+        self.last_id = None
+        # By topic the number of the last event: of those that are not retained, and of those that are, on this connection
+        # and on all.
+        self.live = {}
+        self.here = {}
+        self.retained = {}
+        self.resumed_at = 0  # the number in the id by which it has come back last
+
+    async def open(self, port):
+        self.reader, self.writer = await connect(port)
+        self.up_to_date = asyncio.Event()
+        last = f"Last-Event-ID: {self.last_id}\r\n" if self.last_id else ""
+        query = "" if self.last_id else "&last=true"
+        self.writer.write(f"GET /events?topic={self.topic}{query} HTTP/1.1\r\nHost: localhost\r\n{last}\r\n".encode())
+        if self.last_id:
+            self.resumed += 1
+            self.resumed_at = int(self.last_id.partition("-")[2])
+        self.here = {}
+        self.reading = asyncio.create_task(self.read())
+        return self
+
+    async def read(self):
+        try:
+            head = await self.reader.readuntil(b"\r\n\r\n")
+            if not head.startswith(b"HTTP/1.1 200 "):
+                return self.ledger.fault("events", f"reader {self.number} received {head!r}")
+            while True:
+                self.block((await self.reader.readuntil(b"\n\n")).decode())
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            return None
+
+    def block(self, text):
+        """What stands before an empty line."""
+        fields = dict(line.split(": ", 1) for line in text.splitlines() if line and not line.startswith(":"))
+        if not fields.keys() <= {"retry", "id", "event", "data"}:
+            return self.ledger.fault("events", f"reader {self.number} received {text!r}")
+        if "data" in fields:
+            message = json.loads(fields["data"])
+            if message["method"] != fields["event"]:
+                self.ledger.fault("events", f"{message['method']} as {fields['event']}")
+            if message["method"] == "rpc.lagged":
+                self.lost += message["params"]["dropped"]
+            else:
+                self.ledger.receive_event(self, message["params"], fields.get("id"))
+        if "id" in fields:
+            self.last_id = fields["id"]
+            self.up_to_date.set()
+        return None
+
+    async def leave(self):
+        """Cut off, wherever it is."""
+        reset(self.writer)
+        self.writer.close()
+        await self.reading
+        self.ledger.read_up_to(self)

@@ -1,20 +1,23 @@
-"""A provider as a process of its own, to be killed and stopped: provider.py PORT NAME. It speaks JSON-RPC over a socket and
-provides work.echo, work.nested (which calls work.echo through the broker), work.stream (three items, as the caller's
+"""A provider as a process of its own, to be killed and stopped: provider.py PORT NAME [FRAMING]. It speaks JSON-RPC over a
+socket and provides work.echo, work.nested (which calls work.echo through the broker), work.stream (three items, as the caller's
 credit allows) and hold.NAME, which is never answered."""
 
-import json
 import socket
 import sys
 
+import framings
+
 port, name = int(sys.argv[1]), sys.argv[2]
+framing = next(one for one in framings.ALL if one.name == (sys.argv[3] if len(sys.argv) > 3 else "lines"))()
 connection = socket.create_connection(("127.0.0.1", port))
+connection.sendall(framing.opening)
 calls = {}      # of ours, by id: the request that is served by it
 streams = {}    # by request id: [request, next item, credit]
 sequence = 0
 
 
 def send(message):
-    connection.sendall(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+    connection.sendall(framing.write({"jsonrpc": "2.0", **message}))
 
 
 def advance(request_id):
@@ -65,8 +68,11 @@ def receive(message):
 send({"method": "rpc.hello", "params": {"name": name}, "id": "hello"})
 methods = [{"method": method} for method in ("work.echo", "work.nested", "work.stream", f"hold.{name}")]
 send({"method": "rpc.register", "params": {"methods": methods}, "id": "register"})
-for line in connection.makefile("rb"):
-    message = json.loads(line)
-    if message.get("id") == "register":
-        print("ready", flush=True)
-    receive(message)
+while some := connection.recv(1 << 16):
+    for message in framing.read(some):
+        if message.get("id") == "register":
+            print("ready", flush=True)
+        receive(message)
+    if framing.due:
+        connection.sendall(framing.due)
+        framing.due = b""

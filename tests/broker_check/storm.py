@@ -73,6 +73,7 @@ class Peer:
     async def open(self):
         self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.storm.port, limit=1 << 20)
         self.reading = asyncio.create_task(self.read())
+        self.writer.write(self.framing.opening)
         if self.framing.connected:
             await self.hello(self.random.choice([None, "ada", "worker"]))
 
@@ -114,6 +115,9 @@ class Peer:
                     if message is not None:
                         for one in message if isinstance(message, list) else [message]:
                             self.receive(one)
+                if self.framing.due and not self.finished:
+                    self.writer.write(self.framing.due)
+                self.framing.due = b""
                 while self.slow:
                     await asyncio.sleep(0.05)
         except (ValueError, KeyError, TypeError) as error:
