@@ -456,6 +456,7 @@ void simulate(unsigned seed) {
   options.takeover_ms = options.slow_handler_ms = 0;
   options.allow_plain = true;  // nobody knows where a simulated peer is
   options.limits.call_timeout_ms = 24 * 3600 * 1000;
+  options.limits.header_timeout_ms = 24 * 3600 * 1000;  // a handshake takes as long as its client is slow to read
   // A stream that rests leaves its connection busy for as long as its caller likes.
   options.limits.soft_output = one_in(random, 4) ? 1000 : Limits{}.soft_output;
   Registry registry;

@@ -154,7 +154,7 @@ TEST(Endpoint, each_kind_s_mistakes_are_told_with_its_own_cure) {
            Mistake{"inproc://"sv, "no name", "write inproc://name"},
            Mistake{"inproc://a/b"sv, "more than letters", "write inproc://name"},
            Mistake{"inproc://a b"sv, "more than letters", "write inproc://name"},
-           Mistake{"gopher://localhost"sv, "http://, ws://, unix://, udp://, stdio: and inproc://",
+           Mistake{"gopher://localhost"sv, "are all that is understood",
                    "write tcp://host:port"},
            Mistake{"http://"sv, "no host", "write http://host:port/path"},
            Mistake{"http:///rpc"sv, "no host", "write http://host:port/path"},
@@ -177,6 +177,24 @@ TEST(Endpoint, each_kind_s_mistakes_are_told_with_its_own_cure) {
     EXPECT_NE(parsed.error().find(mistake.cure), std::string::npos) << parsed.error();
   }
   EXPECT_NE(Endpoint::parse("inproc://" + std::string(256, 'n')).error().find("255 bytes"), std::string::npos);
+}
+
+TEST(Endpoint, that_is_encrypted_is_as_its_like_that_is_not) {
+  const Endpoint tls{"tls://host"};
+  EXPECT_TRUE(tls.encrypted());
+  EXPECT_EQ(tls.port(), kDefaultPort);
+  EXPECT_EQ(tls.uri(), "tls://host:8545");
+  const Endpoint https{"https://host/call?a=b"};
+  EXPECT_TRUE(https.encrypted() && https.by_http());
+  EXPECT_EQ(https.port(), kDefaultHttpsPort);
+  EXPECT_EQ(https.authority(), "host");
+  EXPECT_EQ(https.path(), "/call?a=b");
+  EXPECT_EQ(Endpoint{"https://host:80"}.uri(), "https://host:80/rpc");
+  const Endpoint wss{"wss://[::1]:443"};
+  EXPECT_TRUE(wss.encrypted() && wss.by_websocket());
+  EXPECT_EQ(wss.uri(), "wss://[::1]/");
+  for (const std::string_view plain : {"tcp://host", "http://host", "ws://host", "udp://host", "unix:///a", "stdio:"})
+    EXPECT_FALSE(Endpoint{plain}.encrypted()) << plain;
 }
 
 }  // namespace

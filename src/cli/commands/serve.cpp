@@ -88,7 +88,7 @@ void log_banner(const LogSink& log, const ServeOptions& options, std::span<const
        {"listen", uris},
        {"methods", static_cast<std::int64_t>(registry.methods().size())},
        {"serves", asks ? "those that principals_file names" : "whoever can connect"},
-       {"tls", options.server.tls.on()}});
+       {"tls", options.server.tls.on() ? "on" : "off"}});
 }
 
 }  // namespace
