@@ -120,7 +120,8 @@ SelfSigned make_self_signed() {
   add("CN", "localhost");
   X509_set_issuer_name(certificate, name);
   std::string names = "DNS:localhost,IP:127.0.0.1,IP:::1";
-  if (const std::string machine = machine_name(); !machine.empty() && machine != "localhost") names += ",DNS:" + machine;
+  if (const std::string machine = machine_name(); !machine.empty() && machine != "localhost")
+    names += ",DNS:" + machine;
   add_extension(certificate, NID_subject_alt_name, names.c_str());
   add_extension(certificate, NID_basic_constraints, "critical,CA:FALSE");
   add_extension(certificate, NID_ext_key_usage, "serverAuth");

@@ -17,6 +17,9 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr std::size_t kRecordHeadBytes = 5;
+constexpr unsigned char kRecordTypeMin = 20;
+constexpr unsigned char kRecordTypeMax = 24;
+constexpr unsigned char kMajorVersion = 3;
 
 // A connection whose handshake is done.
 class AgreedTls final : public UnattachedStream {
@@ -48,8 +51,7 @@ class Handshake {
       send(output);
       Buffer record;
       receive(record, kRecordHeadBytes);
-      const auto* const head = reinterpret_cast<const unsigned char*>(record.data());
-      receive(record, static_cast<std::size_t>(head[3]) << 8 | head[4]);
+      receive(record, rest_of(record));
       Buffer plaintext;
       session_.receive({record.data(), record.size()}, plaintext, output);
     }
@@ -63,6 +65,13 @@ class Handshake {
   }
 
  private:
+  // What follows a record's head. Nothing does where that is no record: what is no TLS may be waited for in vain.
+  [[nodiscard]] static std::size_t rest_of(const Buffer& record) noexcept {
+    const auto* const head = reinterpret_cast<const unsigned char*>(record.data());
+    const bool is_record = head[0] >= kRecordTypeMin && head[0] <= kRecordTypeMax && head[1] == kMajorVersion;
+    return is_record ? static_cast<std::size_t>(head[3]) << 8 | head[4] : 0;
+  }
+
   void send(Buffer& output) {
     std::string_view left = output.view();
     while (!left.empty()) {
@@ -103,7 +112,8 @@ class Handshake {
 
   [[nodiscard]] std::string_view cure() const {
     const std::string& why = session_.failure();
-    if (why.contains("mismatch")) return "connect to a name that its certificate has, or give its fingerprint as tls.pin";
+    if (why.contains("mismatch"))
+      return "connect to a name that its certificate has, or give its fingerprint as tls.pin";
     if (why.contains("the peer's certificate is refused"))
       return "name the authority that has signed it with cafile, or give its fingerprint as tls.pin";
     if (why.contains("tls.pin")) return "make sure that this is the server, and give its fingerprint as tls.pin";

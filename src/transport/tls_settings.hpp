@@ -17,8 +17,8 @@ struct TlsFiles {
 };
 
 struct TlsServerSettings {
-  std::vector<TlsFiles> identities;  ///< chosen by the name that a client asks for; the first for all other names
-  bool self_signed = false;          ///< with no files, a certificate of this machine's names that is made anew
+  std::vector<TlsFiles> identities = {};  ///< chosen by the name that a client asks for; the first for all other names
+  bool self_signed = false;               ///< with no files, a certificate of this machine's names that is made anew
   ClientCertificate client = ClientCertificate::none;
   std::string client_ca = {};   ///< of whom clients' certificates are accepted; PEM
   std::string client_crl = {};  ///< revocation lists, of each authority in a chain; PEM, empty for none
@@ -27,7 +27,7 @@ struct TlsServerSettings {
 struct TlsClientSettings {
   std::string cafile = {};  ///< PEM; empty for the system's authorities
   TlsFiles own = {};        ///< what is shown to a server that asks; empty for nothing
-  std::string pin = {};     ///< "sha256:" and the fingerprint of the server's certificate, instead of an authority's word
+  std::string pin = {};  ///< "sha256:" and the fingerprint of the server's certificate, instead of an authority's word
   bool verify = true;
 };
 

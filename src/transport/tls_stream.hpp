@@ -72,6 +72,7 @@ class TlsStream final : public ByteStream, private StreamUser {
   bool below_sends_ = false;
   bool shuts_down_ = false;  // once nothing waits
   bool end_said_ = false;    // to the peer
+  bool ends_below_ = false;  // nothing can be sent any more
   bool ended_ = false;       // the user has been told
   bool over_ = false;        // of a failure
 };
