@@ -95,6 +95,14 @@ void TlsStream::shut_down() {
   pass_on();
 }
 
+bool TlsStream::says_farewell() noexcept try {
+  if (over_ || error_ != 0) return false;
+  if (!shuts_down_) shut_down();
+  return !ends_below_;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
 // Gives the stream below what waits, the next part of what the user sends included, unless it is sending. Throws
 // std::bad_alloc.
 void TlsStream::pass_on() {

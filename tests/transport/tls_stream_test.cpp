@@ -310,6 +310,24 @@ TEST_F(TlsStreamTest, whose_user_sends_more_when_told_that_it_may_sends_it) {
   EXPECT_EQ(user.sent_bytes, (std::vector<std::size_t>{5, 300'000}));
 }
 
+TEST_F(TlsStreamTest, says_farewell_until_that_is_on_its_way) {
+  agree();
+  EXPECT_TRUE(stream->says_farewell());
+  EXPECT_TRUE(stream->says_farewell());
+  EXPECT_EQ(below->sends, 1);
+  exchange();
+  EXPECT_TRUE(peer.ended());
+  EXPECT_FALSE(stream->says_farewell());
+  EXPECT_EQ(user.error, 0);
+}
+
+TEST_F(TlsStreamTest, that_has_failed_says_no_farewell) {
+  agree();
+  below->user->failed(ECONNRESET);
+  EXPECT_FALSE(stream->says_farewell());
+  EXPECT_FALSE(below->is_sending);
+}
+
 TEST_F(TlsStreamTest, may_be_shut_down_before_the_handshake_has_ended) {
   stream->shut_down();
   EXPECT_TRUE(below->shut_down);
