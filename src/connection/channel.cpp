@@ -104,7 +104,10 @@ void Channel::finish_if_done() {
   if (working() || off_loop() != 0 || is_within_message()) return mark_next_turn();  // one that is done may say nothing
   if (send_farewell(reason())) [[unlikely]]
     return flush();
-  if (state() != State::finishing) return end(reason());
+  if (state() != State::finishing) {
+    if (stream_->says_farewell()) return mark_next_turn();
+    return end(reason());
+  }
   linger();
   if (is_paused()) stream_->resume();
 }

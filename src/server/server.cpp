@@ -159,9 +159,7 @@ Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level
       shared{.options = options,
              .registry = registry,
              .http = http,
-             .tls = options.tls.on()
-                        ? std::make_shared<const transport::TlsServerContext>(net::tls_settings_of(options))
-                        : nullptr,
+             .tls = net::make_tls_context(options),
              .threads = threads.get(),
              .readers = &readers,
              .make_broker = broker} {
@@ -210,8 +208,7 @@ void Server::reload_certificates() {
   State& state = *state_;
   const std::scoped_lock lock{state.tls_mutex};
   if (state.shared.tls == nullptr) return;
-  state.shared.tls =
-      std::make_shared<const transport::TlsServerContext>(net::tls_settings_of(state.options), state.shared.tls.get());
+  state.shared.tls = net::make_tls_context(state.options, state.shared.tls.get());
   for (const auto& loop : state.loops) loop->set_tls(state.shared.tls);
 }
 

@@ -7,7 +7,7 @@
 
 namespace wirecall::net {
 
-transport::TlsServerSettings tls_settings_of(const Options& options) {
+static transport::TlsServerSettings tls_settings_of(const Options& options) {
   using transport::ClientCertificate;
   const TlsOptions& tls = options.tls;
   if (tls.cert.size() != tls.key.size()) {
@@ -17,6 +17,10 @@ transport::TlsServerSettings tls_settings_of(const Options& options) {
   if (tls.self_signed && !tls.cert.empty())
     throw std::invalid_argument{"tls.self_signed is true, and tls.cert is not empty: give one of them"};
   const bool asks = tls.client_auth != ClientAuth::none;
+  if (asks && !tls.on()) {
+    throw std::invalid_argument{
+        "tls.client_auth asks clients for certificates, and the server speaks no TLS: give tls.cert and tls.key"};
+  }
   if (asks && tls.client_ca.empty()) {
     throw std::invalid_argument{
         "tls.client_auth asks clients for certificates, and tls.client_ca is empty: name the authorities that vouch "
@@ -37,6 +41,12 @@ transport::TlsServerSettings tls_settings_of(const Options& options) {
     warn_of_open_file(options.log, tls.key[i], "tls.key", "a private key");
   }
   return settings;
+}
+
+std::shared_ptr<const transport::TlsServerContext> make_tls_context(const Options& options,
+                                                                    const transport::TlsServerContext* former) {
+  const transport::TlsServerSettings settings = tls_settings_of(options);
+  return options.tls.on() ? std::make_shared<const transport::TlsServerContext>(settings, former) : nullptr;
 }
 
 }  // namespace wirecall::net

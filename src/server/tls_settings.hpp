@@ -1,12 +1,17 @@
 // Options::tls as the transport takes them. Any thread.
 #pragma once
 
-#include "transport/tls_settings.hpp"
+#include <memory>
+
+#include "transport/tls_context.hpp"
 #include "wirecall/options.hpp"
 
 namespace wirecall::net {
 
-/// Throws std::invalid_argument for what does not go together. Warns in the log of keys that others may read.
-[[nodiscard]] transport::TlsServerSettings tls_settings_of(const Options& options);
+/// Null where no TLS is spoken. Throws std::invalid_argument for what does not go together, and for files that cannot
+/// be used. Warns in the log of keys that others may read. `former` is the one that it takes the place of; null for
+/// none.
+[[nodiscard]] std::shared_ptr<const transport::TlsServerContext> make_tls_context(
+    const Options& options, const transport::TlsServerContext* former = nullptr);
 
 }  // namespace wirecall::net

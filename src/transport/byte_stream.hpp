@@ -48,6 +48,9 @@ class ByteStream {
   [[nodiscard]] virtual std::size_t unsent() const noexcept = 0;
   /// Ends what is sent; receiving goes on.
   virtual void shut_down() = 0;
+  /// Whether the peer has yet to be told that nothing more is sent, by a word of the encryption for that: this says it,
+  /// and is false once it is on its way, or cannot be. Called while nothing is being sent.
+  [[nodiscard]] virtual bool says_farewell() noexcept { return false; }
 
   /// The system is to find out by itself whether a peer that is silent is still there, and to fail with ETIMEDOUT after
   /// that time. No effect where it always knows.

@@ -11,6 +11,9 @@ namespace wirecall::transport {
 namespace {
 
 constexpr std::size_t kRecordHeadBytes = 5;
+constexpr unsigned char kRecordTypeMin = 20;
+constexpr unsigned char kRecordTypeMax = 24;
+constexpr unsigned char kMajorVersion = 3;
 
 // A connection whose handshake is done.
 class AgreedTls final : public UnattachedStream {
@@ -42,8 +45,7 @@ class Handshake {
       send(output);
       Buffer record;
       receive(record, kRecordHeadBytes);
-      const auto* const head = reinterpret_cast<const unsigned char*>(record.data());
-      receive(record, static_cast<std::size_t>(head[3]) << 8 | head[4]);
+      receive(record, rest_of(record));
       Buffer plaintext;
       session_.receive({record.data(), record.size()}, plaintext, output);
     }
@@ -57,6 +59,13 @@ class Handshake {
   }
 
  private:
+  // What follows a record's head. Nothing does where that is no record: what is no TLS may be waited for in vain.
+  [[nodiscard]] static std::size_t rest_of(const Buffer& record) noexcept {
+    const auto* const head = reinterpret_cast<const unsigned char*>(record.data());
+    const bool is_record = head[0] >= kRecordTypeMin && head[0] <= kRecordTypeMax && head[1] == kMajorVersion;
+    return is_record ? static_cast<std::size_t>(head[3]) << 8 | head[4] : 0;
+  }
+
   void send(Buffer& output) {
     socket_.send(output.view());
     output.clear();

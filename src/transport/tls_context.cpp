@@ -26,10 +26,15 @@ constexpr const char* kGroups = "X25519:P-256:P-384";
 constexpr long kSessionSeconds = 3600;
 // Name, HMAC key and AES key, as OpenSSL has them.
 constexpr std::size_t kTicketKeyBytes = 80;
+// Of the chain behind a client's certificate, in its ticket.
+constexpr std::size_t kChainBytesMax = 8 * 1024;
 
 [[noreturn]] void refuse(std::string_view option, const std::string& path, const std::string& cause) {
   throw std::invalid_argument{std::string{option}.append(": ").append(path).append(": ").append(cause)};
 }
+
+// A key with a passphrase is refused: OpenSSL would ask for it on the terminal.
+int no_passphrase(char*, int, int, void*) noexcept { return -1; }
 
 ContextPointer make_context(const SSL_METHOD* method) {
   ContextPointer context{SSL_CTX_new(method)};
@@ -42,6 +47,7 @@ ContextPointer make_context(const SSL_METHOD* method) {
   SSL_CTX_set_cipher_list(raw, kCiphers);
   SSL_CTX_set1_groups_list(raw, kGroups);
   SSL_CTX_set_timeout(raw, kSessionSeconds);
+  SSL_CTX_set_default_passwd_cb(raw, &no_passphrase);
   return context;
 }
 
@@ -76,6 +82,22 @@ int choose_protocol(SSL*, const unsigned char** chosen, unsigned char* bytes, co
     rest.remove_prefix(std::min(1 + length, rest.size()));
   }
   return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+// A ticket has the client's certificate, but not what stands between that and an authority, without which it could not
+// be checked again.
+int keep_chain(SSL* ssl, void*) noexcept {
+  STACK_OF(X509)* const chain = SSL_get_peer_cert_chain(ssl);
+  if (chain == nullptr || sk_X509_num(chain) == 0) return 1;  // none, or that of the ticket which it came with
+  std::array<unsigned char, kChainBytesMax> all;
+  unsigned char* end = all.data();
+  for (int i = 0; i != sk_X509_num(chain); ++i) {
+    X509* const one = sk_X509_value(chain, i);
+    const int bytes = i2d_X509(one, nullptr);
+    if (bytes < 0 || bytes > all.data() + all.size() - end) break;
+    i2d_X509(one, &end);
+  }
+  return SSL_SESSION_set1_ticket_appdata(SSL_get_session(ssl), all.data(), static_cast<std::size_t>(end - all.data()));
 }
 
 }  // namespace
@@ -151,6 +173,7 @@ void TlsServerContext::ask_clients(const TlsServerSettings& settings) {
     if (client_ == ClientCertificate::none) continue;
     const int must = client_ == ClientCertificate::required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0;
     SSL_CTX_set_verify(one.context, SSL_VERIFY_PEER | must, nullptr);
+    SSL_CTX_set_session_ticket_cb(one.context, &keep_chain, nullptr, nullptr);
     X509_STORE* const store = SSL_CTX_get_cert_store(one.context);
     if (X509_STORE_load_file(store, settings.client_ca.c_str()) != 1)
       refuse("tls.client_ca", settings.client_ca, "holds no certificates in PEM: " + take_openssl_error());
@@ -225,6 +248,18 @@ static std::string digits_of_pin(std::string_view pin) {
 
 static int keep_new_session(SSL* ssl, SSL_SESSION* session) noexcept;
 
+// Instead of an authority's word. A session that is resumed has been begun with that certificate.
+static int check_pin(X509_STORE_CTX* check, void* self) noexcept {
+  X509* const shown = X509_STORE_CTX_get0_cert(check);
+  try {
+    if (shown != nullptr && fingerprint_of(shown) == static_cast<const TlsClientContext*>(self)->pin()) return 1;
+  } catch (const std::bad_alloc&) {
+    // It is not known to be the one.
+  }
+  X509_STORE_CTX_set_error(check, X509_V_ERR_CERT_REJECTED);
+  return 0;
+}
+
 TlsClientContext::TlsClientContext(const TlsClientSettings& settings)
     : context_(nullptr),
       pin_(settings.pin.empty() ? std::string{} : digits_of_pin(settings.pin)),
@@ -241,7 +276,8 @@ TlsClientContext::TlsClientContext(const TlsClientSettings& settings)
   if (settings.own.certificate.empty() != settings.own.key.empty())
     throw std::invalid_argument{"tls.client_cert and tls.client_key belong together: give both, or neither"};
   if (!settings.own.certificate.empty()) load_identity(raw, settings.own, "tls.client_cert", "tls.client_key");
-  SSL_CTX_set_verify(raw, verifies() ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
+  SSL_CTX_set_verify(raw, verifies() || !pin_.empty() ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
+  if (!pin_.empty()) SSL_CTX_set_cert_verify_callback(raw, &check_pin, this);
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
   SSL_CTX_sess_set_new_cb(raw, &keep_new_session);
   SSL_CTX_set_app_data(raw, this);

@@ -29,7 +29,9 @@ std::string_view text_or_empty(const char* text) noexcept { return text != nullp
 
 int TlsSession::read_ciphertext(BIO* bio, char* to, std::size_t size, std::size_t* read) noexcept {
   BIO_clear_retry_flags(bio);
-  auto& input = static_cast<TlsSession*>(BIO_get_data(bio))->input_;
+  auto& self = *static_cast<TlsSession*>(BIO_get_data(bio));
+  if (self.key_updates_ > kKeyUpdatesMax) return 0;  // OpenSSL would follow all that have come
+  auto& input = self.input_;
   if (input.empty()) {
     BIO_set_retry_read(bio);
     return 0;
@@ -91,18 +93,17 @@ TlsSession::TlsSession(std::shared_ptr<const TlsClientContext> context, const En
   server_name_ = std::make_unique<const std::string>(server.host() + ':' + std::to_string(server.port()));
   SSL_set_app_data(ssl_, const_cast<std::string*>(server_name_.get()));
   const bool address = is_address(server.host());
-  if (!address) SSL_set_tlsext_host_name(ssl_, server.host().c_str());
+  bool told = address || SSL_set_tlsext_host_name(ssl_, server.host().c_str()) == 1;
   if (client_->verifies()) {
-    if (address) {
-      X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_), server.host().c_str());
-    } else {
-      SSL_set1_host(ssl_, server.host().c_str());
-    }
+    SSL_set_hostflags(ssl_, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    told = told && (address ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_), server.host().c_str())
+                            : SSL_set1_host(ssl_, server.host().c_str())) == 1;
   }
   std::string offered{server.by_http() || server.by_websocket() ? kAlpnHttp : kAlpnOthers};
   offered.insert(offered.begin(), static_cast<char>(offered.size()));
-  SSL_set_alpn_protos(ssl_, reinterpret_cast<const unsigned char*>(offered.data()),
-                      static_cast<unsigned int>(offered.size()));
+  told = told && SSL_set_alpn_protos(ssl_, reinterpret_cast<const unsigned char*>(offered.data()),
+                                     static_cast<unsigned int>(offered.size())) == 0;
+  if (!told) throw std::bad_alloc{};  // never without the name that is to be checked
   if (SSL_SESSION* const session = client_->take_session(*server_name_)) {
     SSL_set_session(ssl_, session);
     SSL_SESSION_free(session);
@@ -112,7 +113,7 @@ TlsSession::TlsSession(std::shared_ptr<const TlsClientContext> context, const En
 
 TlsSession::~TlsSession() {
   // A session that has not failed can be resumed, whether its end was said or not.
-  if (state_ != State::failed) SSL_set_quiet_shutdown(ssl_, 1), SSL_shutdown(ssl_);
+  if (state_ == State::open || state_ == State::ended) SSL_set_quiet_shutdown(ssl_, 1), SSL_shutdown(ssl_);
   SSL_free(ssl_);
 }
 
@@ -132,11 +133,15 @@ void TlsSession::fail_with(std::string why) {
 void TlsSession::fail(int result) {
   const int error = SSL_get_error(ssl_, result);
   if (no_memory_) return fail_with("no memory");
+  if (key_updates_ > kKeyUpdatesMax) return fail_with("the peer changes keys too often");
   if (error == SSL_ERROR_WANT_READ) return;
   const long verified = SSL_get_verify_result(ssl_);
   const bool unverified = ERR_GET_REASON(ERR_peek_error()) == SSL_R_CERTIFICATE_VERIFY_FAILED;
   std::string why = take_openssl_error();
-  if (unverified) why = std::string{"the peer's certificate is refused: "} + X509_verify_cert_error_string(verified);
+  if (unverified && verified == X509_V_ERR_CERT_REJECTED)
+    why = "the server's certificate is not the one of tls.pin";
+  else if (unverified)
+    why = std::string{"the peer's certificate is refused: "} + X509_verify_cert_error_string(verified);
   fail_with(std::move(why));
 }
 
@@ -147,16 +152,8 @@ void TlsSession::shake_hands() {
   if (is_peer_acceptable()) state_ = State::open;
 }
 
-// What OpenSSL has not checked: the server that a client has been told of by its fingerprint; and of a session that is
-// resumed the certificate that was shown when it began.
+// What OpenSSL has not checked: of a session that is resumed the certificate that was shown when it began.
 bool TlsSession::is_peer_acceptable() {
-  if (client_ != nullptr && !client_->pin().empty()) {
-    const X509Pointer certificate{SSL_get1_peer_certificate(ssl_)};
-    if (certificate == nullptr || fingerprint_of(certificate.get()) != client_->pin()) {
-      fail_with("the server's certificate is not the one of tls.pin");
-      return false;
-    }
-  }
   if (server_ == nullptr || !resumed()) return true;
   X509* const certificate = SSL_get0_peer_certificate(ssl_);
   if (certificate != nullptr && X509_cmp_current_time(X509_get0_notAfter(certificate)) <= 0) {
@@ -250,9 +247,33 @@ std::vector<std::string> TlsSession::certificate_names() const {
   return certificate != nullptr ? alternative_names(certificate) : std::vector<std::string>{};
 }
 
+// What stood behind the certificate when a session began that has been resumed: certificate after certificate.
+static STACK_OF(X509) * chain_of_ticket(SSL* ssl) noexcept {
+  void* kept = nullptr;
+  std::size_t bytes = 0;
+  SSL_SESSION* const session = SSL_get0_session(ssl);
+  if (session == nullptr || SSL_SESSION_get0_ticket_appdata(session, &kept, &bytes) != 1) return nullptr;
+  STACK_OF(X509)* const chain = sk_X509_new_null();
+  const auto* next = static_cast<const unsigned char*>(kept);
+  for (const unsigned char* const end = next + bytes; chain != nullptr && next != end;) {
+    X509* const one = d2i_X509(nullptr, &next, end - next);
+    if (one == nullptr) break;
+    if (sk_X509_push(chain, one) == 0) {
+      X509_free(one);
+      break;
+    }
+  }
+  return chain;
+}
+
 bool TlsSession::is_accepted_by(const TlsServerContext& now) const noexcept {
   X509* const certificate = SSL_get0_peer_certificate(ssl_);
-  return certificate == nullptr || now.accepts(certificate, SSL_get_peer_cert_chain(ssl_));
+  if (certificate == nullptr) return true;
+  if (STACK_OF(X509)* const chain = SSL_get_peer_cert_chain(ssl_)) return now.accepts(certificate, chain);
+  STACK_OF(X509)* const chain = chain_of_ticket(ssl_);
+  const bool accepted = now.accepts(certificate, chain);
+  sk_X509_pop_free(chain, X509_free);
+  return accepted;
 }
 
 }  // namespace wirecall::transport

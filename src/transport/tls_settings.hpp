@@ -18,7 +18,7 @@ struct TlsFiles {
 
 struct TlsServerSettings {
   std::vector<TlsFiles> identities = {};  ///< chosen by the name that a client asks for; the first for all other names
-  bool self_signed = false;          ///< with no files, a certificate of this machine's names that is made anew
+  bool self_signed = false;               ///< with no files, a certificate of this machine's names that is made anew
   ClientCertificate client = ClientCertificate::none;
   std::string client_ca = {};   ///< of whom clients' certificates are accepted; PEM
   std::string client_crl = {};  ///< revocation lists, of each authority in a chain; PEM, empty for none

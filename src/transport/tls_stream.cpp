@@ -95,10 +95,18 @@ void TlsStream::shut_down() {
   pass_on();
 }
 
+bool TlsStream::says_farewell() noexcept try {
+  if (over_ || error_ != 0) return false;
+  if (!shuts_down_) shut_down();
+  return !ends_below_;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
 // Gives the stream below what waits, the next part of what the user sends included, unless it is sending. Throws
 // std::bad_alloc.
 void TlsStream::pass_on() {
-  if (below_sends_ || over_) return;
+  if (below_sends_ || over_ || ends_below_) return;
   const bool agreed = session_->state() == TlsSession::State::open || session_->state() == TlsSession::State::ended;
   if (agreed && user_sends_ && encrypted_ != sends_.size()) encrypt_part();
   if (shuts_down_ && !user_sends_ && !std::exchange(end_said_, true)) session_->shut_down(waiting_);
@@ -109,7 +117,7 @@ void TlsStream::pass_on() {
     return;
   }
   if (shuts_down_ && !user_sends_) {
-    shuts_down_ = false;
+    ends_below_ = true;
     stream_->shut_down();
   }
 }
@@ -126,17 +134,21 @@ void TlsStream::encrypt_part() {
 void TlsStream::sent(Buffer buffer) {
   below_sends_ = false;
   loop_->give_buffer(std::move(buffer));
-  if (error_ != 0) return failed(error_);
-  if (user_sends_ && encrypted_ == sends_.size() && waiting_.empty()) {
+  if (over_) return;
+  if (error_ != 0 && waiting_.empty()) return failed(error_);
+  const bool all = error_ == 0 && user_sends_ && encrypted_ == sends_.size() && waiting_.empty();
+  if (all) {
     user_sends_ = false;
     prompt_ = false;
-    return user_->sent(std::move(sends_));
+    encrypted_ = 0;
+    if (!shuts_down_) return user_->sent(std::move(sends_));
   }
   try {
     pass_on();
   } catch (const std::bad_alloc&) {
-    failed(ENOMEM);
+    return failed(ENOMEM);
   }
+  if (all) user_->sent(std::move(sends_));
 }
 
 }  // namespace wirecall::transport

@@ -42,6 +42,7 @@ class TlsStream final : public ByteStream, private StreamUser {
   [[nodiscard]] std::size_t readable() const noexcept override { return stream_->readable(); }
   [[nodiscard]] std::size_t unsent() const noexcept override { return sends_.size() - encrypted_ + stream_->unsent(); }
   void shut_down() override;
+  [[nodiscard]] bool says_farewell() noexcept override;
   void watch_peer(std::chrono::nanoseconds time) noexcept override { stream_->watch_peer(time); }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return stream_->peer_credentials(); }
   [[nodiscard]] std::string peer_source() const override { return stream_->peer_source(); }
@@ -72,6 +73,7 @@ class TlsStream final : public ByteStream, private StreamUser {
   bool below_sends_ = false;
   bool shuts_down_ = false;  // once nothing waits
   bool end_said_ = false;    // to the peer
+  bool ends_below_ = false;  // nothing can be sent any more
   bool ended_ = false;       // the user has been told
   bool over_ = false;        // of a failure
 };

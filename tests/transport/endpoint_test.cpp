@@ -138,6 +138,30 @@ TEST(Endpoint, a_socket_file_has_a_path_that_the_system_s_address_holds) {
   EXPECT_NE(Endpoint::parse("unix://" + longest + "x").error().find("more than 107 bytes"), std::string::npos);
 }
 
+TEST(Endpoint, may_be_encrypted) {
+  const Endpoint tls{"tls://example.com"};
+  EXPECT_EQ(tls.kind(), EndpointKind::tls);
+  EXPECT_EQ(tls.port(), kDefaultPort);
+  EXPECT_EQ(tls.path(), "");
+  EXPECT_EQ(tls.uri(), "tls://example.com:8545");
+  const Endpoint https{"https://example.com"};
+  EXPECT_EQ(https.kind(), EndpointKind::https);
+  EXPECT_EQ(https.port(), 443);
+  EXPECT_EQ(https.path(), "/rpc");
+  EXPECT_EQ(https.authority(), "example.com");
+  EXPECT_EQ(https.uri(), "https://example.com/rpc");
+  EXPECT_EQ(Endpoint{"https://example.com:80/"}.authority(), "example.com:80");
+  const Endpoint wss{"wss://[::1]:8545/ws?x=1"};
+  EXPECT_EQ(wss.kind(), EndpointKind::wss);
+  EXPECT_EQ(wss.host(), "::1");
+  EXPECT_EQ(wss.path(), "/ws?x=1");
+  EXPECT_EQ(wss.uri(), "wss://[::1]:8545/ws?x=1");
+  EXPECT_EQ(Endpoint{"wss://host"}.path(), "/");
+  for (const char* const uri : {"tls://a", "https://a", "wss://a"}) EXPECT_TRUE(Endpoint{uri}.encrypted()) << uri;
+  for (const char* const uri : {"tcp://a", "http://a", "ws://a", "udp://a", "inproc://a", "stdio:"})
+    EXPECT_FALSE(Endpoint{uri}.encrypted()) << uri;
+}
+
 TEST(Endpoint, each_kind_s_mistakes_are_told_with_its_own_cure) {
   using namespace std::string_view_literals;
   struct Mistake {
@@ -154,7 +178,8 @@ TEST(Endpoint, each_kind_s_mistakes_are_told_with_its_own_cure) {
            Mistake{"inproc://"sv, "no name", "write inproc://name"},
            Mistake{"inproc://a/b"sv, "more than letters", "write inproc://name"},
            Mistake{"inproc://a b"sv, "more than letters", "write inproc://name"},
-           Mistake{"gopher://localhost"sv, "are all that is understood",
+           Mistake{"ftp://localhost"sv,
+                   "tls://, http://, https://, ws://, wss://, unix://, udp://, stdio: and inproc://",
                    "write tcp://host:port"},
            Mistake{"http://"sv, "no host", "write http://host:port/path"},
            Mistake{"http:///rpc"sv, "no host", "write http://host:port/path"},
@@ -167,6 +192,10 @@ TEST(Endpoint, each_kind_s_mistakes_are_told_with_its_own_cure) {
            Mistake{"http://host/rpc\r\nX: y"sv, "written as %XX", "write http://host:port/path"},
            Mistake{"http://h\0st/rpc"sv, "written as %XX", "write http://host:port/path"},
            Mistake{"http://host/r\u00e9"sv, "written as %XX", "write http://host:port/path"},
+           Mistake{"tls://"sv, "no host", "write tls://host:port"},
+           Mistake{"tls://::1"sv, "stands in brackets", "write tls://host:port"},
+           Mistake{"https://user@host/"sv, "names a user", "write https://host:port/path"},
+           Mistake{"wss://host/#x"sv, "a fragment", "write wss://host:port/path"},
            Mistake{"localhost"sv, "no scheme", "write host:port"},
            Mistake{""sv, "no scheme", "write host:port"},
            Mistake{"tcp:/127.0.0.1"sv, "no scheme", "write host:port"},
@@ -177,24 +206,6 @@ TEST(Endpoint, each_kind_s_mistakes_are_told_with_its_own_cure) {
     EXPECT_NE(parsed.error().find(mistake.cure), std::string::npos) << parsed.error();
   }
   EXPECT_NE(Endpoint::parse("inproc://" + std::string(256, 'n')).error().find("255 bytes"), std::string::npos);
-}
-
-TEST(Endpoint, that_is_encrypted_is_as_its_like_that_is_not) {
-  const Endpoint tls{"tls://host"};
-  EXPECT_TRUE(tls.encrypted());
-  EXPECT_EQ(tls.port(), kDefaultPort);
-  EXPECT_EQ(tls.uri(), "tls://host:8545");
-  const Endpoint https{"https://host/call?a=b"};
-  EXPECT_TRUE(https.encrypted() && https.by_http());
-  EXPECT_EQ(https.port(), kDefaultHttpsPort);
-  EXPECT_EQ(https.authority(), "host");
-  EXPECT_EQ(https.path(), "/call?a=b");
-  EXPECT_EQ(Endpoint{"https://host:80"}.uri(), "https://host:80/rpc");
-  const Endpoint wss{"wss://[::1]:443"};
-  EXPECT_TRUE(wss.encrypted() && wss.by_websocket());
-  EXPECT_EQ(wss.uri(), "wss://[::1]/");
-  for (const std::string_view plain : {"tcp://host", "http://host", "ws://host", "udp://host", "unix:///a", "stdio:"})
-    EXPECT_FALSE(Endpoint{plain}.encrypted()) << plain;
 }
 
 }  // namespace
