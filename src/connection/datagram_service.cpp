@@ -1,6 +1,7 @@
 // See datagram_service.hpp.
 #include "connection/datagram_service.hpp"
 
+#include "base/reserve_extra.hpp"
 #include "connection/long_message.hpp"
 #include "framing/byte_order_mark.hpp"
 
@@ -33,7 +34,9 @@ class DatagramService::Transaction final : private rpc::MessageSink {
     reply_.clear();
     return reply_;
   }
-  void close_message() override;
+  void close_message() override { close_compact_as({}); }
+  void close_message_as(MessageForm form) override { close_compact_as(form); }
+  void close_compact_as(MessageForm form) override;
   void discard_message() noexcept override { reply_.clear(); }
   [[nodiscard]] rpc::PeerCapabilities capabilities() const noexcept override { return {.datagrams = true}; }
   void lose_answer() noexcept override { ++service_->stats().datagrams_dropped; }
@@ -43,15 +46,15 @@ class DatagramService::Transaction final : private rpc::MessageSink {
   }
   [[nodiscard]] std::shared_ptr<rpc::PeerLoad> load() override { return load_; }
 
-  void read_encoded();
+  void read_encoded(std::string_view datagram);
   void handle(std::string_view text, const std::vector<message::Unrepresentable>* unrepresentable);
-  [[nodiscard]] bool send(std::string_view json);
+  [[nodiscard]] bool send(Buffer& json);
+  [[nodiscard]] bool send_bytes(std::string_view bytes);
   [[nodiscard]] bool send_too_large();
 
   DatagramService* service_;
   DatagramAddress source_;
-  Buffer text_;  // of the datagram: a handler that loses the loop still reads it
-  Buffer json_;  // what that is as JSON, where it is in another encoding
+  Buffer json_;  // what the datagram is as JSON, where it is in another encoding
   Buffer reply_;
   std::size_t reply_bytes_max_ = 0;
   bool serving_ = false;
@@ -70,25 +73,26 @@ void DatagramService::Transaction::serve(std::string_view datagram, const Datagr
   source_ = source;
   replied_ = false;
   encoding_ = datagram.empty() ? Encoding::json : message::encoding_of(datagram[0]);
-  reply_bytes_max_ = std::min({service_->limits_.datagram_reply_bytes,
-                               service_->settings_.reply_factor_max * datagram.size(), service_->socket_->bytes_max()});
+  reply_bytes_max_ = std::min(service_->reply_bytes_max_, service_->settings_.reply_factor_max * datagram.size());
   serving_ = true;
   try {
-    text_.clear();
-    text_.append(datagram);
-    encoding_ == Encoding::json ? handle(text_.padded(), nullptr) : read_encoded();
+    if (datagram.size() > service_->limits_.max_message_size) {
+      dispatcher.refuse_size();
+    } else {
+      encoding_ == Encoding::json ? handle(datagram, nullptr) : read_encoded(datagram);
+    }
   } catch (const std::bad_alloc&) {
     lose_answer();
   }
   serving_ = false;
 }
 
-void DatagramService::Transaction::read_encoded() {
+void DatagramService::Transaction::read_encoded(std::string_view datagram) {
   using Status = message::Transcoder::Status;
   const Limits& limits = service_->limits_;
   message::Transcoder& transcoder = service_->host_->loop_context.codecs.transcoder(encoding_);
   json_.clear();
-  const Status status = transcoder.to_json(text_.view(), limits, json_);
+  const Status status = transcoder.to_json(datagram, limits, json_);
   if (status == Status::too_large) return dispatcher.refuse_size();
   if (status != Status::done)
     return dispatcher.refuse_syntax(scan_status_of(status), {.cause = transcoder.cause_of(status)});
@@ -99,7 +103,6 @@ void DatagramService::Transaction::read_encoded() {
 void DatagramService::Transaction::handle(std::string_view text,
                                           const std::vector<message::Unrepresentable>* unrepresentable) {
   rpc::LoopContext& context = service_->host_->loop_context;
-  if (text_.size() > service_->limits_.max_message_size) return dispatcher.refuse_size();
   text.remove_prefix(framing::byte_order_mark_bytes(text));
   Received message;
   const std::span<Received> elements{*context.codecs.elements};
@@ -118,26 +121,31 @@ void DatagramService::Transaction::handle(std::string_view text,
 
 // ---- its reply ----
 
-void DatagramService::Transaction::close_message() {
+void DatagramService::Transaction::close_compact_as(MessageForm form) {
+  static_cast<void>(form);  // it is always JSON
   replied_ = true;
-  ++service_->host_->loop_context.stats.messages_out;
+  ++service_->stats().messages_out;
   try {
-    if (!send(reply_.padded()) && !send_too_large()) ++service_->stats().datagrams_too_large;
+    if (send(reply_) || send_too_large()) return;
+    ++service_->stats().datagrams_too_large;
   } catch (const std::bad_alloc&) {
     lose_answer();
   }
 }
 
 // False for a reply that is too large.
-bool DatagramService::Transaction::send(std::string_view json) {
+bool DatagramService::Transaction::send(Buffer& json) {
+  if (encoding_ == Encoding::json) [[likely]]
+    return send_bytes(json.view());
   Buffer bytes;
-  if (encoding_ != Encoding::json) {
-    message::Transcoder& transcoder = service_->host_->loop_context.codecs.transcoder(encoding_);
-    if (!transcoder.from_json(json, service_->limits_, bytes)) return true;
-    json = bytes.view();
-  }
-  if (json.size() > reply_bytes_max_) return false;
-  if (service_->socket_ != nullptr) service_->socket_->send(json, source_);
+  message::Transcoder& transcoder = service_->host_->loop_context.codecs.transcoder(encoding_);
+  if (!transcoder.from_json(json.padded(), service_->limits_, bytes)) return true;
+  return send_bytes(bytes.view());
+}
+
+bool DatagramService::Transaction::send_bytes(std::string_view bytes) {
+  if (bytes.size() > reply_bytes_max_) return false;
+  if (service_->socket_ != nullptr) service_->socket_->send(bytes, source_);
   return true;
 }
 
@@ -146,7 +154,7 @@ bool DatagramService::Transaction::send_too_large() {
   Limits limits = service_->limits_;
   limits.depth = kDepthMax;
   Received reply;
-  if (read_message(reply_.view(), limits, true, reply).status != ScanStatus::complete) return false;
+  if (read_message(reply_.padded(), limits, true, reply).status != ScanStatus::complete) return false;
   Buffer errors;
   const auto append = [&](const Received& one) {
     write_error(errors, static_cast<int>(kTooLarge), message_of(kTooLarge), {}, one.id());
@@ -161,7 +169,7 @@ bool DatagramService::Transaction::send_too_large() {
     }
     errors.push_back(']');
   }
-  return send(errors.padded());
+  return send(errors);
 }
 
 // ---- all of them ----
@@ -174,30 +182,41 @@ DatagramService::DatagramService(Host& host, std::unique_ptr<transport::Datagram
 DatagramService::~DatagramService() = default;
 
 void DatagramService::received(std::string_view datagram, const DatagramAddress& source) {
-  ++stats().datagrams_in;
-  stats().bytes_in += datagram.size();
+  Stats& counted = stats();
+  ++counted.datagrams_in;
+  counted.bytes_in += datagram.size();
   try {
     Transaction& transaction = begin_transaction();
     transaction.serve(datagram, source);
+    // Its handler may have lost the loop: then others have gone on with the next transaction.
+    if (current_.get() != &transaction || transaction.is_reusable()) [[likely]]
+      return;
     calls_ += transaction.calls();
-    if (transactions_.back().get() != &transaction || !transaction.is_done()) return;
-    if (transaction.is_reusable()) spare_ = std::move(transactions_.back());
-    transactions_.pop_back();
+    retire_current();
   } catch (const std::bad_alloc&) {
     ++stats().datagrams_dropped;
   }
 }
 
-// It is among the others from the beginning, since its handler may lose the loop.
 DatagramService::Transaction& DatagramService::begin_transaction() {
   WIRECALL_ASSERT(socket_ != nullptr);
-  if (std::exchange(swept_in_, host_->loop.rounds()) != host_->loop.rounds()) sweep();
+  if (current_ != nullptr && current_->is_serving()) [[unlikely]]
+    retire_current();
+  const std::uint32_t round = host_->loop.rounds();
+  if (std::exchange(swept_in_, round) != round) [[unlikely]]
+    sweep();
   const std::size_t calls_max = limits_.datagram_calls;
   limits_.in_flight = std::min(host_->limits.in_flight, calls_max - std::min(calls_max, calls_));
-  if (spare_ == nullptr) spare_ = make_transaction();
-  transactions_.emplace_back();
-  transactions_.back() = std::move(spare_);
-  return *transactions_.back();
+  reserve_extra(waiting_, 1);
+  if (current_ == nullptr) current_ = make_transaction();
+  return *current_;
+}
+
+// The next datagram is served by another one. Needs no memory: begin_transaction has reserved it.
+void DatagramService::retire_current() noexcept {
+  if (current_ == nullptr) return;
+  if (current_->is_done()) return current_.reset();
+  waiting_.push_back(std::move(current_));
 }
 
 std::unique_ptr<DatagramService::Transaction> DatagramService::make_transaction() {
@@ -219,39 +238,44 @@ const Principal& DatagramService::anybody() {
 
 void DatagramService::authority_changed(bool was_open) {
   static_cast<void>(was_open);
-  spare_.reset();
+  retire_current();
 }
 
 void DatagramService::sweep() noexcept {
-  std::erase_if(transactions_, [](const auto& transaction) { return transaction->is_done(); });
+  std::erase_if(waiting_, [](const auto& transaction) { return transaction->is_done(); });
   calls_ = 0;
-  for (const auto& transaction : transactions_) calls_ += transaction->calls();
+  for (const auto& transaction : waiting_) calls_ += transaction->calls();
   limits_ = host_->limits;  // they change between turns
   limits_.max_message_size = std::min(limits_.max_message_size, socket_->bytes_max());
+  reply_bytes_max_ = std::min(limits_.datagram_reply_bytes, socket_->bytes_max());
 }
 
 void DatagramService::drain() noexcept {
   draining_ = true;
-  spare_.reset();
-  for (const auto& transaction : transactions_) transaction->dispatcher.drain();
+  retire_current();
+  for (const auto& transaction : waiting_) transaction->dispatcher.drain();
 }
 
 bool DatagramService::busy() const noexcept {
-  return !std::ranges::all_of(transactions_, [](const auto& transaction) { return transaction->is_done(); });
+  return handler_off_loop() ||
+         !std::ranges::all_of(waiting_, [](const auto& transaction) { return transaction->is_done(); });
 }
 
 void DatagramService::stop_calls() noexcept {
-  for (const auto& transaction : transactions_) transaction->dispatcher.stop_calls();
+  retire_current();
+  for (const auto& transaction : waiting_) transaction->dispatcher.stop_calls();
 }
 
 void DatagramService::cut() {
   socket_.reset();
-  std::erase_if(transactions_, [](const auto& transaction) { return !transaction->is_serving(); });
+  retire_current();
+  std::erase_if(waiting_, [](const auto& transaction) { return !transaction->is_serving(); });
   host_->owner.connection_ended(*this, CloseReason::finished, 0);
 }
 
 bool DatagramService::handler_off_loop() const noexcept {
-  return std::ranges::any_of(transactions_, [](const auto& transaction) { return transaction->is_serving(); });
+  return (current_ != nullptr && current_->is_serving()) ||
+         std::ranges::any_of(waiting_, [](const auto& transaction) { return transaction->is_serving(); });
 }
 
 }  // namespace wirecall::net

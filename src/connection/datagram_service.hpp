@@ -39,6 +39,7 @@ class DatagramService final : public Connection, private transport::DatagramUser
 
   void received(std::string_view datagram, const transport::DatagramAddress& source) override;
   Transaction& begin_transaction();
+  void retire_current() noexcept;
   [[nodiscard]] std::unique_ptr<Transaction> make_transaction();
   [[nodiscard]] const Principal& anybody();
   [[nodiscard]] Stats& stats() const noexcept { return host_->loop_context.stats; }
@@ -47,12 +48,13 @@ class DatagramService final : public Connection, private transport::DatagramUser
   Host* host_;
   std::unique_ptr<transport::DatagramSocket> socket_;  // null once it is over
   Settings settings_;
-  Limits limits_;                                           // the host's, for the datagram at hand
-  Principal anybody_;                                       // who may call what is declared safe
-  std::vector<std::unique_ptr<Transaction>> transactions_;  // that are being served, or wait for an answer
-  std::unique_ptr<Transaction> spare_;                      // for the next datagram; null for none
-  std::size_t calls_ = 0;       // in progress of `transactions_`, as of `swept_in_`, and newer ones
-  std::uint32_t swept_in_ = 0;  // a round of the loop
+  Limits limits_;                                      // the host's, for the datagram at hand
+  std::size_t reply_bytes_max_ = 0;                    // of any reply
+  Principal anybody_;                                  // who may call what is declared safe
+  std::unique_ptr<Transaction> current_;               // of the datagram that is being served, or the next; or null
+  std::vector<std::unique_ptr<Transaction>> waiting_;  // others: for an answer, or for a handler that has lost the loop
+  std::size_t calls_ = 0;                              // in progress of `waiting_`, as of `swept_in_`, and newer ones
+  std::optional<std::uint32_t> swept_in_;              // a round of the loop
   bool draining_ = false;
 };
 

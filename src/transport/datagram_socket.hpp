@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -17,14 +18,18 @@ struct DatagramAddress {
   std::array<std::byte, 48> bytes{};
   std::uint8_t size = 0;  ///< of `bytes`, those that mean something; the others are zero
 
-  friend bool operator==(const DatagramAddress&, const DatagramAddress&) = default;
+  /// By memcmp, which takes whole words: byte by byte, as std::array does it, it costs a fifth of a small call.
+  friend bool operator==(const DatagramAddress& a, const DatagramAddress& b) noexcept {
+    return a.size == b.size && std::memcmp(a.bytes.data(), b.bytes.data(), sizeof a.bytes) == 0;
+  }
 };
 
 /// Whoever reads a socket.
 class DatagramUser {
  public:
-  /// One whole datagram. Its bytes are lent until this returns, or the loop is taken over meanwhile. `source` is what
-  /// the datagram says; anybody may have forged it.
+  /// One whole datagram. Its bytes are lent until this returns, also where another thread takes the loop over
+  /// meanwhile; kPaddingBytes are readable behind them, the first of which is zero until then. `source`, lent until
+  /// then as well, is what the datagram says: anybody may have forged it.
   virtual void received(std::string_view datagram, const DatagramAddress& source) = 0;
 
  protected:

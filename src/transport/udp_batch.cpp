@@ -81,11 +81,14 @@ void append_own(msghdr& header, const DatagramAddress& to) noexcept {
 // ---- UdpInput ----
 
 bool UdpInput::next(Datagram& datagram) noexcept {
+  if (behind_ != nullptr) *std::exchange(behind_, nullptr) = covered_;
   if (at_ == count_) return false;
   const Slot& slot = slots_[at_];
   const std::size_t size = std::min(slot.segment, slot.bytes - offset_);
-  datagram.bytes = {room_.get() + slot.room * kSlotBytes + offset_, size};
-  datagram.source = slot.source;
+  const std::shared_ptr<char[]>& room = rooms_[slot.room];
+  datagram = {.bytes = {room.get() + offset_, size}, .source = &slot.source, .room = &room};
+  behind_ = room.get() + offset_ + size;
+  covered_ = std::exchange(*behind_, '\0');
   offset_ += size;
   if (offset_ == slot.bytes) {
     ++at_;
@@ -95,14 +98,18 @@ bool UdpInput::next(Datagram& datagram) noexcept {
 }
 
 int UdpInput::receive(int descriptor, Stats& stats) {
-  if (room_ == nullptr) room_ = std::make_unique_for_overwrite<char[]>(kSlots * kSlotBytes);
   at_ = count_ = offset_ = 0;
+  behind_ = nullptr;
+  for (auto& room : rooms_) {
+    if (room == nullptr || room.use_count() > 1) [[unlikely]]
+      room = std::make_shared_for_overwrite<char[]>(kRoomBytes);
+  }
   std::array<mmsghdr, kSlots> messages{};
   std::array<iovec, kSlots> parts;
   std::array<Control, kSlots> controls;
   for (std::size_t i = 0; i < kSlots; ++i) {
     slots_[i].source = {};
-    parts[i] = {.iov_base = room_.get() + i * kSlotBytes, .iov_len = kSlotBytes};
+    parts[i] = {.iov_base = rooms_[i].get(), .iov_len = kSlotBytes};
     messages[i].msg_hdr = {.msg_name = slots_[i].source.bytes.data(),
                            .msg_namelen = kSourceBytes,
                            .msg_iov = &parts[i],
@@ -153,7 +160,7 @@ bool UdpInput::read_control(msghdr& header, Slot& slot, Stats& stats) noexcept {
 
 bool UdpOutput::joins(const Message& last, std::string_view datagram, const DatagramAddress& to) const noexcept {
   return !datagram.empty() && datagram.size() <= last.segment && last.segment <= segment_max_ &&
-         last.count < kSegmentsMax && last.bytes == last.segment * last.count &&
+         last.count < segments_max_ && last.bytes == last.segment * last.count &&
          last.bytes + datagram.size() <= kJoinedBytesMax && last.to == to;
 }
 
@@ -227,7 +234,11 @@ void UdpOutput::send_all() noexcept {
     const Message& refused = messages_[at++];
     // For what the path does not take in one piece, or a device that does not join: each for itself.
     if (refused.count > 1 && error != EAGAIN && error != ENOBUFS && error != ECONNREFUSED) {
-      segment_max_ = std::min(segment_max_, error == EINVAL ? refused.segment - 1 : 0);
+      if (error == EINVAL && refused.count > kSegmentsOfOldKernels) {
+        segments_max_ = kSegmentsOfOldKernels;
+      } else {
+        segment_max_ = std::min(segment_max_, error == EINVAL ? refused.segment - 1 : 0);
+      }
       send_apart(refused);
     } else {
       lost(refused.count, error);

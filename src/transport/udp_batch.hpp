@@ -18,10 +18,13 @@ class UdpInput {
  public:
   struct Datagram {
     std::string_view bytes;
-    DatagramAddress source;
+    const DatagramAddress* source = nullptr;
+    const std::shared_ptr<char[]>* room = nullptr;  ///< which has the bytes
   };
 
-  /// The next of those that have been received; false for none. What it lends is valid until `receive`.
+  /// The next of those that have been received; false for none. It lends the source until `receive`, and the bytes,
+  /// with kPaddingBytes behind them, as well, or for as long as anybody shares the room. The first byte behind them is
+  /// zero until `next`.
   [[nodiscard]] bool next(Datagram& datagram) noexcept;
   [[nodiscard]] bool has_more() const noexcept { return at_ != count_; }
   /// Receives what there is, after the last of the former: 0, or EAGAIN for nothing, or another errno. What the kernel
@@ -29,25 +32,28 @@ class UdpInput {
   [[nodiscard]] int receive(int descriptor, Stats& stats);
 
  private:
-  // Each has room for the largest datagram, or for what the kernel joins; a little more, so that they do not all begin
-  // in the same lines of a cache.
+  // Each has room for the largest datagram, or for what the kernel joins; a little more for what is read behind it, and
+  // so that they do not all begin in the same lines of a cache.
   static constexpr std::size_t kSlots = 16;
-  static constexpr std::size_t kSlotBytes = 65'536 + 320;
+  static constexpr std::size_t kSlotBytes = 65'536;
+  static constexpr std::size_t kRoomBytes = kSlotBytes + 320;
 
   struct Slot {
     DatagramAddress source;
-    std::size_t room = 0;  // which part of the room it has
+    std::size_t room = 0;  // which of the rooms it has
     std::size_t bytes = 0;
     std::size_t segment = 0;  // bytes of each of the datagrams in it but the last, which may have fewer
   };
 
   [[nodiscard]] bool read_control(msghdr& header, Slot& slot, Stats& stats) noexcept;
 
-  std::unique_ptr<char[]> room_;  // made with the first receive
+  std::array<std::shared_ptr<char[]>, kSlots> rooms_;  // made with the first receive
   std::array<Slot, kSlots> slots_;
-  std::size_t count_ = 0;      // of slots that have been filled
-  std::size_t at_ = 0;         // the first of them that has something left
-  std::size_t offset_ = 0;     // of that in it
+  std::size_t count_ = 0;   // of slots that have been filled
+  std::size_t at_ = 0;      // the first of them that has something left
+  std::size_t offset_ = 0;  // of that in it
+  char* behind_ = nullptr;  // the datagram that is lent: a zero takes the place of `covered_`
+  char covered_ = 0;
   std::uint32_t dropped_ = 0;  // as the kernel counts
 };
 
@@ -62,8 +68,9 @@ class UdpOutput {
   int flush() noexcept;
 
  private:
-  // What one send may join, as kernels have had it from the first.
-  static constexpr std::size_t kSegmentsMax = 64;
+  // What one send may join: since Linux 6.9, and before.
+  static constexpr std::size_t kSegmentsMax = 128;
+  static constexpr std::size_t kSegmentsOfOldKernels = 64;
   static constexpr std::size_t kJoinedBytesMax = 64'000;
   static constexpr std::size_t kMessagesMax = 64;
   static constexpr std::size_t kBytesMax = 512 * 1024;
@@ -87,7 +94,8 @@ class UdpOutput {
   Stats* stats_;
   Buffer bytes_;
   std::vector<Message> messages_;
-  int refused_ = 0;                            // an errno
+  int refused_ = 0;  // an errno
+  std::size_t segments_max_ = kSegmentsMax;
   std::size_t segment_max_ = kJoinedBytesMax;  // larger ones are not joined, since the kernel has refused to
 };
 

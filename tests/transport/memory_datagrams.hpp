@@ -13,6 +13,7 @@
 
 #include "runtime/inbox.hpp"
 #include "transport/datagram_socket.hpp"
+#include "wirecall/bytes.hpp"
 #include "wirecall/loop.hpp"
 
 namespace wirecall::transport {
@@ -60,7 +61,8 @@ class MemoryDatagramSocket final : public DatagramSocket {
 inline void send_datagram(Loop& loop, const std::shared_ptr<MemoryDatagrams>& net, std::string name,
                           std::string_view bytes) {
   loop.inbox()->post_owed([net, name = std::move(name), bytes = std::string{bytes}] {
-    if (net->user != nullptr) net->user->received(bytes, MemoryDatagramSocket::address_of(name));
+    Buffer lent{bytes};
+    if (net->user != nullptr) net->user->received(lent.padded(), MemoryDatagramSocket::address_of(name));
   });
 }
 

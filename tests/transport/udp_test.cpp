@@ -41,6 +41,7 @@ class UdpTest : public testing::TestWithParam<Engine>, protected DatagramUser {
     return bound.front().endpoint;
   }
   void received(std::string_view datagram, const DatagramAddress& source) override {
+    EXPECT_EQ(datagram.data()[datagram.size()], '\0') << "where the next datagram may begin";
     got.emplace_back(datagram);
     sources.push_back(socket->peer_source(source));
     if (answer) answer(datagram, source);
@@ -113,6 +114,26 @@ TEST_P(UdpTest, what_was_joined_on_the_way_is_told_one_by_one) {
   turn_until(4);
   EXPECT_EQ(got, (std::vector<std::string>{"0123456789", "abcdefghij", "0123456789", "xyz"}));
   for (const std::string& one : got) EXPECT_EQ(peer.receive(), one);
+}
+
+TEST_P(UdpTest, what_is_lent_stays_where_another_thread_has_taken_the_loop) {
+  std::string_view first;
+  answer = [&](std::string_view datagram, const DatagramAddress&) {
+    if (got.size() != 1) return;
+    first = datagram;
+    loop->finish_turn();  // as LoopTakeover has it, by a thread of its own
+    turn_until(63);
+    EXPECT_EQ(first, "joined  0");
+  };
+  const UdpPeer peer{open()};
+  const int segment = 9;
+  ASSERT_EQ(::setsockopt(peer.descriptor(), IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof segment), 0);
+  peer.send("joined  0joined  1joined  2");
+  for (int i = 0; i < 60; ++i) peer.send("apart " + std::to_string(100 + i));  // as many as take each room thrice
+  turn_until(63);
+  EXPECT_EQ(got[1], "joined  1");
+  EXPECT_EQ(got[2], "joined  2");
+  for (std::size_t i = 0; i < 60; ++i) EXPECT_EQ(got[3 + i], "apart " + std::to_string(100 + i));
 }
 
 TEST_P(UdpTest, many_replies_of_one_turn_go_to_whom_they_are_for) {
