@@ -30,6 +30,7 @@
 #include "tests/runtime/wrapped_backend.hpp"
 #include "transport/io_thread.hpp"
 #include "transport/setup.hpp"
+#include "transport/tls_session.hpp"
 #include "wirecall/caller.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/stream.hpp"
@@ -228,8 +229,16 @@ class Told {
 
 class ConversationClient {
  public:
-  ConversationClient(Protocol protocol, std::shared_ptr<SimulatedPeer> peer)
+  // `tls` is null where nothing is encrypted.
+  ConversationClient(Protocol protocol, std::shared_ptr<SimulatedPeer> peer,
+                     std::shared_ptr<const transport::TlsClientContext> tls)
       : protocol_(protocol), peer_(std::move(peer)), told_(protocol) {
+    if (tls != nullptr) {
+      tls_ = std::make_unique<transport::TlsSession>(std::move(tls), Endpoint{"tls://localhost"});
+      Buffer hello;
+      tls_->start(hello);
+      peer_->send(std::string{hello.view()});
+    }
     for (const Said& said : conversation()) {
       std::string text = framed(protocol, said.text);
       // Some come in two parts.
@@ -252,12 +261,20 @@ class ConversationClient {
   }
 
   void act() {
-    told_.take(peer_->take());
-    if (unsent_.empty() || peer_->closed) return;
-    peer_->send(unsent_.back());
+    told_.take(taken());
+    const bool agreed = !tls_ || tls_->state() == transport::TlsSession::State::open;
+    if (unsent_.empty() || peer_->closed || !agreed) return;
+    send(unsent_.back());
     unsent_.pop_back();
   }
-  void finish() { peer_->finish(); }
+  void finish() {
+    if (tls_ && !std::exchange(said_end_, true)) {
+      Buffer end;
+      tls_->shut_down(end);
+      peer_->send(std::string{end.view()});
+    }
+    peer_->finish();
+  }
   [[nodiscard]] bool closed() const { return peer_->closed; }
   [[nodiscard]] bool satisfied() const {
     return unsent_.empty() &&
@@ -288,9 +305,27 @@ class ConversationClient {
   }
 
  private:
+  void send(const std::string& text) {
+    if (!tls_) return peer_->send(text);
+    Buffer encrypted;
+    EXPECT_TRUE(tls_->send(text, encrypted)) << tls_->failure();
+    peer_->send(std::string{encrypted.view()});
+  }
+  std::string taken() {
+    const std::string came = peer_->take();
+    if (!tls_ || came.empty()) return came;
+    Buffer plaintext;
+    Buffer answer;
+    EXPECT_NE(tls_->receive(came, plaintext, answer), transport::TlsSession::State::failed) << tls_->failure();
+    if (!answer.empty() && !peer_->closed) peer_->send(std::string{answer.view()});
+    return std::string{plaintext.view()};
+  }
+
   Protocol protocol_;
   std::shared_ptr<SimulatedPeer> peer_;
-  std::vector<std::string> unsent_;  // the last goes first
+  std::unique_ptr<transport::TlsSession> tls_;  // null where nothing is encrypted
+  bool said_end_ = false;                       // of TLS
+  std::vector<std::string> unsent_;             // the last goes first
   Told told_;
   Due due_;  // empty for an error
   int responses_due_ = 0;
@@ -321,6 +356,7 @@ void add_methods(Registry& registry) {
 
 enum class World : std::uint8_t {
   simulated,
+  encrypted,  ///< the same by TLS
   epoll,
   io_uring,
   home,      ///< with threads that receive and send: the memory of the thread that serves fails
@@ -378,7 +414,8 @@ class SideThread {
 // Whether the memory still failed.
 bool serve(World world, Protocol protocol, std::size_t number, Failing failing) {
   // At the system, time passes by itself and turns are many.
-  const int turns_max = world == World::simulated ? 3000 : 20'000;
+  const bool simulates = world == World::simulated || world == World::encrypted;
+  const int turns_max = simulates ? 3000 : 20'000;
   // Between threads not even the end of a connection is told without memory: it waits until there is some again.
   const int turns_without = has_io_threads(world) ? 1000 : turns_max;
   Options options;
@@ -389,10 +426,15 @@ bool serve(World world, Protocol protocol, std::size_t number, Failing failing) 
   Registry registry;
   add_methods(registry);
   const HttpSettings http;
-  ServerShared shared{.options = options, .registry = registry, .http = http};
+  static const auto certificate =
+      std::make_shared<const transport::TlsServerContext>(transport::TlsServerSettings{.self_signed = true});
+  static const auto trust = std::make_shared<const transport::TlsClientContext>(
+      transport::TlsClientSettings{.pin = "sha256:" + certificate->fingerprint()});
+  const bool encrypted = world == World::encrypted;
+  ServerShared shared{.options = options, .registry = registry, .http = http, .tls = encrypted ? certificate : nullptr};
   SparedBackend* simulated = nullptr;
   std::unique_ptr<runtime::Backend> backend;
-  if (world == World::simulated) {
+  if (simulates) {
     backend.reset(simulated = new SparedBackend{7});
   } else {
     backend = world == World::io_uring ? runtime::make_uring_backend() : runtime::make_epoll_backend();
@@ -412,8 +454,8 @@ bool serve(World world, Protocol protocol, std::size_t number, Failing failing) 
 
   Line first_line{simulated};
   Line second_line{simulated};
-  ConversationClient first{protocol, first_line.peer()};
-  ConversationClient second{protocol, second_line.peer()};
+  ConversationClient first{protocol, first_line.peer(), encrypted ? trust : nullptr};
+  ConversationClient second{protocol, second_line.peer(), encrypted ? trust : nullptr};
   first.act();
   std::optional<FailingMemory> memory;
   bool refused = false;
@@ -479,6 +521,16 @@ TEST_P(SessionMemory, failing_anywhere_is_felt_by_one_connection_alone) {
   ASSERT_FALSE(HasFailure()) << "the request for memory that failed was number " << number;
   EXPECT_GT(number, 100U) << "the memory that is asked for has to pass through the test";
 }
+
+class EncryptedMemory : public testing::TestWithParam<Failing> {};
+
+TEST_P(EncryptedMemory, failing_anywhere_is_felt_by_one_connection_alone) {
+  std::size_t number = 1;
+  while (serve(World::encrypted, Protocol::json_text, number, GetParam()) && !HasFailure()) ++number;
+  ASSERT_FALSE(HasFailure()) << "the request for memory that failed was number " << number;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, EncryptedMemory, testing::Values(Failing::once, Failing::since));
 
 class SystemMemory : public testing::TestWithParam<std::tuple<World, Failing>> {};
 

@@ -185,6 +185,11 @@ static std::string lines_to_copy(const ServeOptions& options, const Endpoint& en
   const std::string_view who = asks ? R"(-H "Authorization: Bearer $WIRECALL_TOKEN" )" : "";
   if (tcp) {
     text += fmt::format("  curl {}-d '{}' http://{}/rpc\n", who, request, endpoint.authority());
+    if (options.demo) {
+      constexpr std::string_view kStream = R"({"jsonrpc":"2.0","method":"count","params":[3],"id":1})";
+      text += fmt::format("  curl -N {}-H 'Accept: text/event-stream' -d '{}' http://{}/rpc\n", who, kStream,
+                          endpoint.authority());
+    }
     text += fmt::format("  {} call rpc.ping --url ws://{}/\n", options.program, endpoint.authority());
   } else {
     text += fmt::format("  curl {}-d '{}' --unix-socket {} http://localhost/rpc\n", who, request, endpoint.path());
