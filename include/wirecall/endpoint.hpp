@@ -1,7 +1,8 @@
 // Endpoint: an address to listen on or connect to, as a URI names it. A value; resolves nothing and opens nothing.
 // Understood are tcp://host:port, tcp://host (port 8545), tcp://[::1]:port, host:port for the same, unix:///path of a
 // socket file, stdio: for the standard input and output of this process, inproc://name within it, udp://host:port for
-// datagrams, and, for clients alone, http://host:port/path and ws://host:port/path (docs/wire.md "Connections").
+// datagrams, for clients alone http://host:port/path and ws://host:port/path (docs/wire.md "Connections"), and for
+// servers alone xdp://interface:port (docs/xdp.md).
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ inline constexpr std::string_view kDefaultWebSocketPath = "/";
 inline constexpr std::size_t kSocketPathBytesMax = 107;
 
 /// The transport of an endpoint.
-enum class EndpointKind : std::uint8_t { tcp, unix_socket, stdio, inproc, http, ws, udp };
+enum class EndpointKind : std::uint8_t { tcp, unix_socket, stdio, inproc, http, ws, udp, xdp };
 
 class Endpoint {
  public:
@@ -32,9 +33,10 @@ class Endpoint {
   [[nodiscard]] static std::expected<Endpoint, std::string> parse(std::string_view uri);
 
   [[nodiscard]] EndpointKind kind() const noexcept { return kind_; }
-  /// tcp, http, ws, udp: a name or an address, IPv6 without its brackets. Empty for the other kinds.
+  /// tcp, http, ws, udp: a name or an address, IPv6 without its brackets. xdp: the interface. Empty for the other
+  /// kinds.
   [[nodiscard]] const std::string& host() const noexcept { return host_; }
-  /// tcp, http, ws, udp. 0 lets the system choose, for listeners.
+  /// tcp, http, ws, udp, xdp. 0 lets the system choose, for listeners.
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
   /// unix_socket: the path, from the root. inproc: the name. http, ws: path and query, as a request has them. Empty for
   /// the other kinds.

@@ -59,7 +59,8 @@ std::unique_ptr<Acceptor> open_acceptor(Loop& loop, const Endpoint& endpoint, Li
     case EndpointKind::unix_socket:
     case EndpointKind::http:
     case EndpointKind::ws:
-    case EndpointKind::udp: break;
+    case EndpointKind::udp:
+    case EndpointKind::xdp: break;
     case EndpointKind::stdio: return listen_on_stdio(loop, endpoint, std::move(accepted));
     case EndpointKind::inproc: return listen_on_inproc(loop, endpoint, std::move(accepted));
   }

@@ -28,8 +28,9 @@ constexpr Scheme kSchemes[] = {
     {"http://", "write http://host:port/path, such as http://127.0.0.1:8545/rpc"},
     {"ws://", "write ws://host:port/path, such as ws://127.0.0.1:8545/"},
     {"udp://", "write udp://host:port, such as udp://127.0.0.1:8545 or udp://[::1]:8545"},
+    {"xdp://", "write xdp://interface:port, such as xdp://eth0:8545"},
 };
-static_assert(std::size(kSchemes) == static_cast<std::size_t>(EndpointKind::udp) + 1);
+static_assert(std::size(kSchemes) == static_cast<std::size_t>(EndpointKind::xdp) + 1);
 
 std::string_view refuse_path(std::string_view path) {
   if (!path.starts_with('/')) return "the path does not begin at the root";
@@ -107,7 +108,8 @@ std::expected<Endpoint, std::string> Endpoint::parse(std::string_view uri) {
 std::string_view Endpoint::parse_rest(std::string_view rest) {
   switch (kind_) {
     case EndpointKind::tcp:
-    case EndpointKind::udp: return parse_tcp(rest);
+    case EndpointKind::udp:
+    case EndpointKind::xdp: return parse_tcp(rest);
     case EndpointKind::http:
     case EndpointKind::ws: return parse_http(rest);
     case EndpointKind::unix_socket: path_ = rest; return refuse_path(rest);

@@ -60,6 +60,7 @@ BoundSocket listen_on(const Endpoint& endpoint) {
       throw failure("cannot listen on", endpoint, "it is an endpoint for clients",
                     "listen on tcp://" + endpoint.authority() + ", where HTTP is understood as well");
     case EndpointKind::udp:
+    case EndpointKind::xdp:
       throw failure("cannot listen on", endpoint, "it has no connections", "have a server listen on it");
     case EndpointKind::stdio:
     case EndpointKind::inproc: break;
@@ -75,6 +76,9 @@ PendingConnection connect_to(const Endpoint& endpoint, std::chrono::milliseconds
     case EndpointKind::unix_socket: return PendingConnection{connect_to_unix(endpoint, timeout)};
     case EndpointKind::inproc: return connect_to_inproc(endpoint);
     case EndpointKind::udp: return connect_to_udp(endpoint);
+    case EndpointKind::xdp:
+      throw failure("cannot connect to", endpoint, "it is an endpoint for servers",
+                    "connect to udp:// and the interface's address");
     case EndpointKind::stdio: break;
   }
   throw failure("cannot connect to", endpoint, "whoever started this process is there already",
@@ -82,7 +86,7 @@ PendingConnection connect_to(const Endpoint& endpoint, std::chrono::milliseconds
 }
 
 bool resolves_a_name(const Endpoint& endpoint) noexcept {
-  return is_network(endpoint.kind()) && !is_address(endpoint.host());
+  return is_network(endpoint.kind()) && endpoint.kind() != EndpointKind::xdp && !is_address(endpoint.host());
 }
 
 }  // namespace wirecall::transport

@@ -32,7 +32,8 @@ bool is_network(EndpointKind kind) noexcept {
     case EndpointKind::tcp:
     case EndpointKind::http:
     case EndpointKind::ws:
-    case EndpointKind::udp: return true;
+    case EndpointKind::udp:
+    case EndpointKind::xdp: return true;
     case EndpointKind::unix_socket:
     case EndpointKind::stdio:
     case EndpointKind::inproc: return false;
