@@ -32,7 +32,7 @@ configure() {
 }
 
 build_asan() {
-  configure "$build/asan" -D WIRECALL_SANITIZE=address,undefined -D WIRECALL_FUZZ=ON
+  configure "$build/asan" -D WIRECALL_SANITIZE=address,undefined -D WIRECALL_FUZZ=ON -D WIRECALL_XDP=ON
   cmake --build "$build/asan" --parallel "$jobs"
 }
 

@@ -1,7 +1,7 @@
 // A load by UDP for whatever answers a datagram with one: SOCKETS sockets, each with CALLS in flight, for so long. What
 // is not answered for 200 ms is lost, counted, and made good. Prints one line of JSON. One thread.
 //
-//   datagram_load PORT REQUEST SOCKETS CALLS SECONDS joined|apart
+//   datagram_load [ADDRESS:]PORT REQUEST SOCKETS CALLS SECONDS joined|apart
 //
 // REQUEST has %d where the number of the call goes, which always has 6 digits. With `joined` it sends and receives
 // several datagrams as one where the kernel does that.
@@ -36,11 +36,7 @@ struct alignas(cmsghdr) Control {
 
 class Peer {
  public:
-  Peer(int port, bool joined) : joined_(joined), fd_(::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0)) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    to.sin_port = htons(static_cast<std::uint16_t>(port));
+  Peer(const sockaddr_in& to, bool joined) : joined_(joined), fd_(::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0)) {
     const int on = 1;
     const int room = 4 * 1024 * 1024;
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
@@ -118,7 +114,14 @@ class Peer {
 
 int main(int count, char** words) {
   if (count != 7) return 2;
-  const int port = std::atoi(words[1]);
+  const std::string at_port = words[1];
+  const std::size_t colon = at_port.find(':');
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (colon != std::string::npos && ::inet_pton(AF_INET, at_port.substr(0, colon).c_str(), &to.sin_addr) != 1) return 2;
+  to.sin_port =
+      htons(static_cast<std::uint16_t>(std::atoi(at_port.c_str() + (colon == std::string::npos ? 0 : colon + 1))));
   const std::string text = words[2];
   const auto sockets = static_cast<std::size_t>(std::atoi(words[3]));
   const auto calls = static_cast<std::size_t>(std::atoi(words[4]));
@@ -137,7 +140,7 @@ int main(int count, char** words) {
   std::vector<Peer> peers;
   const int poll = ::epoll_create1(0);
   for (std::size_t i = 0; i < sockets; ++i) {
-    peers.emplace_back(port, joined);
+    peers.emplace_back(to, joined);
     epoll_event event{.events = EPOLLIN, .data = {.u64 = i}};
     ::epoll_ctl(poll, EPOLL_CTL_ADD, peers.back().descriptor(), &event);
   }

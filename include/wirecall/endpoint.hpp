@@ -1,8 +1,8 @@
 // Endpoint: an address to listen on or connect to, as a URI names it. A value; resolves nothing and opens nothing.
 // Understood are tcp://host:port, tcp://host (port 8545), tcp://[::1]:port, host:port for the same, unix:///path of a
 // socket file, stdio: for the standard input and output of this process, inproc://name within it, udp://host:port for
-// datagrams, and, for clients alone, http://host:port/path and ws://host:port/path, and encrypted tls://host:port,
-// https:// and wss:// (docs/wire.md "Connections").
+// datagrams; for clients alone http://host:port/path and ws://host:port/path, and encrypted tls://host:port, https://
+// and wss:// (docs/wire.md "Connections"); and for servers alone xdp://interface:port (docs/xdp.md).
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ inline constexpr std::string_view kDefaultWebSocketPath = "/";
 inline constexpr std::size_t kSocketPathBytesMax = 107;
 
 /// The transport of an endpoint.
-enum class EndpointKind : std::uint8_t { tcp, unix_socket, stdio, inproc, http, ws, udp, tls, https, wss };
+enum class EndpointKind : std::uint8_t { tcp, unix_socket, stdio, inproc, http, ws, udp, xdp, tls, https, wss };
 
 class Endpoint {
  public:
@@ -41,7 +41,8 @@ class Endpoint {
   [[nodiscard]] bool by_websocket() const noexcept { return kind_ == EndpointKind::ws || kind_ == EndpointKind::wss; }
   /// By TLS: tls, https and wss.
   [[nodiscard]] bool encrypted() const noexcept { return kind_ >= EndpointKind::tls; }
-  /// Of a kind of the network: a name or an address, IPv6 without its brackets. Empty for unix_socket, stdio, inproc.
+  /// Of a kind of the network: a name or an address, IPv6 without its brackets. xdp: the
+  /// interface. Empty for unix_socket, stdio, inproc.
   [[nodiscard]] const std::string& host() const noexcept { return host_; }
   /// Of a kind of the network. 0 lets the system choose, for listeners.
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }

@@ -24,6 +24,7 @@
 #include "server/stop_signals.hpp"
 #include "server/tls_settings.hpp"
 #include "transport/acceptor.hpp"
+#include "transport/xdp.hpp"
 #include "wirecall/loop.hpp"
 
 namespace wirecall {
@@ -260,8 +261,11 @@ Endpoint Server::State::listen_on_each(const Endpoint& endpoint) {
 Endpoint Server::State::listen_for_datagrams(const Endpoint& endpoint) {
   datagrams = endpoint;
   require_safe_methods();
-  std::vector<transport::BoundUdpSocket> sockets = transport::listen_on_udp(endpoint, loops.size());
-  const Endpoint bound = sockets.front().endpoint;
+  const bool by_xdp = endpoint.kind() == EndpointKind::xdp;
+  std::vector<transport::BoundUdpSocket> sockets =
+      transport::listen_on_udp(by_xdp ? transport::udp_endpoint_of(endpoint) : endpoint, loops.size());
+  const Endpoint bound = endpoint.with_port(sockets.front().endpoint.port());
+  if (by_xdp) loops.front()->listen_on_xdp(bound);
   for (std::size_t i = 0; i < sockets.size(); ++i) loops[i]->listen(std::move(sockets[i]));
   return bound;
 }
@@ -283,7 +287,8 @@ Endpoint Server::listen(std::string_view uri) {
   ServingLoop& first = *state.loops.front();
   switch (endpoint.kind()) {
     case EndpointKind::tcp: return state.listen_on_each(endpoint);
-    case EndpointKind::udp: return state.listen_for_datagrams(endpoint);
+    case EndpointKind::udp:
+    case EndpointKind::xdp: return state.listen_for_datagrams(endpoint);
     case EndpointKind::stdio:  // which stays where its end is waited for
       return first.listen(endpoint, [&first](auto connection) { first.open_here(std::move(connection)); });
     case EndpointKind::unix_socket:
@@ -317,6 +322,7 @@ void Server::State::is_bound(const Endpoint& endpoint) {
     case EndpointKind::http:
     case EndpointKind::ws:
     case EndpointKind::udp:
+    case EndpointKind::xdp:
     case EndpointKind::tls:
     case EndpointKind::https:
     case EndpointKind::wss: return;

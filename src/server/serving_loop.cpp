@@ -6,6 +6,7 @@
 #include "runtime/inbox.hpp"
 #include "runtime/system.hpp"
 #include "transport/socket.hpp"
+#include "transport/xdp.hpp"
 
 namespace wirecall::net {
 
@@ -69,9 +70,16 @@ void ServingLoop::listen(transport::BoundSocket bound, transport::Listener::Acce
 }
 
 void ServingLoop::listen(transport::BoundUdpSocket bound) {
+  serve(std::make_unique<transport::UdpSocket>(loop_, std::move(bound.descriptor), loop_context_.stats));
+}
+
+void ServingLoop::listen_on_xdp(const Endpoint& endpoint) {
+  serve(transport::open_xdp(loop_, endpoint, loop_context_.stats));
+}
+
+void ServingLoop::serve(std::unique_ptr<transport::DatagramSocket> socket) {
   reserve_extra(ended_, 3 * connections_.size() + datagrams_.size() + 1);
-  datagrams_.push_back(std::make_unique<DatagramService>(
-      host_, std::make_unique<transport::UdpSocket>(loop_, std::move(bound.descriptor), loop_context_.stats)));
+  datagrams_.push_back(std::make_unique<DatagramService>(host_, std::move(socket)));
 }
 
 transport::Listener::Failed ServingLoop::failed() {

@@ -52,6 +52,8 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   void listen(transport::BoundSocket bound, transport::Listener::Accepted accepted);
   /// Datagrams that come there are served from now on.
   void listen(transport::BoundUdpSocket bound);
+  /// The same of an interface's first queue (transport/xdp.hpp); throws as open_xdp does.
+  void listen_on_xdp(const Endpoint& endpoint);
   /// Another thread may receive and send for this loop: one connection after the other is given to the next of those
   /// that there are, this one among them.
   transport::IoThread& add_io_thread(std::unique_ptr<runtime::Backend> backend);
@@ -92,6 +94,7 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   void log_full();
   void take(transport::PendingConnection pending, transport::IoThread* io);
   [[nodiscard]] bool take_in(transport::PendingConnection pending, transport::IoThread* io, bool full);
+  void serve(std::unique_ptr<transport::DatagramSocket> socket);
   void forget(std::size_t connections) noexcept;
   void turn(std::chrono::nanoseconds wait_max);
   void drain(const std::function<bool()>& hurry);

@@ -60,6 +60,7 @@ std::unique_ptr<Acceptor> open_acceptor(Loop& loop, const Endpoint& endpoint, Li
     case EndpointKind::http:
     case EndpointKind::ws:
     case EndpointKind::udp:
+    case EndpointKind::xdp:
     case EndpointKind::tls:
     case EndpointKind::https:
     case EndpointKind::wss: break;

@@ -28,6 +28,7 @@ constexpr Scheme kSchemes[] = {
     {"http://", "write http://host:port/path, such as http://127.0.0.1:8545/rpc"},
     {"ws://", "write ws://host:port/path, such as ws://127.0.0.1:8545/"},
     {"udp://", "write udp://host:port, such as udp://127.0.0.1:8545 or udp://[::1]:8545"},
+    {"xdp://", "write xdp://interface:port, such as xdp://eth0:8545"},
     {"tls://", "write tls://host:port, such as tls://127.0.0.1:8545 or tls://[::1]:8545"},
     {"https://", "write https://host:port/path, such as https://127.0.0.1:8545/rpc"},
     {"wss://", "write wss://host:port/path, such as wss://127.0.0.1:8545/"},
@@ -113,7 +114,8 @@ std::string_view Endpoint::parse_rest(std::string_view rest) {
   switch (kind_) {
     case EndpointKind::tcp:
     case EndpointKind::tls:
-    case EndpointKind::udp: return parse_tcp(rest);
+    case EndpointKind::udp:
+    case EndpointKind::xdp: return parse_tcp(rest);
     case EndpointKind::http:
     case EndpointKind::https:
     case EndpointKind::ws:

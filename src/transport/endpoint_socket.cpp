@@ -66,6 +66,7 @@ BoundSocket listen_on(const Endpoint& endpoint) {
           "cannot listen on", endpoint, "it is an endpoint for clients",
           "listen on tcp://" + endpoint.authority() + " with tls.cert and tls.key, and it speaks TLS as well");
     case EndpointKind::udp:
+    case EndpointKind::xdp:
       throw failure("cannot listen on", endpoint, "it has no connections", "have a server listen on it");
     case EndpointKind::stdio:
     case EndpointKind::inproc: break;
@@ -85,6 +86,9 @@ PendingConnection connect_to(const Endpoint& endpoint, std::chrono::milliseconds
     case EndpointKind::unix_socket: return PendingConnection{connect_to_unix(endpoint, timeout)};
     case EndpointKind::inproc: return connect_to_inproc(endpoint);
     case EndpointKind::udp: return connect_to_udp(endpoint);
+    case EndpointKind::xdp:
+      throw failure("cannot connect to", endpoint, "it is an endpoint for servers",
+                    "connect to udp:// and the interface's address");
     case EndpointKind::stdio: break;
   }
   throw failure("cannot connect to", endpoint, "whoever started this process is there already",
@@ -96,7 +100,7 @@ int connect_socket(const Endpoint& endpoint, std::chrono::milliseconds timeout) 
 }
 
 bool resolves_a_name(const Endpoint& endpoint) noexcept {
-  return is_network(endpoint.kind()) && !is_address(endpoint.host());
+  return is_network(endpoint.kind()) && endpoint.kind() != EndpointKind::xdp && !is_address(endpoint.host());
 }
 
 }  // namespace wirecall::transport

@@ -130,7 +130,8 @@ std::string receive_head(const BlockingSocket& socket, const Endpoint& at) {
 }  // namespace
 
 std::optional<HttpProxy> proxy_for(const Endpoint& endpoint, std::string_view option) {
-  if (!is_network(endpoint.kind()) || endpoint.kind() == EndpointKind::udp || option == "none") return std::nullopt;
+  const bool datagrams = endpoint.kind() == EndpointKind::udp || endpoint.kind() == EndpointKind::xdp;
+  if (!is_network(endpoint.kind()) || datagrams || option == "none") return std::nullopt;
   if (!option.empty()) return parse_proxy(option, "proxy");
   std::string name;
   const std::string value = proxy_of_environment(endpoint, name);

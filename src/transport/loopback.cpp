@@ -33,6 +33,7 @@ bool is_network(EndpointKind kind) noexcept {
     case EndpointKind::http:
     case EndpointKind::ws:
     case EndpointKind::udp:
+    case EndpointKind::xdp:
     case EndpointKind::tls:
     case EndpointKind::https:
     case EndpointKind::wss: return true;

@@ -305,6 +305,11 @@ TEST(UdpServer, an_endpoint_in_use_is_refused_with_a_cure) {
   EXPECT_NO_THROW(other.listen("tcp://127.0.0.1:" + std::to_string(taken.port()))) << "TCP has ports of its own";
 }
 
+TEST(UdpServer, an_interface_that_is_not_there_is_refused_with_a_cure) {
+  Server server;  // in a build without AF_XDP any is
+  EXPECT_THROW(server.listen("xdp://none:0"), std::runtime_error);
+}
+
 TEST(UdpServer, a_handler_that_does_not_return_holds_up_nobody) {
   Options options;
   options.thread_count = 1;

@@ -64,6 +64,16 @@ TEST(Endpoint, of_datagrams_is_host_and_port) {
   }
 }
 
+TEST(Endpoint, xdp_names_an_interface_and_a_port) {
+  const Endpoint endpoint{"xdp://eth0:9000"};
+  EXPECT_EQ(endpoint.kind(), EndpointKind::xdp);
+  EXPECT_EQ(endpoint.host(), "eth0");
+  EXPECT_EQ(endpoint.port(), 9000);
+  EXPECT_EQ(endpoint.uri(), "xdp://eth0:9000");
+  EXPECT_EQ(Endpoint{"xdp://eth0"}.port(), kDefaultPort);
+  EXPECT_FALSE(Endpoint::parse("xdp://:80"));
+}
+
 TEST(Endpoint, what_names_no_endpoint_is_refused_with_the_cause_and_the_cure) {
   for (const std::string_view uri :
        {"sctp://127.0.0.1:1", "tcp://", "tcp://:80", "tcp://host:", "tcp://host:x", "tcp://host:65536", "tcp://host:-1",

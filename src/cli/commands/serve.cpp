@@ -11,6 +11,7 @@
 #include "cli/config/service_manager.hpp"
 #include "cli/terminal.hpp"
 #include "transport/loopback.hpp"
+#include "transport/xdp.hpp"
 #include "wirecall/broker.hpp"
 
 namespace wirecall::cli {
@@ -19,6 +20,7 @@ namespace {
 
 // Where a client on this machine reaches a listener, which may listen on all addresses.
 Endpoint reachable(const Endpoint& endpoint) {
+  if (endpoint.kind() == EndpointKind::xdp) return transport::udp_endpoint_of(endpoint);
   const std::string scheme = endpoint.kind() == EndpointKind::udp ? "udp://" : "tcp://";
   if (endpoint.host() == "0.0.0.0") return Endpoint{scheme + "127.0.0.1"}.with_port(endpoint.port());
   if (endpoint.host() == "::") return Endpoint{scheme + "[::1]"}.with_port(endpoint.port());
@@ -202,7 +204,7 @@ static std::string lines_to_copy(const ServeOptions& options, const Endpoint& en
 }
 
 static std::string protocols_at(const ServeOptions& options, const Endpoint& endpoint) {
-  if (endpoint.kind() == EndpointKind::udp)
+  if (endpoint.kind() == EndpointKind::udp || endpoint.kind() == EndpointKind::xdp)
     return "JSON-RPC 2.0: a message a datagram, answered by one of at most three times its bytes";
   const bool proxied = endpoint.kind() == EndpointKind::tcp && options.server.proxy_protocol;
   const bool tls = endpoint.kind() == EndpointKind::tcp && options.server.tls.on();
