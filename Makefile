@@ -16,7 +16,7 @@ NINJA := cmake --build $(BUILD) --parallel $(JOBS)
 PYTHON_ENV := $(BUILD)/venv
 PIP := $(PYTHON_ENV)/bin/pip --quiet --disable-pip-version-check
 
-.PHONY: help run build python typescript test clients check soak bench format clean
+.PHONY: help run build python typescript test clients check soak bench compare format clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*##/\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -81,6 +81,10 @@ bench: python  ## build and run the benchmarks, one table each
 	@$(CONFIGURE) -B $(BUILD) -D WIRECALL_BENCH=ON
 	@$(NINJA)
 	@BUILD=$(BUILD) tools/bench.sh
+
+compare: build  ## measure calls by WebSocket beside the servers of others, which it installs into build/bench-websocket
+	@tools/install_packages.sh python
+	@python3 bench/websocket/measure.py $(BUILD)/wirecall
 
 format:  ## format all sources in place
 	@tools/install_packages.sh check
