@@ -4,6 +4,7 @@ bounds. Nothing here measures by itself."""
 import contextlib
 import os
 import re
+import statistics
 import subprocess
 import sys
 import typing
@@ -47,6 +48,25 @@ def processor_seconds(pid: int) -> float:
     """Of all threads that the process has."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((task / "schedstat").read_text(encoding="ascii").split()[0]) for task in tasks) / 1e9
+
+
+def certificate(folder: str) -> "tuple[str, str]":
+    """Makes a self-signed certificate with a P-256 key: the paths of both files."""
+    files = f"{folder}/cert.pem", f"{folder}/key.pem"
+    words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj",
+             "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-out", files[0], "-keyout", files[1]]
+    subprocess.run(words, check=True, capture_output=True)
+    return files
+
+
+def beside(name: str, of: str, unit: str, bound: float,
+           rounds: "list[tuple[float, float, float]]") -> "tuple[str, float, float]":
+    """A row for `report`. A round has the figures of a ceiling, a server and the ceiling again; the row's figure is the
+    median of the ratios server / ceiling. Its name shows the ceiling's own figure and the ratio of its two turns."""
+    ratio = statistics.median(own / ((first + last) / 2) for first, own, last in rounds)
+    base = statistics.median(first for first, _, _ in rounds)
+    itself = statistics.median(first / last for first, _, last in rounds)
+    return f"{name}, of the {of}'s {base:.0f} {unit} ({itself:.2f})", ratio, bound
 
 
 def report(rows: "list[tuple[str, float, float]]") -> bool:

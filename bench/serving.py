@@ -7,6 +7,8 @@ against itself: far from 1 the machine was not quiet. Exits with 1 when a bound 
     neighbour   what a client with one call in flight waits beside a flood of 32 connections with 16 calls each
     echo        processor a call of 100 KiB there and back, 50 connections; and the server's peak memory
     unix        processor a small call over a unix socket, CONNECTIONSxCALLS in flight
+    websocket   processor a call of 1 MiB there and back by WebSocket, masked by the client, 4 connections; the baseline is
+                the same server with the same calls as raw JSON, in place of the ceiling
 
     serving.py [WIRECALL] [CEILING] [--only NAME] [--engine epoll|uring] [--rounds N] [--seconds S]
 """
@@ -16,7 +18,6 @@ import contextlib
 import json
 import os
 import socket
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -29,7 +30,10 @@ NEIGHBOUR_MAX = 1.5
 ECHO_BYTES = 100 * 1024
 ECHO_MAX = 1.5
 PEAK_MIB_MAX = 40
+WEBSOCKET_BYTES = 1024 * 1024
+WEBSOCKET_MAX = 1.3
 UNIX_MAX = {(1, 1): 1.10, (32, 1): 1.15, (32, 16): 1.30, (10, 100): 2.0}
+PARTS = ["neighbour", "echo", "unix", "websocket"]
 
 
 class Load(typing.NamedTuple):
@@ -98,16 +102,14 @@ class Turns:
                 yield ceiling, harness.ServerProcess(server.pid, server.urls * len(loads))
 
     def rows(self, ceiling: harness.ServerProcess, server: harness.ServerProcess, name: str, unit: str, bound: float,
-             measure: "typing.Callable[[harness.ServerProcess], dict[str, float]]") -> "list[tuple[str, float, float]]":
+             measure: "typing.Callable[[harness.ServerProcess], dict[str, float]]",
+             of: str = "ceiling") -> "list[tuple[str, float, float]]":
         """A row for each of the figures that `measure` has of a server."""
         rounds = [[measure(which) for which in (ceiling, server, ceiling)] for _ in range(self.options.rounds)]
         rows = []
         for figure in rounds[0][0]:
             three = [(first[figure], own[figure], last[figure]) for first, own, last in rounds]
-            ratio = statistics.median(own / ((first + last) / 2) for first, own, last in three)
-            base = statistics.median(first for first, _, _ in three)
-            itself = statistics.median(first / last for first, _, last in three)
-            rows.append((f"{name} {figure}, of the ceiling's {base:.0f} {unit} ({itself:.2f})", ratio, bound))
+            rows.append(harness.beside(f"{name} {figure}", of, unit, bound, three))
         return rows
 
     def processor_a_call(self, load: Load) -> "typing.Callable[[harness.ServerProcess], dict[str, float]]":
@@ -152,12 +154,23 @@ class Turns:
                 within &= harness.report(self.rows(ceiling, server, name, "ns", bound, self.processor_a_call(load)))
         return within
 
+    def websocket(self) -> bool:
+        text = self.folder / "long"
+        text.write_text("x" * WEBSOCKET_BYTES, encoding="ascii")
+        load = Load(["echo", f"value:str=@{text}"], 4, 1)
+        serve = ["taskset", "-c", str(self.core), self.options.wirecall, "serve", "--demo", "--engine",
+                 self.options.engine, "--listen", "tcp://127.0.0.1:0"]
+        with harness.listening(serve) as lines:
+            frames = harness.ServerProcess(lines.pid, [url.replace("tcp://", "ws://") + "/" for url in lines.urls])
+            return harness.report(self.rows(lines, frames, "websocket 4x1:", "ns", WEBSOCKET_MAX,
+                                            self.processor_a_call(load), "raw JSON"))
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("wirecall", nargs="?", default=harness.WIRECALL)
     parser.add_argument("ceiling", nargs="?", default=str(harness.ROOT / "build" / "bench" / "ceiling"))
-    parser.add_argument("--only", choices=["neighbour", "echo", "unix"])
+    parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--engine", default="epoll")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1)
@@ -166,7 +179,7 @@ def main() -> int:
         sys.exit("this needs two processors, one for the server and one for the load")
     with tempfile.TemporaryDirectory() as folder:
         turns = Turns(options, folder)
-        parts = [options.only] if options.only else ["neighbour", "echo", "unix"]
+        parts = [options.only] if options.only else PARTS
         return 0 if all([getattr(turns, part)() for part in parts]) else 1
 
 
