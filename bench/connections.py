@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
-"""What connections cost a server that do nothing: 10,000 of them, half raw JSON and half HTTP, make one call each and
-are then idle for 5 s. Prints the added resident memory of each, the server's processor time while they are idle, and how
-often it woke up, beside their bounds. Exits with 1 when a bound is exceeded.
+"""What idle connections cost a server: 10,000 connections make one call each and are then idle for 5 s. Half are raw JSON
+and half HTTP; with --websocket all are WebSocket, with --tls all are raw JSON by TLS. Prints the added resident memory of
+each, the server's CPU time while they are idle, and its wake-ups a second, beside their bounds. With --tls the bound of
+memory is what a connection adds to a server that is OpenSSL alone, and 2 KiB. Exits with 1 when a bound is exceeded.
 
-    connections.py [WIRECALL] [--engine epoll|uring] [--connections N] [--seconds S]
+    connections.py [WIRECALL] [TLS_CEILING] [--websocket | --tls] [--engine epoll|uring] [--connections N] [--seconds S]
 """
 
 import argparse
+import contextlib
 import re
 import resource
 import selectors
 import socket
+import ssl
 import sys
+import tempfile
 import time
+import typing
 from pathlib import Path
 
 import harness
@@ -22,10 +27,17 @@ CORE_MAX = 0.01
 # At most so many wake-ups a second of a server that has nothing to do.
 WAKES_MAX = 20
 
+# Beyond what OpenSSL alone takes.
+TLS_BYTES_MAX = 2048
+
 CALL = b'{"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1}'
-RAW = CALL + b"\n"
-HTTP = b"POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (len(CALL), CALL)
 ANSWER = b'{"jsonrpc":"2.0","result":19,"id":1}'
+UPGRADE = (b"GET /rpc HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+           b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+# The requests that a client sends in order, and the end of the reply to each.
+RAW = [(CALL + b"\n", ANSWER + b"\n")]
+HTTP = [(b"POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (len(CALL), CALL), ANSWER)]
+WEBSOCKET = [(UPGRADE, b"\r\n\r\n"), (b"\x81%c\0\0\0\0%s" % (0x80 | len(CALL), CALL), ANSWER)]
 
 
 def wakes(pid: int) -> int:
@@ -35,25 +47,77 @@ def wakes(pid: int) -> int:
     return total
 
 
-def call_once(connections: "list[tuple[socket.socket, bytes]]") -> None:
+def call_once(connections: "list[socket.socket]", kinds: "list[list[tuple[bytes, bytes]]]") -> None:
+    """Connection i sends the requests of kind i, modulo the number of kinds."""
     selector = selectors.DefaultSelector()
-    got = {}
-    for connection, request in connections:
-        connection.sendall(request)
+    got, left = {}, {}
+    for i, connection in enumerate(connections):
+        left[connection] = list(kinds[i % len(kinds)])
         got[connection] = b""
+        connection.sendall(left[connection][0][0])
         selector.register(connection, selectors.EVENT_READ)
-    while got:
-        for key, _ in selector.select(30):
-            got[key.fileobj] += key.fileobj.recv(4096)
-            if ANSWER in got[key.fileobj]:
-                selector.unregister(key.fileobj)
-                del got[key.fileobj]
+    while left:
+        ready = selector.select(30)
+        if not ready:
+            sys.exit("the server does not answer")
+        for connection in (key.fileobj for key, _ in ready):
+            more = connection.recv(4096)
+            if not more:
+                sys.exit(f"the server has closed after {got[connection]}")
+            got[connection] += more
+            if not got[connection].endswith(left[connection][0][1]):
+                continue
+            got[connection] = b""
+            del left[connection][0]
+            if left[connection]:
+                connection.sendall(left[connection][0][0])
+                continue
+            selector.unregister(connection)
+            del left[connection]
     selector.close()
+
+
+class Idle(typing.NamedTuple):
+    """What idle connections cost a server."""
+    bytes_each: float
+    core: float
+    wakes_a_second: float
+
+
+def measure(server: harness.ServerProcess, kinds: "list[list[tuple[bytes, bytes]]]", options: argparse.Namespace) -> Idle:
+    address = "127.0.0.1", int(server.urls[0].rpartition(":")[2])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+
+    def connect(count: int) -> "list[socket.socket]":
+        made = []
+        for at in range(0, count, 500):
+            some = [socket.create_connection(address, timeout=30) for _ in range(min(500, count - at))]
+            made += [context.wrap_socket(one) for one in some] if options.tls else some
+            call_once(made[at:], kinds)
+        return made
+
+    with contextlib.ExitStack() as stack:
+        # The first connections make what is made once.
+        stack.callback(lambda made: [one.close() for one in made], connect(100))
+        before = harness.memory_bytes(server.pid, "VmRSS")
+        stack.callback(lambda made: [one.close() for one in made], connect(options.connections))
+        time.sleep(1)
+        added = (harness.memory_bytes(server.pid, "VmRSS") - before) / options.connections
+        busy, woken, began = harness.processor_seconds(server.pid), wakes(server.pid), time.monotonic()
+        time.sleep(options.seconds)
+        passed = time.monotonic() - began
+        core = (harness.processor_seconds(server.pid) - busy) / passed
+        return Idle(added, core, (wakes(server.pid) - woken) / passed)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("wirecall", nargs="?", default=harness.WIRECALL)
+    parser.add_argument("ceiling", nargs="?", default=str(harness.ROOT / "build" / "bench" / "tls_ceiling"))
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--websocket", action="store_true")
+    kind.add_argument("--tls", action="store_true")
     parser.add_argument("--engine", default="epoll")
     parser.add_argument("--connections", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=5)
@@ -65,29 +129,28 @@ def main() -> int:
         sys.exit(f"this needs {wanted} descriptors, and the hard limit is {hard}")
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     command = [options.wirecall, "serve", "--demo", "--engine", options.engine, "--listen", "tcp://127.0.0.1:0"]
-    with harness.listening(command) as server:
-        address = "127.0.0.1", int(server.urls[0].rpartition(":")[2])
+    bytes_max = BYTES_MAX
+    what = "idle connections"
+    if options.tls:
+        what = "idle connections by TLS"
+        with tempfile.TemporaryDirectory() as folder:
+            cert, key = harness.certificate(folder)
+            bare = [options.ceiling, cert, key, str(len(RAW[0][0])), ANSWER.decode()]
+            with harness.listening(bare) as ceiling:
+                least = measure(ceiling, [RAW], options).bytes_each
+            with harness.listening([*command, "--tls-cert", cert, "--tls-key", key]) as server:
+                idle = measure(server, [RAW], options)
+        print(f"added memory of {options.connections} {what} to OpenSSL alone, bytes each: {least:.0f}")
+        bytes_max = least + TLS_BYTES_MAX
+    else:
+        if options.websocket:
+            what = "idle connections by WebSocket"
+        with harness.listening(command) as server:
+            idle = measure(server, [WEBSOCKET] if options.websocket else [RAW, HTTP], options)
 
-        def connect(count: int) -> "list[tuple[socket.socket, bytes]]":
-            return [(socket.create_connection(address), (RAW, HTTP)[i % 2]) for i in range(count)]
-
-        first = connect(100)  # whatever is made once is there after these
-        call_once(first)
-        before = harness.memory_bytes(server.pid, "VmRSS")
-        connections = connect(options.connections)
-        for at in range(0, len(connections), 500):
-            call_once(connections[at:at + 500])
-        time.sleep(1)
-        added = (harness.memory_bytes(server.pid, "VmRSS") - before) / options.connections
-        busy, woken, began = harness.processor_seconds(server.pid), wakes(server.pid), time.monotonic()
-        time.sleep(options.seconds)
-        passed = time.monotonic() - began
-        core = (harness.processor_seconds(server.pid) - busy) / passed
-        rate = (wakes(server.pid) - woken) / passed
-
-    rows = [(f"added memory of {options.connections} idle connections, bytes each", added, BYTES_MAX),
-            ("processor while they are idle, of a core", core, CORE_MAX),
-            ("wake-ups a second while they are idle", rate, WAKES_MAX)]
+    rows = [(f"added memory of {options.connections} {what}, bytes each", idle.bytes_each, bytes_max),
+            ("processor while they are idle, of a core", idle.core, CORE_MAX),
+            ("wake-ups a second while they are idle", idle.wakes_a_second, WAKES_MAX)]
     return 0 if harness.report(rows) else 1
 
 

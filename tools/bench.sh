@@ -16,6 +16,16 @@ echo "== connections"
 python3 bench/connections.py "$build/wirecall" || status=1
 echo
 for engine in epoll uring; do
+  for kind in websocket tls; do
+    echo "== connections, $kind, $engine"
+    python3 bench/connections.py "$build/wirecall" "$build/bench/tls_ceiling" "--$kind" --engine "$engine" || status=1
+    echo
+  done
+  echo "== handshakes, $engine"
+  python3 bench/handshakes.py "$build/wirecall" "$build/bench" --engine "$engine" || status=1
+  echo
+done
+for engine in epoll uring; do
   echo "== subscribers, $engine"
   python3 bench/subscribers.py "$build/wirecall" --engine "$engine" || status=1
   echo

@@ -13,8 +13,8 @@ declare -A groups=(
   # To build the TypeScript client and run its tests, and those that run in a browser.
   [typescript]="nodejs npm"
   [browser]="chromium"
-  # To measure beside others.
-  [bench]="nats-server"
+  # To measure beside others, and to make the certificates of servers that are measured.
+  [bench]="nats-server openssl"
   # To check format, ranks and sanitizers; llvm-19 has what they find names with, for reports and for suppressions.
   [check]="clang-19 clang-format-19 libclang-rt-19-dev llvm-19 git"
 )
