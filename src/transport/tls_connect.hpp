@@ -12,4 +12,7 @@ namespace wirecall::transport {
 [[nodiscard]] PendingConnection connect_by_tls(const Endpoint& endpoint, std::chrono::milliseconds timeout,
                                                const std::shared_ptr<const TlsClientContext>& context);
 
+/// What helps where a client's TlsSession has failed with that.
+[[nodiscard]] std::string_view cure_of_tls(std::string_view failure) noexcept;
+
 }  // namespace wirecall::transport
