@@ -1,5 +1,6 @@
 // Clients by tls://, https:// and wss:// over real sockets: every kind of call, and servers that are not to be trusted.
 #include <chrono>
+#include <cstdint>
 #include <expected>
 #include <future>
 #include <gtest/gtest.h>
@@ -156,9 +157,9 @@ TEST_P(TlsClient, resumes_its_session_when_it_connects_again) {
   options.limits.keepalive_timeout_ms = 30;
   const Served idle{options};
   Client client{by(GetParam(), idle.tcp), trusting()};
-  for (int i = 0; i < 3; ++i) {
+  for (std::uint64_t i = 0; i < 3; ++i) {
     EXPECT_TRUE(comes_true([&] { return client.try_call<int>("subtract", 42, 23) == 19; }));
-    EXPECT_TRUE(comes_true([&] { return idle.broker.stats().connections_open == 0; }));
+    EXPECT_TRUE(comes_true([&] { return idle.broker.stats().connections_timed_out > i; }));
   }
   EXPECT_GE(idle.broker.stats().tls_handshakes_resumed, 2U);
 }
