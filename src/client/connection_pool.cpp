@@ -5,6 +5,8 @@
 #include "framing/websocket.hpp"
 #include "transport/endpoint_socket.hpp"
 #include "transport/setup.hpp"
+#include "transport/tls_connect.hpp"
+#include "transport/tls_session.hpp"
 #include "transport/udp.hpp"
 #include "wirecall/client.hpp"
 
@@ -352,7 +354,12 @@ std::string ConnectionPool::cause_of(const ClientConnection& connection, CloseRe
     return connection.handshake->failure();
   switch (reason) {
     case CloseReason::finished: return "the server closed it";
-    case CloseReason::lost: return std::strerror(error);
+    case CloseReason::lost:
+      // By TLS 1.3 a server refuses its client when that has connected already.
+      if (const transport::TlsSession* const tls = connection.stream->tls();
+          tls != nullptr && tls->state() == transport::TlsSession::State::failed)
+        return tls->failure() + "; " + std::string{transport::cure_of_tls(tls->failure())};
+      return std::strerror(error);
     case CloseReason::slow: return "the server does not read what it is sent";
     case CloseReason::unreadable: return "the server sent what is no JSON-RPC; check that one listens there";
     case CloseReason::too_large:

@@ -55,7 +55,7 @@ class Handshake {
     } catch (const std::runtime_error&) {
       // What has failed first is told.
     }
-    throw failure("cannot connect to", endpoint_, session_.failure(), cure());
+    throw failure("cannot connect to", endpoint_, session_.failure(), cure_of_tls(session_.failure()));
   }
 
  private:
@@ -84,24 +84,25 @@ class Handshake {
     }
   }
 
-  [[nodiscard]] std::string_view cure() const {
-    const std::string& why = session_.failure();
-    if (why.contains("mismatch"))
-      return "connect to a name that its certificate has, or give its fingerprint as tls.pin";
-    if (why.contains("the peer's certificate is refused"))
-      return "name the authority that has signed it with cafile, or give its fingerprint as tls.pin";
-    if (why.contains("tls.pin")) return "make sure that this is the server, and give its fingerprint as tls.pin";
-    if (why.contains("wrong version number")) return "check that a server listens there that speaks TLS";
-    if (why.contains("alert")) return "the server has refused this client: see its log; it may ask for a certificate";
-    return "check that a server listens there that speaks TLS";
-  }
-
   const Endpoint& endpoint_;
   const BlockingSocket& socket_;
   TlsSession& session_;
 };
 
 }  // namespace
+
+std::string_view cure_of_tls(std::string_view failure) noexcept {
+  if (failure.contains("mismatch"))
+    return "connect to a name that its certificate has, or give its fingerprint as tls.pin";
+  if (failure.contains("alert"))
+    return "the server has refused this client: see its log; it may want a certificate, or another one";
+  if (failure.contains("expired") || failure.contains("not yet valid"))
+    return "the server needs another certificate; or check this machine's clock";
+  if (failure.contains("the peer's certificate is refused"))
+    return "name the authority that has signed it with cafile, or give its fingerprint as tls.pin";
+  if (failure.contains("tls.pin")) return "make sure that this is the server, and give its fingerprint as tls.pin";
+  return "check that a server listens there that speaks TLS";
+}
 
 PendingConnection encrypt(int socket, const Endpoint& endpoint, std::chrono::milliseconds timeout,
                           const std::shared_ptr<const TlsClientContext>& context) {

@@ -14,4 +14,7 @@ namespace wirecall::transport {
 [[nodiscard]] PendingConnection encrypt(int socket, const Endpoint& endpoint, std::chrono::milliseconds timeout,
                                         const std::shared_ptr<const TlsClientContext>& context);
 
+/// What helps where a client's TlsSession has failed with that.
+[[nodiscard]] std::string_view cure_of_tls(std::string_view failure) noexcept;
+
 }  // namespace wirecall::transport
