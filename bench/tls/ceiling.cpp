@@ -71,6 +71,7 @@ class Connection {
     for (; unfinished_ >= request_bytes; unfinished_ -= request_bytes) {
       SSL_write_ex(ssl_, reply.data(), reply.size(), &some);
     }
+    if (error == SSL_ERROR_ZERO_RETURN) SSL_shutdown(ssl_);  // says its own end, as RFC 8446 wants it
     const bool flushed = flush();
     if (error == SSL_ERROR_WANT_READ) return flushed;
     ERR_clear_error();
