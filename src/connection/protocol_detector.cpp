@@ -71,8 +71,11 @@ void ProtocolDetector::shake_hands(std::span<char> first) {
 
 // A page can have a browser send its request to a port that does not speak HTTP, and what is spoken there to one that
 // does: so what both have agreed on in the handshake is all that is spoken (RFC 7301; ALPACA).
-Protocol ProtocolDetector::admitted(Protocol protocol) const noexcept {
-  if (!admission_.plain) return Protocol::unknown;
+Protocol ProtocolDetector::admitted(Protocol protocol) {
+  if (!admission_.plain) {
+    admission_.tls->plain_refused(stream_->peer_source());
+    return Protocol::unknown;
+  }
   const transport::TlsSession* const tls = stream_->tls();
   if (tls == nullptr || tls->protocol().empty()) return protocol;
   const bool http = tls->protocol() == transport::kAlpnHttp;

@@ -57,7 +57,7 @@ class ProtocolDetector final : public Connection, private transport::StreamUser,
 
   void begin_tls(std::span<char> bytes);
   void shake_hands(std::span<char> first) override;
-  [[nodiscard]] framing::Protocol admitted(framing::Protocol protocol) const noexcept;
+  [[nodiscard]] framing::Protocol admitted(framing::Protocol protocol);
   [[nodiscard]] std::span<char> first_bytes(std::span<char> bytes, Buffer& whole);
   void promote(framing::Protocol protocol, std::span<char> bytes, bool all);
   void end(CloseReason why, int error);

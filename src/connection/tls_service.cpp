@@ -58,22 +58,47 @@ void TlsService::next_turn() {
   if (!waiting_.empty()) loop_->at_next_turn(*this);
 }
 
-void TlsService::agreed(const transport::TlsSession& session) {
+void TlsService::gone() noexcept {
   --in_progress_;
+  ++loop_context_->stats.tls_handshakes_refused;
+}
+
+// Other authorities may vouch for clients than did when the handshake began.
+bool TlsService::agreed(const transport::TlsSession& session) {
+  --in_progress_;
+  if (!session.is_accepted_by(*context_)) {
+    ++loop_context_->stats.tls_handshakes_refused;
+    return false;
+  }
   Stats& stats = loop_context_->stats;
   ++(session.version() == "TLSv1.2" ? stats.tls_1_2_handshakes : stats.tls_1_3_handshakes);
   if (session.resumed()) ++stats.tls_handshakes_resumed;
+  return true;
 }
 
 void TlsService::refused(const transport::TlsSession& session, const std::string& source) {
   --in_progress_;
   ++loop_context_->stats.tls_handshakes_refused;
-  ++refused_;
-  const std::chrono::nanoseconds now = loop_context_->now();
-  if (logged_at_ && now - *logged_at_ < kLogPause) return;
-  logged_at_ = now;
-  (*loop_context_->log)(LogLevel::info, "a TLS handshake has failed",
-                        {{"reason", session.failure()}, {"source", source}, {"failed", std::exchange(refused_, 0)}});
+  if (!refused_.admits(loop_context_->now())) return;
+  (*loop_context_->log)(
+      LogLevel::info, "a TLS handshake has failed",
+      {{"reason", session.failure()}, {"source", source}, {"failed", std::exchange(refused_.count, 0)}});
+}
+
+void TlsService::plain_refused(const std::string& source) {
+  if (!plain_.admits(loop_context_->now())) return;
+  (*loop_context_->log)(LogLevel::warning,
+                        "a connection from another machine is refused, since it is not encrypted; allow_plain lets "
+                        "such connect",
+                        {{"source", source}, {"refused", std::exchange(plain_.count, 0)}});
+}
+
+// Counts one.
+bool TlsService::Untold::admits(std::chrono::nanoseconds now) noexcept {
+  ++count;
+  if (logged_at && now - *logged_at < kLogPause) return false;
+  logged_at = now;
+  return true;
 }
 
 rpc::Credential certificate_of(const transport::ByteStream& stream) {

@@ -43,6 +43,8 @@ class TlsService final : private transport::TlsObserver, private runtime::TurnUs
   [[nodiscard]] std::unique_ptr<transport::TlsStream> accept(std::unique_ptr<transport::ByteStream> stream);
   /// Has it shake hands, at once or in a later turn. False where that is later. Throws std::bad_alloc.
   [[nodiscard]] bool begin(TlsAcceptor& acceptor, std::span<char> first);
+  /// A connection from there is refused, since it is not encrypted: the log tells of it, once a minute at most.
+  void plain_refused(const std::string& source);
   /// It goes before its turn.
   void forget(const TlsAcceptor& acceptor) noexcept;
 
@@ -53,9 +55,9 @@ class TlsService final : private transport::TlsObserver, private runtime::TurnUs
   }
 
  private:
-  void agreed(const transport::TlsSession& session) override;
+  [[nodiscard]] bool agreed(const transport::TlsSession& session) override;
   void refused(const transport::TlsSession& session, const std::string& source) override;
-  void gone() noexcept override { --in_progress_; }
+  void gone() noexcept override;
   void turn_ended() override {}
   void next_turn() override;
   [[nodiscard]] bool may_begin() noexcept;
@@ -73,8 +75,14 @@ class TlsService final : private transport::TlsObserver, private runtime::TurnUs
   std::size_t in_progress_ = 0;
   std::uint32_t round_ = 0;  // of the loop, in which `begun_` have begun
   std::uint32_t begun_ = 0;
-  std::int64_t refused_ = 0;  // of which the log has not been told
-  std::optional<std::chrono::nanoseconds> logged_at_;
+  // What the log has not been told of.
+  struct Untold {
+    [[nodiscard]] bool admits(std::chrono::nanoseconds now) noexcept;
+    std::int64_t count = 0;
+    std::optional<std::chrono::nanoseconds> logged_at;
+  };
+  Untold refused_;
+  Untold plain_;
 };
 
 /// What the peer's certificate says of who it is; empty where it has shown none, or one without names.

@@ -340,11 +340,17 @@ void HttpConnection::begin_request(const HttpHead& head, bool more) {
 void HttpConnection::refuse_unknown(const RoutedRequest& request, bool shown) {
   using rpc::Refusals;
   const std::string_view method = name_of(request.head.method);
+  const std::string_view token = bearer_token(request.head);
+  const rpc::Authority* const authority = host_->loop_context.services.authority.get();
+  std::string_view reason = shown ? Refusals::kUnknownToken : Refusals::kNoToken;
+  // One that is known is refused for the sake of the certificate beside it.
+  if (!token.empty() && authority != nullptr && authority->find(token) != nullptr) reason = Refusals::kOtherPrincipal;
+  if (!shown && !certificate_of(*stream_).empty()) reason = Refusals::kUnknownCertificate;
   host_->loop_context.refusals.log_unauthenticated(
       {.what = std::string{method}.append(method.empty() ? "" : " ").append(request.path),
        .about = {},
        .source = peer_source(),
-       .reason = shown ? Refusals::kUnknownToken : Refusals::kNoToken});
+       .reason = reason});
   current().fields += "WWW-Authenticate: Bearer\r\n";
   current().refuse_and_close(401, "say who you are, by Authorization: Bearer and a token that is known");
 }

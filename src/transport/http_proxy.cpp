@@ -138,11 +138,20 @@ std::optional<HttpProxy> proxy_for(const Endpoint& endpoint, std::string_view op
   return value.empty() ? std::nullopt : std::optional{parse_proxy(value, "$" + name)};
 }
 
+static int connect_to_proxy(const Endpoint& proxy, const Endpoint& endpoint, std::chrono::milliseconds timeout) {
+  try {
+    return connect_to_tcp(proxy, timeout);
+  } catch (const std::runtime_error& error) {
+    throw failure("cannot connect to", endpoint, "its HTTP proxy cannot be reached: " + std::string{error.what()},
+                  "check the option proxy, or the variables that name it");
+  }
+}
+
 int connect_through(const HttpProxy& proxy, const Endpoint& endpoint, std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   const bool v6 = proxy.host.contains(':');
   const Endpoint at = Endpoint{"tcp://" + (v6 ? '[' + proxy.host + ']' : proxy.host)}.with_port(proxy.port);
-  Descriptor socket{connect_to_tcp(at, timeout)};
+  Descriptor socket{connect_to_proxy(at, endpoint, timeout)};
   const BlockingSocket blocking{socket.get(), endpoint, deadline};
   const bool target6 = endpoint.host().contains(':');
   const std::string target =
@@ -155,11 +164,16 @@ int connect_through(const HttpProxy& proxy, const Endpoint& endpoint, std::chron
   const bool response = head.starts_with("HTTP/1.") && head.size() > 12 && head[8] == ' ';
   const std::string status = response ? head.substr(9, 3) : std::string{};
   if (status.starts_with('2')) return socket.release();
-  const std::string by = " by the proxy " + at.authority();
-  if (!response) throw failure("cannot connect to", endpoint, "what has answered is no HTTP proxy" + by, "check proxy");
-  throw failure("cannot connect to", endpoint, "it is refused" + by + " with HTTP status " + status,
-                status == "407" ? "give a user and a password in proxy, as http://user:password@host:port"
-                                : "check that the proxy may connect there");
+  if (!response) {
+    throw failure("cannot connect to", endpoint, "what has answered at " + at.authority() + " is no HTTP proxy",
+                  "check the option proxy, or the variables that name it");
+  }
+  std::string_view cure = "check that the proxy may connect there";
+  if (status == "407" && proxy.credentials.empty())
+    cure = "give a user and a password in proxy, as http://user:password@host:port";
+  if (status == "407" && !proxy.credentials.empty()) cure = "check the user and the password in proxy";
+  throw failure("cannot connect to", endpoint,
+                "it is refused by the proxy " + at.authority() + " with HTTP status " + status, cure);
 }
 
 }  // namespace wirecall::transport

@@ -19,6 +19,7 @@ struct FreeBy {
 };
 
 using X509Pointer = std::unique_ptr<X509, FreeBy<&X509_free>>;
+using CrlPointer = std::unique_ptr<X509_CRL, FreeBy<&X509_CRL_free>>;
 using KeyPointer = std::unique_ptr<EVP_PKEY, FreeBy<&EVP_PKEY_free>>;
 using BioPointer = std::unique_ptr<BIO, FreeBy<&BIO_free>>;
 using ContextPointer = std::unique_ptr<SSL_CTX, FreeBy<&SSL_CTX_free>>;

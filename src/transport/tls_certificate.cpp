@@ -3,10 +3,12 @@
 
 #include <arpa/inet.h>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <openssl/evp.h>
+#include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 #include <stdexcept>
@@ -135,6 +137,37 @@ bool is_self_signed(X509* certificate) {
   X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_organizationName, organization.data(),
                             static_cast<int>(organization.size()));
   return std::string_view{organization.data()} == kOrganization;
+}
+
+// A key that asks for a passphrase is none: nobody is there to be asked.
+static int no_passphrase(char*, int, int, void*) noexcept { return -1; }
+
+template <class Pointer, auto Read>
+static std::vector<Pointer> all_of(const std::string& pem) {
+  const BioPointer text{BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))};
+  std::vector<Pointer> all;
+  if (text == nullptr) return all;
+  ERR_clear_error();
+  while (auto* const one = Read(text.get(), nullptr, &no_passphrase, nullptr)) all.emplace_back(one);
+  const unsigned long error = ERR_peek_last_error();
+  const bool end = ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+  if (!end) all.clear();
+  if (!all.empty()) ERR_clear_error();
+  return all;
+}
+
+std::vector<X509Pointer> certificates_of(const std::string& pem) {
+  return all_of<X509Pointer, &PEM_read_bio_X509>(pem);
+}
+std::vector<CrlPointer> revocation_lists_of(const std::string& pem) {
+  return all_of<CrlPointer, &PEM_read_bio_X509_CRL>(pem);
+}
+
+KeyPointer key_of(const std::string& pem) {
+  const BioPointer text{BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))};
+  if (text == nullptr) return nullptr;
+  ERR_clear_error();
+  return KeyPointer{PEM_read_bio_PrivateKey(text.get(), nullptr, &no_passphrase, nullptr)};
 }
 
 std::string content_of_file(const std::string& path, std::string_view option) {

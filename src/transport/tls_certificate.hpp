@@ -24,6 +24,12 @@ struct SelfSigned {
 /// Whether it is one of these.
 [[nodiscard]] bool is_self_signed(X509* certificate);
 
+/// What PEM text holds, in its order: none where it holds none, or one that is malformed; then OpenSSL's error says
+/// what is wrong. Of keys the first, without a passphrase; null for none.
+[[nodiscard]] std::vector<X509Pointer> certificates_of(const std::string& pem);
+[[nodiscard]] std::vector<CrlPointer> revocation_lists_of(const std::string& pem);
+[[nodiscard]] KeyPointer key_of(const std::string& pem);
+
 /// Throws std::invalid_argument: "<option>: <path> cannot be read: <cause>".
 [[nodiscard]] std::string content_of_file(const std::string& path, std::string_view option);
 

@@ -33,9 +33,6 @@ constexpr std::size_t kChainBytesMax = 8 * 1024;
   throw std::invalid_argument{std::string{option}.append(": ").append(path).append(": ").append(cause)};
 }
 
-// A key with a passphrase is refused: OpenSSL would ask for it on the terminal.
-int no_passphrase(char*, int, int, void*) noexcept { return -1; }
-
 ContextPointer make_context(const SSL_METHOD* method) {
   ContextPointer context{SSL_CTX_new(method)};
   if (context == nullptr) throw std::bad_alloc{};
@@ -47,24 +44,30 @@ ContextPointer make_context(const SSL_METHOD* method) {
   SSL_CTX_set_cipher_list(raw, kCiphers);
   SSL_CTX_set1_groups_list(raw, kGroups);
   SSL_CTX_set_timeout(raw, kSessionSeconds);
-  SSL_CTX_set_default_passwd_cb(raw, &no_passphrase);
   return context;
 }
 
-// Loads the files, each of which has its own fault.
+// Loads the files, each of which has its own fault. Each is read once: it may be a pipe.
 void load_identity(SSL_CTX* context, const TlsFiles& files, std::string_view cert_option, std::string_view key_option) {
-  static_cast<void>(content_of_file(files.certificate, cert_option));  // says why it cannot be read
-  static_cast<void>(content_of_file(files.key, key_option));
-  if (SSL_CTX_use_certificate_chain_file(context, files.certificate.c_str()) != 1)
+  const std::vector<X509Pointer> chain = certificates_of(content_of_file(files.certificate, cert_option));
+  if (chain.empty() || SSL_CTX_use_certificate(context, chain.front().get()) != 1)
     refuse(cert_option, files.certificate, "is no certificate in PEM: " + take_openssl_error());
-  if (SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    const bool other = ERR_GET_REASON(ERR_peek_error()) == X509_R_KEY_VALUES_MISMATCH;
-    const std::string why = take_openssl_error();
-    if (other) refuse(key_option, files.key, "is not the key of the certificate in " + files.certificate);
-    refuse(key_option, files.key, "is no private key in PEM without a passphrase: " + why);
-  }
-  if (SSL_CTX_check_private_key(context) != 1)
+  for (std::size_t i = 1; i != chain.size(); ++i) SSL_CTX_add1_chain_cert(context, chain[i].get());
+  std::string pem = content_of_file(files.key, key_option);
+  const KeyPointer key = key_of(pem);
+  OPENSSL_cleanse(pem.data(), pem.size());
+  if (key == nullptr)
+    refuse(key_option, files.key, "is no private key in PEM without a passphrase: " + take_openssl_error());
+  if (SSL_CTX_use_PrivateKey(context, key.get()) != 1 || SSL_CTX_check_private_key(context) != 1) {
+    ERR_clear_error();
     refuse(key_option, files.key, "is not the key of the certificate in " + files.certificate);
+  }
+}
+
+std::vector<X509Pointer> load_authorities(const std::string& pem, std::string_view option, const std::string& path) {
+  std::vector<X509Pointer> all = certificates_of(pem);
+  if (all.empty()) refuse(option, path, "holds no certificates in PEM: " + take_openssl_error());
+  return all;
 }
 
 // The first of the peer's protocols that is one of ours.
@@ -160,10 +163,18 @@ void TlsServerContext::add_identity(SSL_CTX* context) {
 
 // Another set of authorities is another context for sessions: then no ticket of before resumes one.
 void TlsServerContext::ask_clients(const TlsServerSettings& settings) {
+  std::vector<X509Pointer> authorities;
+  std::vector<CrlPointer> lists;
   if (client_ != ClientCertificate::none) {
     client_files_ = content_of_file(settings.client_ca, "tls.client_ca");
-    client_files_.push_back('\0');
-    if (!settings.client_crl.empty()) client_files_ += content_of_file(settings.client_crl, "tls.client_crl");
+    authorities = load_authorities(client_files_, "tls.client_ca", settings.client_ca);
+  }
+  if (client_ != ClientCertificate::none && !settings.client_crl.empty()) {
+    const std::string pem = content_of_file(settings.client_crl, "tls.client_crl");
+    lists = revocation_lists_of(pem);
+    if (lists.empty())
+      refuse("tls.client_crl", settings.client_crl, "holds no revocation lists in PEM: " + take_openssl_error());
+    client_files_.append(1, '\0').append(pem);
   }
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int bytes = 0;
@@ -175,18 +186,12 @@ void TlsServerContext::ask_clients(const TlsServerSettings& settings) {
     SSL_CTX_set_verify(one.context, SSL_VERIFY_PEER | must, nullptr);
     SSL_CTX_set_session_ticket_cb(one.context, &keep_chain, nullptr, nullptr);
     X509_STORE* const store = SSL_CTX_get_cert_store(one.context);
-    if (X509_STORE_load_file(store, settings.client_ca.c_str()) != 1)
-      refuse("tls.client_ca", settings.client_ca, "holds no certificates in PEM: " + take_openssl_error());
-    STACK_OF(X509_NAME)* const names = SSL_load_client_CA_file(settings.client_ca.c_str());
-    if (names == nullptr)
-      refuse("tls.client_ca", settings.client_ca, "holds no certificates in PEM: " + take_openssl_error());
-    SSL_CTX_set_client_CA_list(one.context, names);
-    if (settings.client_crl.empty()) continue;
-    if (X509_load_crl_file(X509_STORE_add_lookup(store, X509_LOOKUP_file()), settings.client_crl.c_str(),
-                           X509_FILETYPE_PEM) < 1) {
-      refuse("tls.client_crl", settings.client_crl, "holds no revocation lists in PEM: " + take_openssl_error());
+    for (const X509Pointer& authority : authorities) {
+      X509_STORE_add_cert(store, authority.get());
+      SSL_CTX_add_client_CA(one.context, authority.get());
     }
-    X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
+    for (const CrlPointer& list : lists) X509_STORE_add_crl(store, list.get());
+    if (!lists.empty()) X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
   }
 }
 
@@ -267,9 +272,9 @@ TlsClientContext::TlsClientContext(const TlsClientSettings& settings)
   ContextPointer context = make_context(TLS_client_method());
   SSL_CTX* const raw = context.get();
   if (!settings.cafile.empty()) {
-    static_cast<void>(content_of_file(settings.cafile, "cafile"));
-    if (SSL_CTX_load_verify_file(raw, settings.cafile.c_str()) != 1)
-      refuse("cafile", settings.cafile, "holds no certificates in PEM: " + take_openssl_error());
+    const std::string pem = content_of_file(settings.cafile, "cafile");
+    for (const X509Pointer& authority : load_authorities(pem, "cafile", settings.cafile))
+      X509_STORE_add_cert(SSL_CTX_get_cert_store(raw), authority.get());
   } else {
     SSL_CTX_set_default_verify_paths(raw);
   }

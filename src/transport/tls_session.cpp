@@ -268,7 +268,7 @@ static STACK_OF(X509) * chain_of_ticket(SSL* ssl) noexcept {
 
 bool TlsSession::is_accepted_by(const TlsServerContext& now) const noexcept {
   X509* const certificate = SSL_get0_peer_certificate(ssl_);
-  if (certificate == nullptr) return true;
+  if (certificate == nullptr || server_.get() == &now) return true;
   if (STACK_OF(X509)* const chain = SSL_get_peer_cert_chain(ssl_)) return now.accepts(certificate, chain);
   STACK_OF(X509)* const chain = chain_of_ticket(ssl_);
   const bool accepted = now.accepts(certificate, chain);

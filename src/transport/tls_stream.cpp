@@ -21,6 +21,7 @@ TlsStream::TlsStream(Loop& loop, std::unique_ptr<ByteStream> stream, std::unique
     : loop_(&loop), stream_(std::move(stream)), session_(std::move(session)), observer_(observer) {}
 
 TlsStream::~TlsStream() {
+  if (destroyed_ != nullptr) *destroyed_ = true;
   if (observer_ != nullptr) observer_->gone();
 }
 
@@ -38,26 +39,35 @@ void TlsStream::received(std::span<char> bytes) {
   bool fails = false;
   try {
     session_->receive(bytes, plaintext, waiting_);
-    look_at(before);
-    fails = session_->state() == TlsSession::State::failed || waiting_.size() > kWaitingBytesMax;
+    fails = !may_go_on(before) || waiting_.size() > kWaitingBytesMax;
+    if (fails && session_->state() != TlsSession::State::failed) plaintext.clear();
     if (!waiting_.empty()) pass_on();
     if (!plaintext.empty()) static_cast<void>(plaintext.padded());
   } catch (const std::bad_alloc&) {
     return failed(ENOMEM);
   }
+  // The user may be somebody who finds no memory to take over what has come, and then destroys the stream.
+  bool destroyed = false;
+  Loop& loop = *loop_;
+  destroyed_ = &destroyed;
   if (!plaintext.empty()) user_->received({plaintext.data(), plaintext.size()});
-  loop_->give_buffer(std::move(plaintext));
+  loop.give_buffer(std::move(plaintext));
+  if (destroyed) return;
+  destroyed_ = nullptr;
   if (fails) return fail(EPROTO);
   if (session_->state() == TlsSession::State::ended && !over_ && !std::exchange(ended_, true)) user_->ended();
 }
 
 // Tells the observer of a handshake that has ended.
-void TlsStream::look_at(TlsSession::State before) {
-  if (before != TlsSession::State::handshaking || observer_ == nullptr) return;
-  if (session_->state() == TlsSession::State::handshaking) return;
+bool TlsStream::may_go_on(TlsSession::State before) {
+  const TlsSession::State now = session_->state();
+  const bool failed = now == TlsSession::State::failed;
+  if (before != TlsSession::State::handshaking || now == TlsSession::State::handshaking || observer_ == nullptr)
+    return !failed;
   TlsObserver& observer = *std::exchange(observer_, nullptr);
-  if (session_->state() == TlsSession::State::failed) return observer.refused(*session_, peer_source());
-  observer.agreed(*session_);
+  if (!failed) return observer.agreed(*session_);
+  observer.refused(*session_, peer_source());
+  return false;
 }
 
 // What has failed is told once the alert that says so has been sent.

@@ -15,7 +15,8 @@ namespace wirecall::transport {
 /// Is told how handshakes of accepted connections end. Outlives its streams.
 class TlsObserver {
  public:
-  virtual void agreed(const TlsSession& session) = 0;
+  /// False where the connection may not go on.
+  [[nodiscard]] virtual bool agreed(const TlsSession& session) = 0;
   virtual void refused(const TlsSession& session, const std::string& source) = 0;
   /// It has gone before either.
   virtual void gone() noexcept = 0;
@@ -53,7 +54,7 @@ class TlsStream final : public ByteStream, private StreamUser {
   void ended() override;
   void sent(Buffer buffer) override;
   void failed(int error) override;
-  void look_at(TlsSession::State before);
+  [[nodiscard]] bool may_go_on(TlsSession::State before);
   void pass_on();
   void encrypt_part();
   void fail(int error);
@@ -63,6 +64,7 @@ class TlsStream final : public ByteStream, private StreamUser {
   std::unique_ptr<TlsSession> session_;
   TlsObserver* observer_;  // until the handshake has ended
   StreamUser* user_ = nullptr;
+  bool* destroyed_ = nullptr;  // set when it is, where its user is being called
   Buffer sends_;               // the user's, while it is sent
   std::size_t encrypted_ = 0;  // bytes of it
   Buffer waiting_;             // ciphertext that is sent next

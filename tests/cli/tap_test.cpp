@@ -57,8 +57,9 @@ TEST_F(Tap, prints_what_passes) {
   const std::string reply = lines.line();
   EXPECT_TRUE(reply.starts_with("reply #1 greet ada <- worker ")) << reply;
   EXPECT_TRUE(reply.ends_with(" ms \"Hello, Ada!\"")) << reply;
-  EXPECT_EQ(json.line(),
-            R"({"kind":"call","id":1,"method":"greet","client":"ada","protocol":"json","provider":"worker","params":{"name":"Ada"}})");
+  EXPECT_EQ(
+      json.line(),
+      R"({"kind":"call","id":1,"method":"greet","client":"ada","protocol":"json","provider":"worker","params":{"name":"Ada"}})");
   EXPECT_EQ(nlohmann::json::parse(json.line()).at("result"), "Hello, Ada!");
   EXPECT_EQ(json.wait(), 0);
   net::RawPeer peer{Endpoint{url_}};

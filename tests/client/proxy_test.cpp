@@ -175,7 +175,7 @@ TEST(ClientProxy, that_refuses_is_named_and_its_credentials_are_not) {
   EXPECT_TRUE(no.contains("HTTP status 403; check that the proxy may connect there")) << no;
   EXPECT_FALSE(no.contains("secret")) << no;
   EXPECT_TRUE(refusal_by("HTTP/1.1 407 Authenticate\r\n\r\n").contains("give a user and a password in proxy"));
-  EXPECT_TRUE(refusal_by("SSH-2.0-x\r\n\r\n").contains("what has answered is no HTTP proxy"));
+  EXPECT_TRUE(refusal_by("SSH-2.0-x\r\n\r\n").contains(" is no HTTP proxy; check the option proxy"));
   EXPECT_TRUE(refusal_by("HTTP/1.1 200").contains("the proxy has closed the connection"));
   EXPECT_TRUE(refusal_by("HTTP/1.1 200 OK\r\nX: " + std::string(20'000, 'x')).contains("more than 16 KiB"));
 }

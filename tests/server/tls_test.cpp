@@ -667,6 +667,39 @@ TEST_P(TlsServer, a_revocation_list_ends_the_connections_that_it_names_and_their
   EXPECT_FALSE(bob_again.peer.resumed());
 }
 
+TEST_P(TlsServer, a_certificate_that_is_revoked_during_its_handshake_gets_no_connection) {
+  ask_clients(ClientAuth::optional);
+  options_.tls.client_crl = folder_.write("clients.crl", revocation_list(usual_.authority, {}));
+  const Endpoint endpoint = serve();
+  TlsSocket::Settings settings{.own = usual_.client_files};
+  transport::TlsPeer peer{settings};
+  RawPeer raw{endpoint};
+  peer.shake_hands();
+  raw.send(peer.take());
+  // The server has begun.
+  std::string flight = raw.bytes(5);
+  static_cast<void>(folder_.write("clients.crl", revocation_list(usual_.authority, {&usual_.client})));
+  broker_->reload_certificates();
+  for (int i = 0; i < 2; ++i) {
+    RawPeer plain{endpoint};
+    plain.send(kPing);
+    EXPECT_EQ(plain.line(), kPong) << "the new list is in force behind this";
+  }
+  for (bool done = false; !done;) {
+    const auto byte = [&](std::size_t at) {
+      return static_cast<std::size_t>(static_cast<unsigned char>(flight.at(at)));
+    };
+    flight += raw.bytes(byte(3) << 8 | byte(4));
+    peer.feed(flight);
+    done = peer.shake_hands();
+    if (!done) flight = raw.bytes(5);
+  }
+  peer.write(kPing);
+  raw.send(peer.take());
+  peer.feed(raw.all());
+  EXPECT_EQ(peer.read(), "");
+}
+
 TEST_P(TlsServer, other_authorities_end_the_connections_of_those_that_they_do_not_know) {
   ask_clients(ClientAuth::required);
   const Endpoint endpoint = serve();

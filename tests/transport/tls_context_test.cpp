@@ -1,9 +1,12 @@
 // The files of TLS: what is wrong with each is said with the option's name, the path, the cause and what helps.
 #include "transport/tls_context.hpp"
 
+#include <fstream>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <stdexcept>
 #include <string>
+#include <unistd.h>
 
 #include "tests/transport/certificates.hpp"
 
@@ -141,6 +144,20 @@ TEST_F(TlsContext, leaves_no_errors_behind) {
   static_cast<void>(refusal(TlsClientSettings{.cafile = empty}));
   static_cast<void>(refusal(with(cert, key)));
   EXPECT_EQ(ERR_peek_error(), 0U);
+}
+
+TEST(TlsClientContext, reads_each_file_once_since_it_may_be_a_pipe) {
+  const std::string path = usual_certificates().cafile;
+  std::ifstream file{path};
+  const std::string pem{std::istreambuf_iterator<char>{file}, {}};
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], pem.data(), pem.size()), static_cast<ssize_t>(pem.size()));
+  ::close(ends[1]);
+  TlsClientSettings settings;
+  settings.cafile = "/dev/fd/" + std::to_string(ends[0]);
+  EXPECT_NO_THROW(static_cast<void>(TlsClientContext{settings}));
+  ::close(ends[0]);
 }
 
 }  // namespace

@@ -103,7 +103,11 @@ struct User final : StreamUser {
 };
 
 struct Observer final : TlsObserver {
-  void agreed(const TlsSession&) override { events += "agreed "; }
+  bool agreed(const TlsSession&) override {
+    events += "agreed ";
+    return admits;
+  }
+  bool admits = true;
   void refused(const TlsSession& session, const std::string& source) override {
     events += "refused(" + session.failure() + ", " + source + ") ";
   }

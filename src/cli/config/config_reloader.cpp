@@ -73,7 +73,7 @@ void Reload::operator()() {
       server_->set_principals(known);
       principals_ = std::move(known);
     }
-  } catch (const std::invalid_argument& error) {
+  } catch (const std::exception& error) {
     return refuse(error.what());
   }
   // Whoever asks for another level sees that, and what else has changed, unless neither level lets it through.
