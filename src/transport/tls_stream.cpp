@@ -11,7 +11,7 @@ namespace wirecall::transport {
 // So much is encrypted at a time: some 60 us.
 constexpr std::size_t kPartBytes = 256 * 1024;
 // What a record has of plaintext at most, and of everything else.
-constexpr std::size_t kRecordBytes = 16 * 1024;
+constexpr std::size_t kRecordPlaintextBytes = 16 * 1024;
 constexpr std::size_t kRecordExtraBytes = 64;
 // A peer that has us answer its handshake messages, and does not read the answers, is not waited for.
 constexpr std::size_t kWaitingBytesMax = 64 * 1024;
@@ -136,7 +136,7 @@ void TlsStream::encrypt_part() {
   const std::string_view part = sends_.view().substr(encrypted_, kPartBytes);
   if (waiting_.capacity() == 0) waiting_ = loop_->take_buffer();
   // Nothing is encrypted that has no room: a record that is lost cannot be made again.
-  static_cast<void>(waiting_.reserve(part.size() + (part.size() / kRecordBytes + 1) * kRecordExtraBytes));
+  static_cast<void>(waiting_.reserve(part.size() + (part.size() / kRecordPlaintextBytes + 1) * kRecordExtraBytes));
   encrypted_ += part.size();
   if (!session_->send(part, waiting_)) throw std::bad_alloc{};
 }
