@@ -202,35 +202,14 @@ void ClientCore::end_all(Lock& lock) noexcept {
   for (const auto& connection : connections_) {
     if (connection->is_open() && connection->session->part()) told = true;
   }
-  try {
-    if (told) turn(lock, nanoseconds{0});
-    await_ends(lock);
-  } catch (const std::bad_alloc&) {
-    // Then they make answers that are not read.
+  if (told) {
+    try {
+      turn(lock, nanoseconds{0});
+    } catch (const std::bad_alloc&) {
+      // Then they make answers that are not read.
+    }
   }
   calls_.deliver_ended(lock);  // last, since others may begin calls as long as the mutex is let go now and then
-}
-
-// Where the end is said by a word, by WebSocket or TLS, and the connection closed at once, the server's own word for it
-// meets nobody, which is as if the connection had failed: what was sent last might be cancelled. So its end is waited
-// for, but not long.
-void ClientCore::await_ends(Lock& lock) {
-  constexpr nanoseconds kPatience = std::chrono::milliseconds{200};
-  const auto ends = [](const auto& connection) {
-    const Endpoint& endpoint = connection->endpoint();
-    return connection->is_open() && (endpoint.by_websocket() || endpoint.encrypted());
-  };
-  const nanoseconds until = shared_.loop.now() + kPatience;
-  bool waits = false;
-  for (const auto& connection : connections_) {
-    if (!ends(connection)) continue;
-    connection->session->end_encryption();
-    waits = true;
-  }
-  while (waits && shared_.loop.now() < until) {
-    turn(lock, until - shared_.loop.now());
-    waits = std::ranges::any_of(connections_, ends);
-  }
 }
 
 // ---- connections ----

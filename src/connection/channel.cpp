@@ -99,12 +99,6 @@ bool Channel::part() noexcept {
   return said;
 }
 
-bool Channel::end_encryption() noexcept {
-  if (over() || tls() == nullptr) return false;
-  static_cast<void>(stream_->says_farewell());
-  return true;
-}
-
 void Channel::finish_if_done() {
   if (has_output() || state() == State::lingering) return;
   if (working() || off_loop() != 0 || is_within_message()) return mark_next_turn();  // one that is done may say nothing

@@ -31,9 +31,6 @@ class Channel : public ChannelInput {
   /// Tells the peer that this is the end, where the protocol has a word for that and has not said it: whether output
   /// waits for that. Its owner closes it when that has gone.
   bool part() noexcept;
-  /// The same by the encryption's close_notify, behind all output that has been handed to the stream: whether there is
-  /// an encryption, which says it.
-  bool end_encryption() noexcept;
   /// Hands what waits to the stream; happens by itself at the end of a turn.
   void flush();
   /// Input that came before it was known what is spoken here: as StreamUser::received, and ended when that was `all`.
