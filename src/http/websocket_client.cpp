@@ -139,9 +139,9 @@ std::size_t WebSocketHandshake::read(std::span<char> input) {
     return input.size();
   }
   std::string fault = fault_of_answer(head, request_);
-  give_back(head_);
   agreed_ = fault.empty();
   compresses_ = agreed_ && takes_deflate(head).value_or(false);
+  give_back(head_);  // in which the head stands
   if (!agreed_) {
     fail(CloseReason::refused, std::move(fault));
     return input.size();
