@@ -51,9 +51,12 @@ constexpr LimitRow kRows[] = {
      "thread",
      "the connection that holds most is closed", &Limits::principal_bytes, true},
     {"limits.half_closed_calls", "calls", 0, kCountMax,
-     "Calls in progress on a thread whose callers have closed their sending side",
+     "Calls in progress on a thread whose callers have closed their sending side, and notifications in progress whose "
+     "senders have gone",
      "-32005 with data.limit \"half_closed_calls\"", &Limits::half_closed_calls, true},
-    {"limits.half_closed_ms", "ms", 0, kMsMax, "Time that a call may take after its caller has closed its sending side",
+    {"limits.half_closed_ms", "ms", 0, kMsMax,
+     "Time that a call may take after its caller has closed its sending side, and a notification after its sender has "
+     "gone",
      "-32002", &Limits::half_closed_ms, true},
     {"limits.soft_output", "bytes", 1, kBytesMax,
      "Unsent output of one connection at which reading from it pauses, unless it provides methods",

@@ -36,7 +36,7 @@ bool ClientConnection::takes_calls() const noexcept {
 
 void ClientConnection::begin(std::chrono::nanoseconds now, const Limits& own) noexcept {
   WIRECALL_ASSERT(!awaits() && in_flight == 0);
-  useful = announced = awaiting_response = resends = false;
+  useful = announced = awaiting_response = resends = ends_with_notification = false;
   since = now;
   unattributed.clear();
   missing.reset();
@@ -49,6 +49,7 @@ void ClientConnection::add(ClientCall& call, std::uint64_t position) noexcept {
   call.enter(CallState::sent);
   call.connection = this;
   call.position = position;
+  ends_with_notification = call.notification;
   if (call.notification) {
     unattributed.add(1, call.in_batch ? UnattributedErrors::kInBatch : position);
     notifications_fresh = true;

@@ -111,16 +111,17 @@ class ClientConnection final : public ResponseHandler, public HttpUser {
   WebSocketHandshake* handshake = nullptr;  ///< the session, while agreeing
   Dialer dialer;
   ConnectionLimits limits;
-  std::chrono::nanoseconds since{0};  ///< when it was made
-  bool useful = false;                ///< it has served a call
-  bool announced = false;             ///< as made, to who asks for news of connections
-  bool awaiting_response = false;     ///< by HTTP: to the last request
-  bool notifications_fresh = false;   ///< one was sent since the last turn
-  CallList calls;                     ///< those in the table that were sent here, in the order in which they were
-  std::size_t in_flight = 0;          ///< how many these are
-  bool resends = false;               ///< some of these are sent again where nothing answers them
-  CallList notifications;             ///< not all taken by the system yet; by HTTP: not responded to
-  std::vector<std::string> controls;  ///< whole messages of our own, to be sent before calls
+  std::chrono::nanoseconds since{0};    ///< when it was made
+  bool useful = false;                  ///< it has served a call
+  bool announced = false;               ///< as made, to who asks for news of connections
+  bool awaiting_response = false;       ///< by HTTP: to the last request
+  bool notifications_fresh = false;     ///< one was sent since the last turn
+  bool ends_with_notification = false;  ///< what was sent last is not answered
+  CallList calls;                       ///< those in the table that were sent here, in the order in which they were
+  std::size_t in_flight = 0;            ///< how many these are
+  bool resends = false;                 ///< some of these are sent again where nothing answers them
+  CallList notifications;               ///< not all taken by the system yet; by HTTP: not responded to
+  std::vector<std::string> controls;    ///< whole messages of our own, to be sent before calls
   UnattributedErrors unattributed;
   MissingMethods missing;
   Hello hello;

@@ -202,14 +202,32 @@ void ClientCore::end_all(Lock& lock) noexcept {
   for (const auto& connection : connections_) {
     if (connection->is_open() && connection->session->part()) told = true;
   }
-  if (told) {
-    try {
-      turn(lock, nanoseconds{0});
-    } catch (const std::bad_alloc&) {
-      // Then they make answers that are not read.
-    }
+  try {
+    if (told) turn(lock, nanoseconds{0});
+    end_encryption(lock);
+  } catch (const std::bad_alloc&) {
+    // Then they make answers that are not read.
   }
   calls_.deliver_ended(lock);  // last, since others may begin calls as long as the mutex is let go now and then
+}
+
+// Where TLS is closed with input that has not been read, the system resets the connection, and what it has not sent by
+// then is lost. A server that has been sent notifications alone may have tickets on the way: so its end is waited for,
+// but not long. It comes at once where no handler of theirs still runs.
+void ClientCore::end_encryption(Lock& lock) {
+  constexpr nanoseconds kPatience = std::chrono::milliseconds{200};
+  const auto awaited = [](const auto& connection) {
+    return connection->is_open() && connection->endpoint().encrypted() && connection->ends_with_notification;
+  };
+  bool told = false;
+  for (const auto& connection : connections_) {
+    if (connection->is_open() && connection->session->end_encryption()) told = true;
+  }
+  if (told) turn(lock, nanoseconds{0});
+  const nanoseconds until = shared_.loop.now() + kPatience;
+  for (nanoseconds now = shared_.loop.now(); now < until && std::ranges::any_of(connections_, awaited);
+       now = shared_.loop.now())
+    turn(lock, until - now);
 }
 
 // ---- connections ----

@@ -18,7 +18,7 @@ Channel::~Channel() {
 // ---- what the stream says ----
 
 void Channel::received(std::span<char> bytes) {
-  idle_.moved(bytes.size());
+  idle_.received(bytes.size());
   within_memory([&] { receive(bytes); });
   check();
 }
@@ -99,6 +99,8 @@ bool Channel::part() noexcept {
   return said;
 }
 
+bool Channel::end_encryption() noexcept { return !over() && stream_->says_farewell(); }
+
 void Channel::finish_if_done() {
   if (has_output() || state() == State::lingering) return;
   if (working() || off_loop() != 0 || is_within_message()) return mark_next_turn();  // one that is done may say nothing
@@ -171,7 +173,7 @@ void Channel::end_if_idle(std::uint8_t times) {
   if (over()) return;
   if (idle_.count_unread(stream_->unsent()) == times) return cut_with_turn(Cut::slow);
   if (input_ended()) return;
-  if (idle_exempt()) return end_if_silent();
+  if (idle_exempt()) return end_if_silent(times);
   if (idle_.count_idle(unfinished(), busy() || has_output(), times) < times) return;
   ++host_->loop_context.stats.connections_timed_out;
   stop_reading(CloseReason::silent);
@@ -180,15 +182,15 @@ void Channel::end_if_idle(std::uint8_t times) {
 
 // A peer that is kept though nothing happens is asked from half the time on whether it is still there. One that is not
 // read, or takes nothing, cannot be heard.
-void Channel::end_if_silent() {
+void Channel::end_if_silent(std::uint8_t times) {
   idle_.forget_idle();
-  const std::chrono::milliseconds time{host_->limits.keepalive_timeout_ms};
-  const std::chrono::nanoseconds silent = host_->loop.recently() - counts_->heard_at;
-  if (silent < time / 2 || backpressured() || has_output() || has_backlog()) return;
+  const std::uint8_t silent = idle_.count_silent();
+  if (silent < (times + 1) / 2 || backpressured() || has_output() || has_backlog()) return;
   within_memory([&] {
     if (!send_keepalive()) {
-      if (idle_.begin_system_watch()) stream_->watch_peer(time);
-    } else if (silent >= time) {
+      if (idle_.begin_system_watch())
+        stream_->watch_peer(std::chrono::milliseconds{host_->limits.keepalive_timeout_ms});
+    } else if (silent >= times) {
       ++host_->loop_context.stats.connections_timed_out;
       end(CloseReason::silent);
     }

@@ -31,6 +31,9 @@ class Channel : public ChannelInput {
   /// Tells the peer that this is the end, where the protocol has a word for that and has not said it: whether output
   /// waits for that. Its owner closes it when that has gone.
   bool part() noexcept;
+  /// The same by the word of the encryption, behind all output that has been handed to the stream: whether it waits to
+  /// be sent.
+  bool end_encryption() noexcept;
   /// Hands what waits to the stream; happens by itself at the end of a turn.
   void flush();
   /// Input that came before it was known what is spoken here: as StreamUser::received, and ended when that was `all`.
@@ -73,7 +76,7 @@ class Channel : public ChannelInput {
   [[nodiscard]] std::size_t backlog_bytes() const noexcept final;
   void finish_turn();
   void finish_if_done();
-  void end_if_silent();
+  void end_if_silent(std::uint8_t times);
 
   /// What is true of it whenever it has returned to the loop.
   void check() const noexcept {

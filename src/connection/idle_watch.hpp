@@ -11,7 +11,10 @@ namespace wirecall::net {
 
 class IdleWatch {
  public:
-  void moved(std::size_t bytes) noexcept { moved_ = static_cast<std::uint16_t>(std::min(moved_ + bytes, kMovedMax)); }
+  void received(std::size_t bytes) noexcept {
+    heard_ = true;
+    moved(bytes);
+  }
   void sent() noexcept {
     sent_ = true;
     moved(1);
@@ -36,6 +39,12 @@ class IdleWatch {
     idle_times_ = alive ? 0 : (idle_times_ + 1) & kTimesMax;
     return idle_times_;
   }
+  /// Intervals in a row, this one included, in which nothing was received; 15 for more.
+  [[nodiscard]] std::uint8_t count_silent() noexcept {
+    silent_times_ = heard_ ? 0 : std::min<std::uint8_t>(silent_times_ + 1, kTimesMax);
+    heard_ = false;
+    return silent_times_;
+  }
   void forget_idle() noexcept {
     moved_ = 0;
     idle_times_ = 0;
@@ -52,12 +61,16 @@ class IdleWatch {
   static constexpr std::size_t kMovedMax = 0xffff;
   static constexpr std::uint8_t kTimesMax = 15;  // the counters have four bits
 
+  void moved(std::size_t bytes) noexcept { moved_ = static_cast<std::uint16_t>(std::min(moved_ + bytes, kMovedMax)); }
+
   std::uint32_t unsent_ = 0;  // bytes that waited at the last `count_unread`, modulo 2^32
   std::uint16_t moved_ = 0;   // bytes received, and more, since the last `count_idle`; no more than kMovedMax
   std::uint8_t idle_times_ : 4 = 0;
   std::uint8_t unread_times_ : 4 = 0;
+  std::uint8_t silent_times_ : 4 = 0;
   bool was_unfinished_ : 1 = false;  // a message had begun at the last `count_idle` and not ended
   bool sent_ : 1 = false;            // a send has ended since the last `count_unread`
+  bool heard_ : 1 = true;            // something has been received since the last `count_silent`
   bool watched_by_system_ : 1 = false;
 };
 

@@ -29,6 +29,7 @@ class ProxiedStream final : public transport::ByteStream, private transport::Str
   [[nodiscard]] std::size_t readable() const noexcept override { return stream_->readable(); }
   [[nodiscard]] std::size_t unsent() const noexcept override { return stream_->unsent(); }
   void shut_down() override { stream_->shut_down(); }
+  [[nodiscard]] bool says_farewell() noexcept override { return stream_->says_farewell(); }
   void watch_peer(std::chrono::nanoseconds time) noexcept override { stream_->watch_peer(time); }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return std::nullopt; }
   [[nodiscard]] std::string peer_source() const override;

@@ -149,8 +149,10 @@ void HttpConnection::stop_calls() noexcept {
 }
 
 void HttpConnection::authority_changed(bool was_open) {
-  if (phase_ == Phase::events && !rare_->events->dispatcher.is_still_known(was_open))
+  if (phase_ == Phase::events && !rare_->events->dispatcher.is_still_known(was_open)) {
+    rare_->events->dispatcher.end_if_revoked();
     stop_reading(CloseReason::refused);
+  }
   transactions_.each([](HttpTransaction& transaction) { transaction.dispatcher.end_if_revoked(); });
 }
 

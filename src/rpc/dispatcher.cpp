@@ -137,18 +137,25 @@ void Dispatcher::limit_half_closed() {
   const std::shared_ptr<PendingCalls> calls = peer_.calls;
   const std::size_t waiting = in_flight();
   if (!calls || waiting == 0 || calls->half_closed != 0 || peer_.loop.scheduler == nullptr) return;
-  std::size_t& all = peer_.loop.budgets.half_closed_calls;
-  const std::size_t left = peer_.limits.half_closed_calls - std::min(peer_.limits.half_closed_calls, all);
-  const std::size_t kept = std::min(waiting, (left + 1) / 2);
+  const std::size_t kept = std::min(waiting, half_closed_left());
   calls->half_closed = kept;
-  all += kept;
-  const std::chrono::nanoseconds until =
-      peer_.loop.scheduler->now() + std::chrono::milliseconds{peer_.limits.half_closed_ms};
+  peer_.loop.budgets.half_closed_calls += kept;
+  const std::chrono::nanoseconds until = half_closed_until();
   const Error error = message::limit_exceeded("too many calls wait for callers that have ended their side",
                                               "half_closed_calls", "maybe");
   const std::size_t own = std::min(calls->active, kept);
   if (peer_.broker) peer_.broker->limit_calls(kept - own, until, error);
   calls->limit(own, until, error);
+}
+
+// Half of what is left to all.
+std::size_t Dispatcher::half_closed_left() const noexcept {
+  const std::size_t all = peer_.loop.budgets.half_closed_calls + peer_.loop.stop_requests.later();
+  return (peer_.limits.half_closed_calls - std::min(peer_.limits.half_closed_calls, all) + 1) / 2;
+}
+
+std::chrono::nanoseconds Dispatcher::half_closed_until() const noexcept {
+  return peer_.loop.now() + std::chrono::milliseconds{peer_.limits.half_closed_ms};
 }
 
 void Dispatcher::abandon() noexcept {
@@ -164,6 +171,7 @@ void Dispatcher::abandon() noexcept {
   if (calls->identity) calls->identity->awaited.reset();
   const std::shared_ptr<PeerCalls> peer_calls = calls->peer_calls;
   if (peer_calls) peer_calls->gone();
+  calls->let_notifications_go_on(peer_.loop, half_closed_left(), half_closed_until());
   calls->abandon(peer_.loop);
   // Who has survived being stopped learns why nobody answers.
   if (peer_calls) peer_calls->peer_ended();

@@ -124,11 +124,14 @@ class Dispatcher {
   void end_calls(const Error& error) noexcept;
   /// The same when their time to finish before the server ends is up: -32009.
   void stop_calls() noexcept;
-  /// The peer has gone: asks all its calls to stop; nothing is sent to the sink any more.
+  /// The peer has gone: asks all its calls to stop; nothing is sent to the sink any more. Notifications go on, as calls
+  /// of a peer that has ended its side do: Limits::half_closed_ms at most, and Limits::half_closed_calls with those.
   void abandon() noexcept;
 
  private:
   void limit_half_closed();
+  [[nodiscard]] std::size_t half_closed_left() const noexcept;
+  [[nodiscard]] std::chrono::nanoseconds half_closed_until() const noexcept;
 
   ServedPeer peer_;
 };

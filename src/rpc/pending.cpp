@@ -230,6 +230,22 @@ void PendingCalls::peer_ended() {
   }
 }
 
+// Nobody waits for what a notification is answered with. Its hooks are told that it has been served, since nothing will
+// tell them more.
+void PendingCalls::let_notifications_go_on(LoopContext& loop_context, std::size_t count,
+                                           std::chrono::nanoseconds until) noexcept {
+  for (const std::unique_ptr<PendingCall>& call : slots) {
+    if (!call->active || !call->notification) continue;
+    const std::stop_source& stop = call->extras.stop;
+    if (!stop.stop_possible()) {
+      call->goes_on = true;  // in any case
+    } else if (count != 0 && loop_context.stop_requests.ask_at(std::min(until, call->extras.bounds.deadline), stop)) {
+      call->goes_on = true;
+      --count;
+    }
+  }
+}
+
 void PendingCalls::abandon(LoopContext& loop_context) noexcept {
   owner = nullptr;
   if (const std::shared_ptr<OwnSubscriptions> ended = std::move(subscriptions)) ended->end_all();
@@ -239,14 +255,15 @@ void PendingCalls::abandon(LoopContext& loop_context) noexcept {
     loop_context.stop(*call);
     if (OwnCountsRow* const row = own_row(loop_context, *call->method)) {
       --row->waiting;
-      ++row->errors;
+      if (!call->goes_on) ++row->errors;
     }
     call->extras.items.reset();
     if (call->extras.link) complete_link(call->extras.link, static_cast<int>(ErrorCode::cancelled), nullptr);
   }
   stop_all(loop_context);
   for (const std::unique_ptr<PendingCall>& call : slots) {
-    if (call->active) call_hooks(loop_context, call->extras.hooks, static_cast<int>(ErrorCode::cancelled));
+    if (!call->active) continue;
+    call_hooks(loop_context, call->extras.hooks, call->goes_on ? 0 : static_cast<int>(ErrorCode::cancelled));
   }
 }
 
@@ -277,7 +294,7 @@ void PendingCalls::limit(std::size_t kept, std::chrono::nanoseconds until, const
 void PendingCalls::stop_all(LoopContext& loop_context) noexcept {
   const std::size_t count = slots.size();
   for (std::size_t slot = 0; slot < count; ++slot) {
-    if (!slots[slot]->active) continue;
+    if (!slots[slot]->active || slots[slot]->goes_on) continue;
     const std::uint32_t generation = slots[slot]->generation;
     if (loop_context.stop_requests.ask(slots[slot]->extras.stop) && owner == nullptr)
       uncount(static_cast<std::uint32_t>(slot), generation);

@@ -99,9 +99,10 @@ struct PendingCall final : Timer {
   bool taken = false;    ///< somebody holds its sink, perhaps
   bool counted = false;  ///< in PeerLoad::calls
   bool notification = false;
-  MessageForm form;   ///< of the answer
-  std::string id;     ///< JSON text as sent
-  HeldBytes id_held;  ///< of an id of more than kIdBytesUncounted
+  bool goes_on = false;  ///< its peer has gone, and its handler is not asked to stop at once
+  MessageForm form;      ///< of the answer
+  std::string id;        ///< JSON text as sent
+  HeldBytes id_held;     ///< of an id of more than kIdBytesUncounted
   const Method* method = nullptr;
   CallExtras extras;
   std::shared_ptr<BatchReply> batch;  ///< null for a single call
@@ -136,7 +137,11 @@ struct PendingCalls {
   /// So many of the calls go on, until `until` at most; the others end with `error`.
   void limit(std::size_t kept, std::chrono::nanoseconds until, const Error& error);
   void stop_all(LoopContext& loop_context) noexcept;
-  /// The peer has gone: no sink reaches a call any more; all are asked to stop, and their hooks are called.
+  /// Has the next `abandon` leave the handlers of up to `count` notifications at work, until their deadlines and
+  /// `until` at most.
+  void let_notifications_go_on(LoopContext& loop_context, std::size_t count, std::chrono::nanoseconds until) noexcept;
+  /// The peer has gone: no sink reaches a call any more; all that do not go on are asked to stop, and the hooks of all
+  /// are called.
   void abandon(LoopContext& loop_context) noexcept;
   /// Where a call that has not been answered is answered.
   [[nodiscard]] Reply& reply_to(PendingCall& call) noexcept;

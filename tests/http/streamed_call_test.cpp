@@ -177,6 +177,35 @@ TEST(StreamedCall, is_made_by_the_principal_of_its_head) {
   EXPECT_TRUE(other.end != CloseReason::lost);
 }
 
+TEST(StreamedCall, ends_when_its_principal_is_removed) {
+  StreamedCalls server;
+  const auto know = [&](std::string token) {
+    server.loop_context.services.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+        {.name = "a", .tokens = {std::move(token)}, .call = {">"}, .provide = {}, .publish = {}, .subscribe = {}}});
+  };
+  know("secret");
+  const std::string known = std::string{kEvents} + "Authorization: Bearer secret\r\n";
+  EXPECT_EQ(server.ask(post(call("wait", 1), known)), kHead);
+  server.connection->authority_changed(false);
+  server.turns();
+  EXPECT_EQ(server.peer->take(), "");
+  know("other");
+  server.connection->authority_changed(false);
+  server.turns();
+  const std::string last = server.peer->take();
+  EXPECT_TRUE(last.starts_with(R"(data: {"jsonrpc":"2.0","error":{"code":-32004,)")) << last;
+  EXPECT_TRUE(server.peer->shut_down);
+}
+
+TEST(StreamedCall, is_never_idle) {
+  StreamedCalls server;
+  EXPECT_EQ(server.ask(post(call("wait", 1), kEvents)), kHead);
+  for (int i = 0; i < 10; ++i) server.connection->end_if_idle(4);
+  server.waiting.answer(0, "x");
+  server.turns();
+  EXPECT_EQ(server.peer->take(), event(result("\"x\"", 1)));
+}
+
 TEST(StreamedCall, is_refused_while_earlier_responses_are_due) {
   StreamedCalls server;
   EXPECT_EQ(server.ask(post(call("wait", 1)) + post(call("count", 2, "[1]"), kEvents)), "");

@@ -370,6 +370,35 @@ TEST(WebSocketClose, of_an_idle_connection_is_1000) {
   EXPECT_EQ(server.peer->take(), closes(1000));
 }
 
+// Of a server that is no broker, whose connections have no counts of their own.
+TEST(WebSocketKeepalive, of_a_subscription_to_a_method_has_pings_and_ends_in_silence) {
+  Limits limits;
+  limits.keepalive_timeout_ms = 4000;
+  Socket server{1, limits};
+  server.registry.subscription({.subscribe = "begin", .unsubscribe = "end", .notification = "n"}, [](Context context) {
+    return [](Context held) -> Stream<int> {
+      co_await sleep_for(held, std::chrono::hours{1});
+      co_yield 1;
+    }(std::move(context));
+  });
+  EXPECT_NE(server.ask(asks(call("begin", 1))), "");
+  const auto look = [&] {
+    server.connection->end_if_idle(4);
+    server.turns();
+    return server.peer->take();
+  };
+  EXPECT_EQ(look(), "") << "it has just been heard";
+  EXPECT_EQ(look(), "");
+  EXPECT_EQ(look(), server_frame(kPingFrame, ""));
+  EXPECT_EQ(server.ask(client_frame(kPongFrame, "")), "");
+  EXPECT_EQ(look(), "");
+  EXPECT_EQ(look(), "");
+  EXPECT_EQ(look(), server_frame(kPingFrame, ""));
+  EXPECT_EQ(look(), server_frame(kPingFrame, ""));
+  static_cast<void>(look());
+  EXPECT_EQ(server.end, CloseReason::silent);
+}
+
 TEST(WebSocketClose, follows_the_answers_of_a_peer_that_has_ended_its_side) {
   Socket server;
   server.peer->send(asks(call("wait", 1)));

@@ -66,6 +66,38 @@ TEST(StopRequests, without_later_turns_all_are_asked_at_once) {
   for (const std::stop_source& source : sources) EXPECT_TRUE(source.stop_requested());
 }
 
+TEST(StopRequests, that_have_time_are_asked_when_it_is_up_in_that_order) {
+  using namespace std::chrono_literals;
+  VirtualScheduler scheduler;
+  StopRequests requests{&scheduler};
+  const std::stop_source first;
+  const std::stop_source second;
+  const std::stop_source third;
+  EXPECT_TRUE(requests.ask_at(20ms, second));
+  EXPECT_TRUE(requests.ask_at(10ms, first));
+  EXPECT_TRUE(requests.ask_at(1h, third));
+  EXPECT_EQ(requests.later(), 3U);
+  scheduler.advance(10ms);
+  EXPECT_TRUE(first.stop_requested());
+  EXPECT_FALSE(second.stop_requested());
+  scheduler.advance(10ms);
+  EXPECT_TRUE(second.stop_requested());
+  EXPECT_EQ(requests.later(), 1U);
+  requests.finish();
+  EXPECT_TRUE(third.stop_requested());
+  const std::stop_source late;
+  EXPECT_FALSE(requests.ask_at(1h, late)) << "nobody would ask it";
+}
+
+TEST(StopRequests, that_have_time_need_turns_and_something_to_stop) {
+  StopRequests without{nullptr};
+  EXPECT_FALSE(without.ask_at(std::chrono::hours{1}, std::stop_source{}));
+  VirtualScheduler scheduler;
+  StopRequests requests{&scheduler};
+  EXPECT_FALSE(requests.ask_at(std::chrono::hours{1}, std::stop_source{std::nostopstate}));
+  EXPECT_EQ(scheduler.running(), 0U);
+}
+
 class Stopped : public testing::Test {
  protected:
   Stopped() {
@@ -116,6 +148,62 @@ TEST_F(Stopped, handlers_that_were_not_asked_yet_go_with_their_loop_context) {
     EXPECT_LT(stopped, kMany);
   }
   EXPECT_LT(stopped, kMany) << "they have ended where they waited";
+}
+
+// A peer that has sent notifications that wait, and goes.
+class NotificationsOfAPeerThatGoes : public Stopped {
+ protected:
+  void send_and_go(std::string_view params, const Limits& limits = {}) {
+    registry.use([this](Call& call, const Next& next) {
+      call.on_reply([this](const Outcome& outcome) { codes.push_back(outcome.code); });
+      next(call);
+    });
+    registry.method("doze", [this](Context context) -> Task<void> {
+      co_await sleep_for(context, std::chrono::milliseconds{400});
+      ++done;
+    });
+    peer.emplace(registry, limits);
+    for (int i = 0; i != 5; ++i) peer->send(notification("wait", params));
+    peer->send(request("wait", {}, "1"));
+    peer->send(notification("doze"));
+    peer->dispatcher.abandon();
+    EXPECT_EQ(peer->received(), "");
+  }
+
+  std::vector<int> codes;
+  int done = 0;
+  std::optional<Peer> peer;
+};
+
+TEST_F(NotificationsOfAPeerThatGoes, go_on_to_their_end) {
+  send_and_go({});
+  EXPECT_EQ(stopped, 1) << "the request alone";
+  EXPECT_EQ(codes, (std::vector<int>{0, 0, 0, 0, 0, -32800, 0}));
+  peer->advance(std::chrono::milliseconds{400});
+  EXPECT_EQ(done, 1);
+  EXPECT_EQ(stopped, 1);
+}
+
+TEST_F(NotificationsOfAPeerThatGoes, go_on_for_as_long_as_calls_of_one_that_has_ended_its_side) {
+  send_and_go({}, {.half_closed_ms = 300});
+  peer->advance(std::chrono::milliseconds{299});
+  EXPECT_EQ(stopped, 1);
+  peer->advance(std::chrono::milliseconds{1});
+  EXPECT_EQ(stopped, 6);
+  EXPECT_EQ(done, 0);
+}
+
+TEST_F(NotificationsOfAPeerThatGoes, are_stopped_where_too_many_go_on_already) {
+  send_and_go({}, {.half_closed_calls = 6});
+  EXPECT_EQ(stopped, 1 + 2) << "half of what was left goes on";
+  peer->advance(std::chrono::milliseconds{400});
+  EXPECT_EQ(done, 0) << "which was the last";
+}
+
+TEST_F(NotificationsOfAPeerThatGoes, end_with_their_loop) {
+  send_and_go({});
+  peer.reset();
+  EXPECT_EQ(done, 0);
 }
 
 }  // namespace
