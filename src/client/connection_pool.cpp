@@ -349,9 +349,7 @@ std::string ConnectionPool::why_gone(const ClientConnection& connection, CloseRe
 }
 
 std::string ConnectionPool::cause_of(const ClientConnection& connection, CloseReason reason, int error) const {
-  if (connection.http != nullptr && !connection.http->failure().empty()) return connection.http->failure();
-  if (connection.handshake != nullptr && !connection.handshake->failure().empty())
-    return connection.handshake->failure();
+  if (std::string known = connection.session->failure(); !known.empty()) return known;
   switch (reason) {
     case CloseReason::finished: return "the server closed it";
     case CloseReason::lost:

@@ -9,6 +9,11 @@
 namespace wirecall::net {
 
 class ChannelProtocol : public Connection {
+ public:
+  /// In a sentence, why the connection has ended, where the protocol knows more of it than the CloseReason; else empty.
+  /// Throws std::bad_alloc.
+  [[nodiscard]] virtual std::string failure() const { return {}; }
+
  protected:
   // Input.
 

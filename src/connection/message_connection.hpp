@@ -69,6 +69,7 @@ class MessageConnection final : public FramedChannel {
     Channel::drain();
   }
   void stop_calls() noexcept override { dispatcher_.stop_calls(); }
+  [[nodiscard]] std::string failure() const override { return framing_->failure(); }
 
   void close() override;
   void lose_answer() noexcept override;

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "wirecall/bytes.hpp"
 
@@ -74,6 +75,10 @@ class Framing {
   [[nodiscard]] virtual std::string_view name() const noexcept { return {}; }
   /// In a few words, why what was found last is malformed, where that is not the byte behind it; else empty.
   [[nodiscard]] virtual std::string_view cause() const noexcept { return {}; }
+
+  /// In a sentence, how the peer has ended the connection, or broken its protocol; empty where it has not, or there is
+  /// nothing to say of it. Throws std::bad_alloc.
+  [[nodiscard]] virtual std::string failure() const { return {}; }
 
   /// Something of a message has been seen that is no part of it, as its header.
   [[nodiscard]] virtual bool begun() const noexcept { return false; }

@@ -264,7 +264,26 @@ bool WebSocket::read_close() noexcept {
   const char* const end = payload + control_bytes_;
   if (find_no_utf8(payload + 2, end) != end) return fail(WebSocketClose::bad_text, "a close reason that is not UTF-8");
   code_ = static_cast<WebSocketClose>(code);
+  try {
+    if (payload + 2 != end) peer_reason_ = std::make_unique<const std::string>(payload + 2, end);
+  } catch (const std::bad_alloc&) {
+    // Then nobody is told.
+  }
   return true;
+}
+
+// An end in order is no failure.
+std::string WebSocket::failure() const {
+  const std::string peer = role_ == Role::client ? "the server" : "the client";
+  if (broken_) return peer + " broke the rules of WebSocket: " + std::string{cause_};
+  const bool in_order = code_ == WebSocketClose::normal || code_ == WebSocketClose::no_code;
+  if (!over_ || (in_order && peer_reason_ == nullptr)) return {};
+  std::string text = peer + " closed the WebSocket with code " + std::to_string(static_cast<int>(code_));
+  if (peer_reason_ != nullptr) {
+    text += ": ";
+    for (const char c : *peer_reason_) text.push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
+  }
+  return text;
 }
 
 bool WebSocket::fail(WebSocketClose code, std::string_view cause) noexcept {

@@ -8,6 +8,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "framing/framing.hpp"
 #include "framing/message_deflate.hpp"
@@ -65,6 +66,7 @@ class WebSocket final : public Framing {
   [[nodiscard]] std::string_view farewell(Ending why) override;
   /// Why the protocol is broken, where it is.
   [[nodiscard]] std::string_view cause() const noexcept override { return cause_; }
+  [[nodiscard]] std::string failure() const override;
 
   /// What the peer has closed the connection with; nullopt as long as it has not.
   [[nodiscard]] std::optional<WebSocketClose> peer_close() const noexcept {
@@ -112,6 +114,7 @@ class WebSocket final : public Framing {
   bool parted_ : 1 = false;         // the farewell has been had
   Utf8Stream utf8_;                 // of a message of text
   std::string_view cause_;          // of a farewell, for people
+  std::unique_ptr<const std::string> peer_reason_;  // what the peer has said in its close; null for nothing
   std::array<char, kHeadBytesMax> head_{};
   // Of a control frame, the peer's and then ours; its payload stands behind the room for its head.
   std::array<char, kControlHeadMax + kControlBytesMax> control_{};

@@ -65,7 +65,7 @@ class ClientHttp final : public Channel, public rpc::MessageSink {
   void on_turn_end() override;
 
   /// In which way the server has not kept to HTTP, after an end for that reason; else empty.
-  [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
+  [[nodiscard]] std::string failure() const override { return failure_; }
 
  private:
   std::size_t read(std::span<char> input) override;

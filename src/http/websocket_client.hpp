@@ -33,7 +33,7 @@ class WebSocketHandshake final : public Channel, private Timer {
 
   void stop_calls() noexcept override {}
   /// Why there is no WebSocket, after the end; empty where that was the connection's own.
-  [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
+  [[nodiscard]] std::string failure() const override { return failure_; }
   /// Whether messages are compressed, once there is a WebSocket.
   [[nodiscard]] bool compresses() const noexcept { return compresses_; }
 

@@ -247,16 +247,21 @@ TEST(ClientWebSocketDeflate, is_used_by_both_ends_where_both_say_so) {
   }
 }
 
+// Reads a request for a WebSocket, and answers it; `behind` follows at once.
+void accept_websocket(RawPeer& peer, std::string_view behind = {}) {
+  constexpr std::string_view kName = "Sec-WebSocket-Key: ";
+  std::string key;
+  for (std::string line = peer.line(); line != "\r"; line = peer.line()) {
+    if (line.starts_with(kName)) key = line.substr(kName.size(), 24);
+  }
+  peer.send(kAnswer + websocket_accept(key) + "\r\n\r\n" + std::string{behind});
+}
+
 TEST(ClientWebSocketHandshake, may_have_frames_right_behind_it) {
   using framing::kTextFrame;
   using framing::server_frame;
   ScriptedServer server{[&](RawPeer peer) {
-    std::string key;
-    for (std::string line = peer.line(); line != "\r"; line = peer.line()) {
-      constexpr std::string_view kName = "Sec-WebSocket-Key: ";
-      if (line.starts_with(kName)) key = line.substr(kName.size(), 24);
-    }
-    peer.send(kAnswer + websocket_accept(key) + "\r\n\r\n" + server_frame(framing::kPingFrame, "p"));
+    accept_websocket(peer, server_frame(framing::kPingFrame, "p"));
     // The pong, in a mask, before the call.
     const std::string pong = peer.take(7);
     EXPECT_EQ(pong.substr(0, 2), "\x8A\x81");
@@ -276,12 +281,7 @@ TEST(ClientWebSocketHandshake, may_have_frames_right_behind_it) {
 TEST(ClientWebSocketClose, tells_the_server_what_was_wrong_and_the_caller_too) {
   std::string last;
   ScriptedServer server{[&](RawPeer peer) {
-    std::string key;
-    for (std::string line = peer.line(); line != "\r"; line = peer.line()) {
-      constexpr std::string_view kName = "Sec-WebSocket-Key: ";
-      if (line.starts_with(kName)) key = line.substr(kName.size(), 24);
-    }
-    peer.send(kAnswer + websocket_accept(key) + "\r\n\r\n");
+    accept_websocket(peer);
     const std::string head = peer.take(2);
     peer.take(4 + static_cast<unsigned char>(head[1]) - 128U);
     peer.send(framing::client_frame(framing::kTextFrame, "{}"));
@@ -292,7 +292,7 @@ TEST(ClientWebSocketClose, tells_the_server_what_was_wrong_and_the_caller_too) {
   Client client{websocket_of(server.uri()), options};
   const std::expected<int, Error> result = client.try_call<int>("any");
   ASSERT_FALSE(result.has_value());
-  EXPECT_NE(std::string{result.error().message()}.find("what is no JSON-RPC"), std::string::npos)
+  EXPECT_NE(std::string{result.error().message()}.find("the server broke the rules of WebSocket: "), std::string::npos)
       << result.error().message();
   server.join();
   ASSERT_GT(last.size(), 8U);
@@ -300,15 +300,31 @@ TEST(ClientWebSocketClose, tells_the_server_what_was_wrong_and_the_caller_too) {
   EXPECT_EQ(framing::masked(last.substr(6), last.substr(2, 4)).substr(0, 2), framing::code(1002));
 }
 
+TEST(ClientWebSocketClose, of_a_server_is_told_with_its_code_and_reason) {
+  const auto told_of = [](std::string payload) {
+    ScriptedServer server{[&](RawPeer peer) {
+      accept_websocket(peer);
+      peer.take(6);
+      peer.send(framing::server_frame(framing::kCloseFrame, payload));
+      peer.all();
+    }};
+    ClientOptions options;
+    options.connect_attempts = 1;
+    Client client{websocket_of(server.uri()), options};
+    const std::string message = client.try_call<int>("any").error().message();
+    return message.substr(message.find(" is gone: ") + 10);
+  };
+  using framing::code;
+  EXPECT_EQ(told_of(code(1008) + "who are you?\n"), "the server closed the WebSocket with code 1008: who are you? ");
+  EXPECT_EQ(told_of(code(1001)), "the server closed the WebSocket with code 1001");
+  EXPECT_EQ(told_of(code(1000)), "the server closed it");
+  EXPECT_EQ(told_of(""), "the server closed it");
+}
+
 TEST(ClientWebSocketClose, is_said_by_a_client_that_goes_and_answered_by_one_that_stays) {
   std::string last;
   ScriptedServer server{2, [&](RawPeer peer) {
-                          std::string key;
-                          for (std::string line = peer.line(); line != "\r"; line = peer.line()) {
-                            constexpr std::string_view kName = "Sec-WebSocket-Key: ";
-                            if (line.starts_with(kName)) key = line.substr(kName.size(), 24);
-                          }
-                          peer.send(kAnswer + websocket_accept(key) + "\r\n\r\n");
+                          accept_websocket(peer);
                           last = peer.all();
                         }};
   const std::string uri = websocket_of(server.uri());
