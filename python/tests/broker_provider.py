@@ -1,5 +1,5 @@
-"""What tests/broker_check/provider.py provides, by the package: broker_provider.py PORT NAME. A program of its own, to
-be killed and stopped."""
+"""What tests/broker_check/provider.py provides, by the package: broker_provider.py PORT NAME [CAFILE [CERT KEY]]. A
+program of its own, to be killed and stopped."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ async def hold(**call: Any) -> None:
     await asyncio.get_running_loop().create_future()
 
 
-async def main(port: str, name: str) -> None:
-    async with wirecall.aconnect(f"tcp://127.0.0.1:{port}", client_id=name) as c:
+async def main(port: str, name: str, cafile: str = "", *own: str) -> None:
+    by_tls: dict[str, Any] = {"cafile": cafile, "tls": dict(zip(("client_cert", "client_key"), own, strict=False))}
+    url = f"{'tls' if cafile else 'tcp'}://127.0.0.1:{port}"
+    async with wirecall.aconnect(url, client_id=name, **(by_tls if cafile else {})) as c:
         await c.provide("work.echo", echo)
         await c.provide("work.nested", nested)
         await c.provide("work.stream", stream)

@@ -6,7 +6,8 @@ Every call has to end exactly once, at its own caller, with its own nonce; who w
 before the broker has answered MESSAGES_MAX others; who reads events by HTTP, is cut off and comes back has each value that
 is retained, once; and the broker has its descriptors and memory back in the end. No clock decides, since a busy machine
 stops any process for seconds: what it takes is printed. WATCHDOG_S ends what hangs. Callers and providers speak JSON lines,
-WebSocket and the other framings."""
+WebSocket and the other framings; some of them, and some of those who speak HTTP, do so by TLS, with a certificate of their
+own or without."""
 
 import argparse
 import asyncio
@@ -21,12 +22,14 @@ import sys
 import tempfile
 import time
 
+from certificates import Certificates, context
 from ledger import Ledger
 from peers import Caller, EventReader, HttpCaller, connect
 import framings
 
 PROVIDERS = 8
-PROVIDED_BY = ["lines", "websocket", "websocket msgpack"]
+# The framings of the providers by turns, and whether they speak TLS or show a certificate besides.
+PROVIDED_BY = [("lines", "plain"), ("websocket", "certificate"), ("websocket msgpack", "plain"), ("msgpack", "tls")]
 CONNECTED = [framing for framing in framings.ALL if framing.connected]
 PUBLISHERS = [framings.Lines, framings.WebSocket, framings.WebSocketMsgpack]
 TOPICS = 50  # of each publisher
@@ -44,13 +47,18 @@ class Check:
         self.random = random.Random(arguments.seed)
         self.providers = {}
         self.slowest = 0.0
-        self.kills = 0
+        self.kills = {"plain": 0, "tls": 0, "certificate": 0}
         self.stopping = False
         self.readers = [EventReader(self.ledger, "watch.>") for _ in range(READERS)]
 
-    async def start(self):
+    async def start(self, folder):
+        self.certificates = Certificates(folder)
+        cafile, own = self.certificates.cafile, self.certificates.peer_files()
+        self.peer_files = {"plain": [], "tls": [cafile], "certificate": [cafile, *own]}
+        self.contexts = {"plain": None, "tls": context(cafile), "certificate": context(cafile, *own)}
+        self.opened = dict.fromkeys(self.contexts, 0)
         command = [self.arguments.tool, "serve", "--port", "0", "--log-level", "warning",
-                   "--threads", str(self.arguments.threads)]
+                   "--threads", str(self.arguments.threads), *self.certificates.broker_options()]
         # A file, not a pipe: nobody has to read it for the broker to go on.
         log = tempfile.TemporaryFile()
         self.broker = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log)
@@ -60,6 +68,13 @@ class Check:
             await asyncio.sleep(0.01)
             text = os.pread(log.fileno(), 1 << 16, 0).decode()
         self.port = int(listening[1])
+
+    def tls(self, plain=2):
+        """The context of the next connection: by TLS, with or without a certificate, or by plain text, which is as likely as
+        `plain` says."""
+        way = self.random.choice(["tls", "certificate", *["plain"] * plain])
+        self.opened[way] += 1
+        return self.contexts[way]
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.broker.pid}/fd"))
@@ -71,9 +86,10 @@ class Check:
         """By the program whose turn it is; a name keeps its program."""
         number = int(name[1:])
         program = [sys.executable, "-B", "-S", str(pathlib.Path(__file__).with_name("provider.py"))]
-        last = [PROVIDED_BY[number // 2 % len(PROVIDED_BY)]]
+        framing, way = PROVIDED_BY[number // 2 % len(PROVIDED_BY)]
+        last = [framing, *self.peer_files[way]]
         if self.arguments.provider and number % 2:
-            program, last = [sys.executable, str(self.arguments.provider)], []
+            program, last = [sys.executable, str(self.arguments.provider)], self.peer_files[way]
         process = await asyncio.create_subprocess_exec(*program, str(self.port), name, *last,
                                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.providers[name] = process  # from now on it is ended with the others, whether it is ready or not
@@ -83,7 +99,7 @@ class Check:
         names = sorted(self.providers)
         while not self.stopping:
             name = self.random.choice(names)
-            waiting = await Caller(self.ledger, WATCHDOG_S * 1000).open(self.port)
+            waiting = await Caller(self.ledger, WATCHDOG_S * 1000, tls=self.tls()).open(self.port)
             held = [waiting.ask(f"hold.{name}") for _ in range(5)]
             # Answered by another provider: the broker has handed the held ones on before.
             await waiting.ask("work.echo")
@@ -102,7 +118,7 @@ class Check:
                 if response.get("error", {}).get("code") != LOST:
                     self.ledger.fault("outcome", f"of a killed provider: {response}")
             self.slowest = max(self.slowest, time.monotonic() - killed)
-            self.kills += 1
+            self.kills[PROVIDED_BY[int(name[1:]) // 2 % len(PROVIDED_BY)][1]] += 1
             await waiting.leave()
             if self.stopping:
                 break
@@ -121,7 +137,7 @@ class Check:
     async def call(self):
         """Calls of all kinds on one connection that is reset or left now and then."""
         while not self.stopping:
-            caller = await Caller(self.ledger, framing=self.random.choice(CONNECTED)).open(self.port)
+            caller = await Caller(self.ledger, framing=self.random.choice(CONNECTED), tls=self.tls()).open(self.port)
             for _ in range(self.random.randrange(5, 40)):
                 waiting = caller.batch(["work.echo", "work.nested", "work.stream", "no.such"])
                 waiting += [caller.ask("work.echo"), caller.ask("work.nested"), caller.ask("work.stream", {"stream": 1})]
@@ -136,16 +152,19 @@ class Check:
                 await caller.leave()
 
     async def call_by_http(self):
-        caller = await HttpCaller(self.ledger).open(self.port)
         while not self.stopping:
-            await caller.post(caller.request("work.echo"))
-            await caller.post([caller.request("work.echo"), caller.request("work.nested"), caller.request("work.echo")])
-        await caller.leave()
+            caller = await HttpCaller(self.ledger, tls=self.tls()).open(self.port)
+            for _ in range(self.random.randrange(20, 200)):
+                await caller.post(caller.request("work.echo"))
+                await caller.post([caller.request("work.echo"), caller.request("work.nested"), caller.request("work.echo")])
+                if self.stopping:
+                    break
+            await caller.leave(by_reset=self.random.random() < 0.5)
 
     async def read_slowly(self):
         while not self.stopping:
             framing = self.random.choice([framings.Lines, framings.WebSocket])
-            caller = await Caller(self.ledger, framing=framing).open(self.port, reads=False)
+            caller = await Caller(self.ledger, framing=framing, tls=self.tls()).open(self.port, reads=False)
             waiting = [caller.ask("work.echo", pad="x" * 20000) for _ in range(100)]
             await asyncio.sleep(0.5)
             caller.reading = asyncio.create_task(caller.read())
@@ -154,7 +173,7 @@ class Check:
 
     async def storm(self):
         while not self.stopping:
-            callers = await asyncio.gather(*(Caller(self.ledger).open(self.port) for _ in range(100)))
+            callers = await asyncio.gather(*(Caller(self.ledger, tls=self.tls(plain=18)).open(self.port) for _ in range(100)))
             await asyncio.gather(*(caller.ask("work.echo") for caller in callers))
             for caller in callers:
                 caller.ask("work.echo")
@@ -163,7 +182,7 @@ class Check:
 
     async def publish(self, number):
         """Events of many topics, of which each reader of events has to have what is retained."""
-        caller = await Caller(self.ledger, framing=PUBLISHERS[number]).open(self.port)
+        caller = await Caller(self.ledger, framing=PUBLISHERS[number], tls=self.tls()).open(self.port)
         while not self.stopping:
             for _ in range(20):
                 topic = f"watch.{number}.{self.random.randrange(TOPICS)}"
@@ -184,7 +203,7 @@ class Check:
         while not self.stopping:
             if self.random.random() < 0.3:
                 reader.begin()
-            await reader.open(self.port)
+            await reader.open(self.port, self.tls())
             chance = self.random.random()
             if chance < 0.2:
                 reader.writer.transport.pause_reading()
@@ -196,7 +215,7 @@ class Check:
     async def read_all_events(self):
         """Whoever comes back now has to receive all that it has not."""
         for reader in self.readers:
-            await reader.open(self.port)
+            await reader.open(self.port, self.tls())
             try:
                 await asyncio.wait_for(reader.up_to_date.wait(), WATCHDOG_S)
             except asyncio.TimeoutError:
@@ -216,7 +235,7 @@ class Check:
         await asyncio.gather(*(self.provide(f"p{number}") for number in range(PROVIDERS)))
         connections = []
         for _ in range(0, idle, 100):
-            connections += await asyncio.gather(*(connect(self.port) for _ in range(100)))
+            connections += await asyncio.gather(*(connect(self.port, self.tls(plain=18)) for _ in range(100)))
         self.stopping = False
         tasks = [asyncio.create_task(work()) for work in
                  [self.kill_providers, self.stop_providers, self.read_slowly, self.storm, self.call_by_http,
@@ -241,8 +260,12 @@ class Check:
             writer.close()
 
     async def run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            return await self.run_in(folder)
+
+    async def run_in(self, folder):
         arguments = self.arguments
-        await self.start()
+        await self.start(folder)
         try:
             descriptors = self.descriptors()
             # What the broker keeps for its next clients it has after the first crowd.
@@ -265,7 +288,7 @@ class Check:
         print(f"events {self.ledger.events} to {READERS} readers, which came back "
               f"{sum(reader.resumed for reader in self.readers)} times and lost {sum(reader.lost for reader in self.readers)}")
         print(f"calls {sum(self.ledger.outcomes.values())}: {self.ledger.outcomes}, abandoned {len(self.ledger.abandoned)}; "
-              f"{self.kills} providers killed, their callers told within {self.slowest * 1000:.0f} ms; "
+              f"providers killed {self.kills}, their callers told within {self.slowest * 1000:.0f} ms; connections {self.opened}; "
               f"memory {memory} KB, {grown:+} KB")
         for kind, text in faults[:20]:
             print(f"{kind}: {text}")

@@ -18,16 +18,19 @@ def reset(writer):
     writer.transport.abort()
 
 
-async def connect(port):
-    return await asyncio.open_connection("127.0.0.1", port, local_addr=(next(addresses), 0), limit=1 << 20)
+async def connect(port, tls=None):
+    """By TLS where its context is given."""
+    return await asyncio.open_connection("127.0.0.1", port, local_addr=(next(addresses), 0), limit=1 << 20, ssl=tls,
+                                         server_hostname="localhost" if tls else None)
 
 
 class Caller:
     """A connection of messages."""
 
-    def __init__(self, ledger, timeout_ms=2000, framing=framings.Lines):
+    def __init__(self, ledger, timeout_ms=2000, framing=framings.Lines, tls=None):
         self.ledger = ledger
         self.framing = framing()
+        self.tls = tls
         self.timeout_ms = timeout_ms
         self.number = next(connections)
         self.sequence = 0
@@ -35,7 +38,7 @@ class Caller:
         self.items = {}
 
     async def open(self, port, reads=True):
-        self.reader, self.writer = await connect(port)
+        self.reader, self.writer = await connect(port, self.tls)
         self.writer.write(self.framing.opening)
         self.reading = asyncio.create_task(self.read()) if reads else None
         return self
@@ -158,8 +161,8 @@ class EventReader:
         self.retained = {}
         self.resumed_at = 0  # the number in the id by which it has come back last
 
-    async def open(self, port):
-        self.reader, self.writer = await connect(port)
+    async def open(self, port, tls=None):
+        self.reader, self.writer = await connect(port, tls)
         self.up_to_date = asyncio.Event()
         last = f"Last-Event-ID: {self.last_id}\r\n" if self.last_id else ""
         query = "" if self.last_id else "&last=true"

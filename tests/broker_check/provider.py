@@ -1,15 +1,19 @@
-"""A provider as a process of its own, to be killed and stopped: provider.py PORT NAME [FRAMING]. It speaks JSON-RPC over a
-socket and provides work.echo, work.nested (which calls work.echo through the broker), work.stream (three items, as the caller's
-credit allows) and hold.NAME, which is never answered."""
+"""A provider as a process of its own, to be killed and stopped: provider.py PORT NAME FRAMING [CAFILE [CERT KEY]]. It speaks
+JSON-RPC over a socket, by TLS where an authority is named, with a certificate of its own where that is. It provides
+work.echo, work.nested (which calls work.echo through the broker), work.stream (three items, as the caller's credit allows)
+and hold.NAME, which is never answered."""
 
 import socket
 import sys
 
+import certificates
 import framings
 
-port, name = int(sys.argv[1]), sys.argv[2]
-framing = next(one for one in framings.ALL if one.name == (sys.argv[3] if len(sys.argv) > 3 else "lines"))()
-connection = socket.create_connection(("127.0.0.1", port))
+port, name, spoken, *files = sys.argv[1:]
+framing = next(one for one in framings.ALL if one.name == spoken)()
+connection = socket.create_connection(("127.0.0.1", int(port)))
+if files:
+    connection = certificates.context(*files).wrap_socket(connection, server_hostname="localhost")
 connection.sendall(framing.opening)
 calls = {}      # of ours, by id: the request that is served by it
 streams = {}    # by request id: [request, next item, credit]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A storm of clients of all framings at one broker, which is best built with sanitizers:
+"""A storm of clients of all framings, in plain text and by TLS, at one broker, which is best built with sanitizers:
 
     storm.py [WIRECALL] [--seconds S] [--engine epoll|uring] [--threads N] [--peers N] [--seed N]
 
@@ -28,6 +28,7 @@ import sys
 import tempfile
 import time
 
+import certificates
 import framings
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -71,7 +72,9 @@ class Peer:
     # ---- out ----
 
     async def open(self):
-        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.storm.port, limit=1 << 20)
+        tls = self.random.choice(self.storm.contexts)
+        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.storm.port, limit=1 << 20, ssl=tls,
+                                                                 server_hostname="localhost" if tls else None)
         self.reading = asyncio.create_task(self.read())
         self.writer.write(self.framing.opening)
         if self.framing.connected:
@@ -286,6 +289,8 @@ class Peer:
         if not hasattr(self, "writer"):
             return
         self.slow = False
+        if how == "half" and not self.writer.can_write_eof():  # asyncio's TLS cannot
+            how = "wait"
         self.finished = how != "wait"
         if how == "half" and not self.gone.is_set():
             with contextlib.suppress(OSError, RuntimeError):
@@ -333,12 +338,15 @@ class Storm:
         self.principals.chmod(0o600)
 
     def start(self, folder):
+        made = certificates.Certificates(folder)
+        own = certificates.context(made.cafile, *made.peer_files())
+        self.contexts = [None, None, None, certificates.context(made.cafile), own]
         self.principals = pathlib.Path(folder, "principals.json")
         self.write_principals()
         self.log = open(pathlib.Path(folder, "log"), "w+b")  # a file, which nobody has to read for the broker to go on
         command = [self.options.wirecall, "serve", "--port", "0", "--log-level", "error", "--kick-ms", "0",
                    "--engine", self.options.engine, "--threads", str(self.options.threads),
-                   "--principals-file", str(self.principals)]
+                   "--principals-file", str(self.principals), *made.broker_options()]
         self.broker = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=self.log)
         while not (listening := re.search(r"127\.0\.0\.1:(\d+)", self.told())):
             if self.broker.poll() is not None:

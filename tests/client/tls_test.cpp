@@ -1,156 +1,25 @@
-// Clients by tls://, https:// and wss:// over real sockets: every kind of call, and servers that are not to be trusted.
-#include <chrono>
-#include <cstdint>
-#include <expected>
+// Clients by tls://, https:// and wss:// over real sockets: sessions that are resumed, and servers that are not to be
+// trusted. Their calls are in scheme_test.cpp.
 #include <future>
 #include <gtest/gtest.h>
 #include <mutex>
-#include <optional>
-#include <semaphore>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
-#include "tests/client/provided.hpp"
-#include "tests/connection/peer.hpp"
-#include "tests/transport/certificates.hpp"
-#include "wirecall/broker.hpp"
-#include "wirecall/client.hpp"
-#include "wirecall/task.hpp"
+#include "tests/client/served.hpp"
 
 namespace wirecall::net {
 namespace {
 
-using namespace std::string_literals;
 using transport::CertificateTerms;
 using transport::issue;
 using transport::Issued;
-using transport::TlsFiles;
 using transport::usual_certificates;
-
-std::string by(std::string_view scheme, const std::string& tcp, std::string_view host = "127.0.0.1") {
-  return std::string{scheme} + "://" + std::string{host} + tcp.substr(tcp.rfind(':'));
-}
-
-Options serving(const TlsFiles& files = usual_certificates().server_files) {
-  Options options;
-  options.tls.cert = {files.certificate};
-  options.tls.key = {files.key};
-  options.takeover_ms = 0;
-  return options;
-}
-ClientOptions trusting() {
-  ClientOptions options;
-  options.cafile = usual_certificates().cafile;
-  options.connect_attempts = 1;
-  options.reconnect_min_ms = 1;
-  return options;
-}
-
-void add_methods(Broker& broker) {
-  broker.method("subtract", [](int a, int b) { return a - b; }, {"minuend", "subtrahend"});
-  broker.method("echo", [](std::string text) { return text; });
-  broker.method("count", [](int n) -> Stream<int> {
-    for (int i = 0; i < n; ++i) co_yield i;
-  });
-}
-
-// A broker that serves until the end of its scope.
-struct Served {
-  explicit Served(const Options& options = serving(), const std::string& at = "tcp://127.0.0.1:0") : broker(options) {
-    add_methods(broker);
-    tcp = broker.listen(at).uri();
-    running.emplace(broker);
-  }
-  Broker broker;
-  std::string tcp;
-  std::optional<RunningServer> running;
-};
 
 class TlsClient : public testing::TestWithParam<const char*> {
  protected:
   [[nodiscard]] std::string uri(std::string_view host = "127.0.0.1") const { return by(GetParam(), served_.tcp, host); }
-  [[nodiscard]] static bool calls_back() { return GetParam() != "https"s; }
   Served served_;
 };
-
-TEST_P(TlsClient, calls_in_each_of_the_four_ways) {
-  for (const char* const host : {"127.0.0.1", "localhost"}) {
-    Client client{uri(host), trusting()};
-    EXPECT_EQ(client.call<int>("subtract", 42, 23), 19);
-    EXPECT_EQ(client.request<int>("subtract", 42, 22).future().get(), 20);
-    std::promise<std::expected<int, Error>> done;
-    client.request<int>("subtract", 42, 21).then([&](std::expected<int, Error> result) {
-      done.set_value(std::move(result));
-    });
-    EXPECT_EQ(done.get_future().get(), 21);
-    const auto task = [&]() -> Task<int> { co_return co_await client.request<int>("subtract", 42, 20); };
-    EXPECT_EQ(client.run(task()), 22);
-    EXPECT_EQ(client.try_call<int>("nowhere").error().code(), -32601);
-  }
-}
-
-TEST_P(TlsClient, sends_and_reads_messages_of_every_length) {
-  for (const Encoding encoding : {Encoding::json, Encoding::msgpack}) {
-    ClientOptions options = trusting();
-    options.encoding = encoding;
-    Client client{uri(), options};
-    for (const std::size_t bytes : {0, 1, 16'300, 16'400, 260'000, 3'000'000}) {
-      const std::string text(bytes, 'x');
-      EXPECT_EQ(client.call<std::string>("echo", text), text);
-    }
-  }
-}
-
-TEST_P(TlsClient, sends_a_batch) {
-  Client client{uri(), trusting()};
-  const auto [difference, text] = client.batch().call<int>("subtract", 5, 3).call<std::string>("echo", "x").send();
-  EXPECT_EQ(difference, 2);
-  EXPECT_EQ(text, "x");
-}
-
-TEST_P(TlsClient, streams) {
-  if (!calls_back()) GTEST_SKIP() << "not by HTTP";
-  Client client{uri(), trusting()};
-  int count = 0;
-  for (const int i : client.stream<int>("count", 1000)) EXPECT_EQ(i, count++);
-  EXPECT_EQ(count, 1000);
-}
-
-TEST_P(TlsClient, provides_and_subscribes) {
-  if (!calls_back()) GTEST_SKIP() << "not by HTTP";
-  Client provider{uri(), trusting()};
-  provider.provide("add", add, {.params = {"a", "b"}});
-  std::counting_semaphore<> came{0};
-  std::string topic;
-  const Subscription news = provider.subscribe("news.>", [&](const Event& event) {
-    topic = event.topic + " " + std::string{event.value_json()};
-    came.release();
-  });
-  provider.connect();
-  Client caller{uri(), trusting()};
-  EXPECT_EQ(caller.call<int>("add", 2, 3), 5);
-  Client plain{served_.tcp};
-  EXPECT_EQ(plain.call<int>("add", 2, 4), 6);
-  plain.publish("news.today", 7);
-  ASSERT_TRUE(came.try_acquire_for(kWatchdog));
-  EXPECT_EQ(topic, "news.today 7");
-}
-
-TEST_P(TlsClient, connects_again_to_a_server_that_was_started_again) {
-  ClientOptions options = trusting();
-  options.connect_attempts = 0;
-  Client client{uri(), options};
-  EXPECT_EQ(client.call<int>("subtract", 42, 23), 19);
-  served_.running.reset();
-  Broker next{serving()};
-  next.method("subtract", [](int a, int b) { return 100 + a - b; });
-  EXPECT_EQ(next.listen(served_.tcp).uri(), served_.tcp);
-  const RunningServer running{next};
-  EXPECT_TRUE(comes_true([&] { return client.try_call<int>("subtract", 42, 23) == 119; }));
-}
 
 TEST_P(TlsClient, resumes_its_session_when_it_connects_again) {
   Options options = serving();

@@ -1,132 +1,28 @@
-// Clients by WebSocket over real sockets: a broker of ours in each of the four ways, both ways, and scripted servers
-// that answer the handshake as they should not.
+// Clients by WebSocket over real sockets: the handshake, which scripted servers answer as they should not, compression
+// and the close. Their calls are in scheme_test.cpp.
 #include "http/websocket.hpp"
 
-#include <chrono>
-#include <cstddef>
-#include <expected>
-#include <future>
 #include <gtest/gtest.h>
-#include <memory>
-#include <optional>
-#include <semaphore>
-#include <string>
-#include <string_view>
-#include <tuple>
 #include <utility>
-#include <vector>
 
-#include "tests/client/provided.hpp"
 #include "tests/connection/peer.hpp"
 #include "tests/framing/websocket_frames.hpp"
-#include "wirecall/broker.hpp"
 #include "wirecall/client.hpp"
-#include "wirecall/task.hpp"
 
 namespace wirecall::net {
 namespace {
-
-using namespace std::chrono_literals;
 
 std::string websocket_of(const std::string& tcp, std::string_view path = "/") {
   return "ws" + tcp.substr(3) + std::string{path};
 }
 
-class ClientWebSocket : public testing::Test {
- protected:
-  ClientWebSocket() {
-    broker_.method("subtract", [](int a, int b) { return a - b; }, {"minuend", "subtrahend"});
-    broker_.method("echo", [](std::string text) { return text; });
-    broker_.method("note", [this] { ++notes_; });
-    broker_.method("notes", [this] { return notes_; });
-    broker_.method("count", [](int n) -> Stream<int> {
-      for (int i = 0; i < n; ++i) co_yield i;
-    });
-    tcp_ = broker_.listen("tcp://127.0.0.1:0").uri();
-    uri_ = websocket_of(tcp_);
-    running_.emplace(broker_);
-  }
-
-  Broker broker_;
-  std::string tcp_;
-  std::string uri_;
-  std::optional<RunningServer> running_;
-  int notes_ = 0;
-};
-
-TEST_F(ClientWebSocket, calls_in_each_of_the_four_ways) {
-  for (const std::string_view path : {"/", "/rpc", "/ws"}) {
-    Client client{websocket_of(tcp_, path)};
-    EXPECT_EQ(client.call<int>("subtract", 42, 23), 19);
-    EXPECT_EQ(client.request<int>("subtract", 42, 22).future().get(), 20);
-    std::promise<std::expected<int, Error>> done;
-    client.request<int>("subtract", 42, 21).then([&](std::expected<int, Error> result) {
-      done.set_value(std::move(result));
-    });
-    EXPECT_EQ(done.get_future().get(), 21);
-    const auto task = [&]() -> Task<int> { co_return co_await client.request<int>("subtract", 42, 20); };
-    EXPECT_EQ(client.run(task()), 22);
-    EXPECT_EQ(client.try_call<int>("nowhere").error().code(), -32601);
-  }
-}
-
-TEST_F(ClientWebSocket, sends_and_reads_messages_of_every_length) {
-  for (const Encoding encoding : {Encoding::json, Encoding::msgpack}) {
-    ClientOptions options;
-    options.encoding = encoding;
-    Client client{uri_, options};
-    for (const std::size_t bytes : {0, 60, 125, 126, 65'000, 66'000, 3'000'000}) {
-      const std::string text = std::string(bytes, 'x') + "\u03BA";
-      EXPECT_EQ(client.call<std::string>("echo", text), text);
-    }
-  }
-}
-
-TEST_F(ClientWebSocket, streams_batches_and_notifies) {
-  Client client{uri_};
-  std::vector<int> got;
-  for (const int i : client.stream<int>("count", 1000)) got.push_back(i);
-  EXPECT_EQ(got.size(), 1000U);
-  const auto [difference, text] = client.batch().call<int>("subtract", 5, 3).call<std::string>("echo", "x").send();
-  EXPECT_EQ(difference, 2);
-  EXPECT_EQ(text, "x");
-  client.notify("note");
-  EXPECT_EQ(client.call<int>("notes"), 1);
-}
-
-TEST_F(ClientWebSocket, provides_and_subscribes) {
-  ClientOptions named;
-  named.client_id = "provider";
-  Client provider{uri_, named};
-  provider.provide("add", add, {.params = {"a", "b"}});
-  provider.connect();
-  std::counting_semaphore<> came{0};
-  std::string topic;
-  const Subscription news = provider.subscribe("news.>", [&](const Event& event) {
-    topic = event.topic + " " + std::string{event.value_json()};
-    came.release();
-  });
-  provider.connect();
-  Client caller{uri_};
-  EXPECT_EQ(caller.call<int>("add", 2, 3), 5);
-  Client other{tcp_};
-  EXPECT_EQ(other.call<int>("add", 2, 4), 6);
-  other.publish("news.today", 7);
-  ASSERT_TRUE(came.try_acquire_for(kWatchdog));
-  EXPECT_EQ(topic, "news.today 7");
-}
-
-TEST_F(ClientWebSocket, connects_again_to_a_server_that_was_started_again) {
-  ClientOptions options;
-  options.reconnect_min_ms = 1;
-  Client client{uri_, options};
-  EXPECT_EQ(client.call<int>("subtract", 42, 23), 19);
-  running_.reset();
-  Broker next;
-  next.method("subtract", [](int a, int b) { return 100 + a - b; });
-  EXPECT_EQ(next.listen(tcp_).uri(), tcp_);
-  const RunningServer running{next};
-  EXPECT_TRUE(comes_true([&] { return client.try_call<int>("subtract", 42, 23) == 119; }));
+TEST(ClientWebSocketPath, is_any_that_the_server_upgrades) {
+  Server server;
+  server.method("seven", [] { return 7; });
+  const std::string tcp = server.listen("tcp://127.0.0.1:0").uri();
+  const RunningServer running{server};
+  for (const std::string_view path : {"/", "/rpc", "/ws"})
+    EXPECT_EQ((Client{websocket_of(tcp, path)}.call<int>("seven")), 7) << path;
 }
 
 TEST(ClientWebSocketToken, is_shown_by_the_handshake) {
@@ -152,14 +48,20 @@ TEST(ClientWebSocketToken, is_shown_by_the_handshake) {
 
 // ---- the handshake ----
 
+// That of the client's request, which is read.
+std::string key_of(RawPeer& peer) {
+  std::string key;
+  for (std::string line = peer.line(); line != "\r" && !line.empty(); line = peer.line()) {
+    constexpr std::string_view kName = "Sec-WebSocket-Key: ";
+    if (line.starts_with(kName)) key = line.substr(kName.size(), 24);
+  }
+  return key;
+}
+
 // What a client says of a server that answers its handshake like that; {accept} is what it should be told.
 std::string said_to(std::string answer, bool deflate = false) {
   ScriptedServer server{[&](RawPeer peer) {
-    std::string key;
-    for (std::string line = peer.line(); line != "\r" && !line.empty(); line = peer.line()) {
-      constexpr std::string_view kName = "Sec-WebSocket-Key: ";
-      if (line.starts_with(kName)) key = line.substr(kName.size(), 24);
-    }
+    const std::string key = key_of(peer);
     if (const std::size_t at = answer.find("{accept}"); at != std::string::npos)
       answer.replace(at, 8, websocket_accept(key));
     peer.send(answer);
@@ -248,13 +150,8 @@ TEST(ClientWebSocketDeflate, is_used_by_both_ends_where_both_say_so) {
 }
 
 // Reads a request for a WebSocket, and answers it; `behind` follows at once.
-void accept_websocket(RawPeer& peer, std::string_view behind = {}) {
-  constexpr std::string_view kName = "Sec-WebSocket-Key: ";
-  std::string key;
-  for (std::string line = peer.line(); line != "\r"; line = peer.line()) {
-    if (line.starts_with(kName)) key = line.substr(kName.size(), 24);
-  }
-  peer.send(kAnswer + websocket_accept(key) + "\r\n\r\n" + std::string{behind});
+void accept_websocket(RawPeer& peer, const std::string& behind = {}) {
+  peer.send(kAnswer + websocket_accept(key_of(peer)) + "\r\n\r\n" + behind);
 }
 
 TEST(ClientWebSocketHandshake, may_have_frames_right_behind_it) {

@@ -41,31 +41,9 @@ inline bool comes_true(const std::function<bool()>& condition) {
   return true;
 }
 
-class RawPeer {
+/// Reads a stream by lines or by so many bytes. What reads the stream itself derives from it.
+class StreamReader {
  public:
-  explicit RawPeer(int fd) : fd_(fd) {
-    const timeval limit{.tv_sec = kWatchdog.count(), .tv_usec = 0};
-    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    ::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-  }
-  explicit RawPeer(const Endpoint& endpoint) : RawPeer(connected(endpoint)) {}
-  RawPeer(RawPeer&& other) noexcept : fd_(std::exchange(other.fd_, -1)), rest_(std::move(other.rest_)) {}
-  RawPeer& operator=(RawPeer&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    std::swap(rest_, other.rest_);
-    return *this;
-  }
-  ~RawPeer() { close(); }
-
-  /// False when the connection is closed.
-  bool send(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t sent = again_if_interrupted([&] { return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
-      if (sent <= 0) return false;
-      bytes.remove_prefix(static_cast<std::size_t>(sent));
-    }
-    return true;
-  }
   /// The next line without its newline; the rest when the stream ends before. A line of JSON is one message: a partial
   /// one would let the author of the rest speak for the server.
   std::string line() {
@@ -80,6 +58,67 @@ class RawPeer {
       }
       if (!more()) return std::exchange(rest_, {});
     }
+  }
+  /// The next `size` bytes, or the rest when the stream ends before.
+  std::string take(std::size_t size) {
+    while (rest_.size() < size && more()) {
+    }
+    std::string got = rest_.substr(0, size);
+    rest_.erase(0, size);
+    return got;
+  }
+  /// Everything up to the end of the stream.
+  std::string all() {
+    while (more()) {
+    }
+    return std::exchange(rest_, {});
+  }
+  /// Whether the stream ends here.
+  bool ended() { return rest_.empty() && !more(); }
+
+ protected:
+  StreamReader() = default;
+  StreamReader(StreamReader&&) = default;
+  StreamReader& operator=(StreamReader&&) = default;
+  ~StreamReader() = default;
+  /// Waits for more of the stream and appends it. False: it has ended.
+  virtual bool read_more(std::string& to) = 0;
+
+ private:
+  static bool is_one_message(std::string_view line) {
+    Buffer text{line};
+    const Scan scan = json_codec().scan(text.padded(), kDepthMax);
+    return scan.status == ScanStatus::complete && scan.offset == line.size() && line.find('\r') == line.npos;
+  }
+  bool more() { return read_more(rest_); }
+
+  std::string rest_;
+};
+
+class RawPeer final : public StreamReader {
+ public:
+  explicit RawPeer(int fd) : fd_(fd) {
+    const timeval limit{.tv_sec = kWatchdog.count(), .tv_usec = 0};
+    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    ::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  }
+  explicit RawPeer(const Endpoint& endpoint) : RawPeer(connected(endpoint)) {}
+  RawPeer(RawPeer&& other) noexcept : StreamReader(std::move(other)), fd_(std::exchange(other.fd_, -1)) {}
+  RawPeer& operator=(RawPeer&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    StreamReader::operator=(std::move(other));
+    return *this;
+  }
+  ~RawPeer() { close(); }
+
+  /// False when the connection is closed.
+  bool send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = again_if_interrupted([&] { return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
+      if (sent <= 0) return false;
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    }
+    return true;
   }
   /// The next `size` bytes, or the rest when the stream ends before. Reads no further byte, so the kernel may keep
   /// some.
@@ -99,22 +138,6 @@ class RawPeer {
     char byte;
     return again_if_interrupted([&] { return ::recv(fd_, &byte, 1, 0); }) == 0;
   }
-  /// The next `size` bytes, or the rest when the stream ends before.
-  std::string take(std::size_t size) {
-    while (rest_.size() < size && more()) {
-    }
-    std::string got = rest_.substr(0, size);
-    rest_.erase(0, size);
-    return got;
-  }
-  /// Everything up to the end of the stream.
-  std::string all() {
-    while (more()) {
-    }
-    return std::exchange(rest_, {});
-  }
-  /// Whether the stream ends here.
-  bool ended() { return rest_.empty() && !more(); }
   void finish() { ::shutdown(fd_, SHUT_WR); }
   void reset() {
     const linger at_once{.l_onoff = 1, .l_linger = 0};
@@ -141,21 +164,15 @@ class RawPeer {
     } while (bytes < 0 && errno == EINTR);
     return bytes;
   }
-  static bool is_one_message(std::string_view line) {
-    Buffer text{line};
-    const Scan scan = json_codec().scan(text.padded(), kDepthMax);
-    return scan.status == ScanStatus::complete && scan.offset == line.size() && line.find('\r') == line.npos;
-  }
-  bool more() {
+  bool read_more(std::string& to) override {
     char block[65536];
     const ssize_t got = again_if_interrupted([&] { return ::recv(fd_, block, sizeof block, 0); });
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) ADD_FAILURE() << "nothing came for 20 s";
-    if (got > 0) rest_.append(block, static_cast<std::size_t>(got));
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) ADD_FAILURE() << "nothing came in time";
+    if (got > 0) to.append(block, static_cast<std::size_t>(got));
     return got > 0;
   }
 
   int fd_;
-  std::string rest_;
 };
 
 /// Handlers wait here until the test releases them.

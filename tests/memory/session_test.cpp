@@ -26,11 +26,10 @@
 #include "http/browser_access.hpp"
 #include "server/serving_loop.hpp"
 #include "tests/memory/failing_memory.hpp"
-#include "tests/runtime/simulated_backend.hpp"
 #include "tests/runtime/wrapped_backend.hpp"
+#include "tests/transport/simulated_client.hpp"
 #include "transport/io_thread.hpp"
 #include "transport/setup.hpp"
-#include "transport/tls_session.hpp"
 #include "wirecall/caller.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/stream.hpp"
@@ -232,13 +231,7 @@ class ConversationClient {
   // `tls` is null where nothing is encrypted.
   ConversationClient(Protocol protocol, std::shared_ptr<SimulatedPeer> peer,
                      std::shared_ptr<const transport::TlsClientContext> tls)
-      : protocol_(protocol), peer_(std::move(peer)), told_(protocol) {
-    if (tls != nullptr) {
-      tls_ = std::make_unique<transport::TlsSession>(std::move(tls), Endpoint{"tls://localhost"});
-      Buffer hello;
-      tls_->start(hello);
-      peer_->send(std::string{hello.view()});
-    }
+      : protocol_(protocol), client_(std::move(peer), std::move(tls), Endpoint{"tls://localhost"}), told_(protocol) {
     for (const Said& said : conversation()) {
       std::string text = framed(protocol, said.text);
       // Some come in two parts.
@@ -261,21 +254,13 @@ class ConversationClient {
   }
 
   void act() {
-    told_.take(taken());
-    const bool agreed = !tls_ || tls_->state() == transport::TlsSession::State::open;
-    if (unsent_.empty() || peer_->closed || !agreed) return;
-    send(unsent_.back());
+    told_.take(client_.take());  // by TLS it may be an alert, where the server has no memory
+    if (unsent_.empty() || closed() || !client_.open()) return;
+    client_.send(unsent_.back());
     unsent_.pop_back();
   }
-  void finish() {
-    if (tls_ && !std::exchange(said_end_, true)) {
-      Buffer end;
-      tls_->shut_down(end);
-      peer_->send(std::string{end.view()});
-    }
-    peer_->finish();
-  }
-  [[nodiscard]] bool closed() const { return peer_->closed; }
+  void finish() { client_.finish(); }
+  [[nodiscard]] bool closed() const { return client_.closed(); }
   [[nodiscard]] bool satisfied() const {
     return unsent_.empty() &&
            std::ranges::all_of(due_, [&](const auto& one) { return told_.replies().contains(one.first); }) &&
@@ -305,27 +290,9 @@ class ConversationClient {
   }
 
  private:
-  void send(const std::string& text) {
-    if (!tls_) return peer_->send(text);
-    Buffer encrypted;
-    EXPECT_TRUE(tls_->send(text, encrypted)) << tls_->failure();
-    peer_->send(std::string{encrypted.view()});
-  }
-  std::string taken() {
-    const std::string came = peer_->take();
-    if (!tls_ || came.empty()) return came;
-    Buffer plaintext;
-    Buffer answer;
-    static_cast<void>(tls_->receive(came, plaintext, answer));  // without memory it may be told so, by an alert
-    if (!answer.empty() && !peer_->closed) peer_->send(std::string{answer.view()});
-    return std::string{plaintext.view()};
-  }
-
   Protocol protocol_;
-  std::shared_ptr<SimulatedPeer> peer_;
-  std::unique_ptr<transport::TlsSession> tls_;  // null where nothing is encrypted
-  bool said_end_ = false;                       // of TLS
-  std::vector<std::string> unsent_;             // the last goes first
+  transport::SimulatedClient client_;
+  std::vector<std::string> unsent_;  // the last goes first
   Told told_;
   Due due_;  // empty for an error
   int responses_due_ = 0;

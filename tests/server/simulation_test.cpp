@@ -22,8 +22,7 @@
 #include "http/browser_access.hpp"
 #include "server/serving_loop.hpp"
 #include "tests/framing/websocket_frames.hpp"
-#include "tests/runtime/simulated_backend.hpp"
-#include "transport/tls_session.hpp"
+#include "tests/transport/simulated_client.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/stream.hpp"
 #include "wirecall/task.hpp"
@@ -72,18 +71,12 @@ class Caller {
   // `tls` is null where nothing is encrypted.
   Caller(std::shared_ptr<SimulatedPeer> peer, Random& random, bool may_break,
          std::shared_ptr<const transport::TlsClientContext> tls)
-      : peer_(std::move(peer)), random_(&random), protocol_(static_cast<Protocol>(random() % 4)) {
-    if (tls != nullptr) {
-      const bool http = protocol_ == Protocol::http || protocol_ == Protocol::websocket;
-      tls_ = std::make_unique<transport::TlsSession>(std::move(tls),
-                                                     Endpoint{http ? "https://localhost" : "tls://localhost"});
-      Buffer hello;
-      tls_->start(hello);
-      peer_->send(std::string{hello.view()});
-    }
+      : random_(&random),
+        protocol_(static_cast<Protocol>(random() % 4)),
+        client_(std::move(peer), std::move(tls), Endpoint{speaks_http() ? "https://localhost" : "tls://localhost"}) {
     if (protocol_ == Protocol::websocket) unsent_ = kHandshake;
     for (unsigned messages = 1 + random() % 30; messages != 0; --messages) say_something();
-    if (one_in(random, 4)) peer_->window = random() % 200;
+    if (one_in(random, 4)) client_.peer().window = random() % 200;
     if (may_break && one_in(random, 4)) resets_after_ = random() % (unsent_.size() + 1);
   }
 
@@ -92,36 +85,30 @@ class Caller {
   // anybody take nothing in many turns, each of which may last long.
   void act() {
     if (one_in(*random_, 3) || ++turns_closed_ == 3) {
-      peer_->window += 1 + (*random_)() % 500;
+      client_.peer().window += 1 + (*random_)() % 500;
       turns_closed_ = 0;
     }
     read();
-    if (gone() || (tls_ && tls_->state() == transport::TlsSession::State::handshaking)) return;
+    EXPECT_EQ(client_.failure(), "");
+    if (gone() || !client_.open()) return;
     for (auto& [id, stream] : streams_) resume(id, stream);
     if (unsent_.empty()) return;
-    if (!peer_->to_us.empty() && one_in(*random_, 2)) return;
+    if (!client_.peer().to_us.empty() && one_in(*random_, 2)) return;
     const std::size_t bytes = one_in(*random_, 2) ? unsent_.size() : 1 + (*random_)() % unsent_.size();
-    send(unsent_.substr(0, bytes));
+    client_.send(unsent_.substr(0, bytes));
     unsent_.erase(0, bytes);
     sent_ += bytes;
     for (; !on_their_way_.empty() && on_their_way_.front().end <= sent_; on_their_way_.pop_front()) {
       const auto stream = streams_.find(on_their_way_.front().id);
       if (stream != streams_.end()) stream->second.credit += on_their_way_.front().credit;
     }
-    if (sent_ > resets_after_) peer_->reset();
+    if (sent_ > resets_after_) client_.peer().reset();
   }
-  void finish() {
-    if (tls_ && !std::exchange(said_end_, true)) {
-      Buffer end;
-      tls_->shut_down(end);
-      peer_->send(std::string{end.view()});
-    }
-    peer_->finish();
-  }
-  void open_window() { peer_->window = std::size_t{1} << 40; }
+  void finish() { client_.finish(); }
+  void open_window() { client_.peer().window = std::size_t{1} << 40; }
 
-  [[nodiscard]] bool gone() const { return peer_->closed || peer_->reset_by_peer; }
-  [[nodiscard]] bool closed() const { return peer_->closed; }
+  [[nodiscard]] bool gone() const { return client_.gone(); }
+  [[nodiscard]] bool closed() const { return client_.closed(); }
   // Everything has been said and answered.
   [[nodiscard]] bool satisfied() const {
     return unsent_.empty() && expected_.empty() && in_order_.empty() && received_.empty();
@@ -134,6 +121,8 @@ class Caller {
   }
 
  private:
+  [[nodiscard]] bool speaks_http() const { return protocol_ == Protocol::http || protocol_ == Protocol::websocket; }
+
   // ---- what it says ----
 
   std::string new_id() {
@@ -292,24 +281,8 @@ class Caller {
     return text;
   }
 
-  void send(const std::string& text) {
-    if (!tls_) return peer_->send(text);
-    Buffer encrypted;
-    EXPECT_TRUE(tls_->send(text, encrypted)) << tls_->failure();
-    peer_->send(std::string{encrypted.view()});
-  }
-  std::string taken() {
-    const std::string came = peer_->take();
-    if (!tls_ || came.empty()) return came;
-    Buffer plaintext;
-    Buffer answer;
-    EXPECT_NE(tls_->receive(came, plaintext, answer), transport::TlsSession::State::failed) << tls_->failure();
-    if (!answer.empty() && !gone()) peer_->send(std::string{answer.view()});
-    return std::string{plaintext.view()};
-  }
-
   void read() {
-    received_ += taken();
+    received_ += client_.take();
     std::string text;
     while (take(text)) heard(text);
   }
@@ -430,13 +403,11 @@ class Caller {
     unsigned credit;
   };
 
-  std::shared_ptr<SimulatedPeer> peer_;
   Random* random_;
   Protocol protocol_;
-  std::unique_ptr<transport::TlsSession> tls_;  // null where nothing is encrypted
-  bool said_end_ = false;                       // of TLS
-  bool upgraded_ = false;                       // to a WebSocket
-  bool said_close_ = false;                     // the server, by its close frame
+  transport::SimulatedClient client_;
+  bool upgraded_ = false;    // to a WebSocket
+  bool said_close_ = false;  // the server, by its close frame
   std::string unsent_;
   std::size_t sent_ = 0;
   int turns_closed_ = 0;

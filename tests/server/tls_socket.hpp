@@ -10,7 +10,7 @@
 
 namespace wirecall::net {
 
-class TlsSocket {
+class TlsSocket final : public StreamReader {
  public:
   using Settings = transport::TlsPeerSettings;
 
@@ -34,30 +34,6 @@ class TlsSocket {
   bool send(std::string_view text) { return peer.write(text) && flush(); }
   /// Sends what the peer has to say.
   bool flush() { return raw.send(peer.take()); }
-  /// The next line without its newline; the rest when the stream ends before.
-  std::string line() {
-    std::size_t end;
-    while ((end = rest_.find('\n')) == std::string::npos) {
-      if (!more()) return std::exchange(rest_, {});
-    }
-    std::string line = rest_.substr(0, end);
-    rest_.erase(0, end + 1);
-    return line;
-  }
-  /// The next `size` bytes, or the rest when the stream ends before.
-  std::string take(std::size_t size) {
-    while (rest_.size() < size && more()) {
-    }
-    std::string got = rest_.substr(0, size);
-    rest_.erase(0, size);
-    return got;
-  }
-  /// Everything up to the end of the stream.
-  std::string all() {
-    while (more()) {
-    }
-    return std::exchange(rest_, {});
-  }
   /// The request's answer, a line.
   std::string ask(std::string_view text) {
     send(text);
@@ -78,14 +54,12 @@ class TlsSocket {
     peer.feed(record);
     return record.size() == 5 + size;
   }
-  bool more() {
+  bool read_more(std::string& to) override {
     if (peer.ended() || !peer.failure.empty() || !receive_record()) return false;
-    rest_ += peer.read();
+    to += peer.read();
     flush();
     return true;
   }
-
-  std::string rest_;
 };
 
 }  // namespace wirecall::net

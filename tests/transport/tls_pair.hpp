@@ -1,6 +1,7 @@
 // Two TLS sessions of ours in memory, or one and an OpenSSL peer, and what goes between them.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,6 +11,9 @@
 #include "transport/tls_session.hpp"
 
 namespace wirecall::transport {
+
+inline const Endpoint kByName{"tls://localhost:8545"};
+inline const Endpoint kByAddress{"tls://127.0.0.1:8545"};
 
 using ServerContext = std::shared_ptr<const TlsServerContext>;
 using ClientContext = std::shared_ptr<const TlsClientContext>;
@@ -75,5 +79,26 @@ inline void exchange(TlsPeer& peer, End& ours, std::string* heard = nullptr) {
     peer.feed(to_peer);
   }
 }
+
+/// Both ends of a connection that is open.
+struct Opened {
+  explicit Opened(const ServerContext& at_server = server_context(), const ClientContext& at_client = client_context(),
+                  const Endpoint& endpoint = kByName)
+      : server(at_server), client(at_client, endpoint) {
+    exchange(client, server);
+    EXPECT_EQ(server.state(), TlsSession::State::open) << server.failure();
+    EXPECT_EQ(client.state(), TlsSession::State::open) << client.failure();
+  }
+  End server;
+  End client;
+};
+
+/// A server that asks clients for certificates, and a client that shows one.
+inline TlsServerSettings asking(const std::string& authorities, ClientCertificate how = ClientCertificate::required,
+                                const std::string& crl = {}) {
+  return {
+      .identities = {usual_certificates().server_files}, .client = how, .client_ca = authorities, .client_crl = crl};
+}
+inline TlsClientSettings showing(const TlsFiles& own) { return {.cafile = usual_certificates().cafile, .own = own}; }
 
 }  // namespace wirecall::transport
