@@ -41,7 +41,8 @@ void Router::forget(Peer& peer) noexcept {
 rpc::RetainedPosition Router::retained_position() {
   if (epoch_.empty()) epoch_ = random_id().substr(2, kEpochDigits);
   const std::uint64_t told = fan_outs_.first_retained();
-  return {.epoch = epoch_, .number = told != 0 ? told - 1 : events_.retained().last_number()};
+  const std::uint64_t last = events_.retained().last_number();
+  return {.epoch = epoch_, .number = told != 0 ? told - 1 : last, .last_number = last};
 }
 
 void Router::on_writable(Peer& peer) {

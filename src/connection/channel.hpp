@@ -57,6 +57,13 @@ class Channel : public ChannelInput {
   void read_off_loop(Buffer text) { host_->long_reader->read(begin_long(std::move(text))); }
   /// The same of MessagePack that has been checked: it becomes JSON.
   void transcode_off_loop(Buffer text) { host_->long_reader->transcode(begin_long(std::move(text))); }
+  /// The same of a message that is compressed.
+  void unpack_off_loop(Buffer packed) {
+    std::unique_ptr<framing::MessageDeflate> deflate = host_->deflate->make_another();
+    const std::shared_ptr<LongMessage>& begun = begin_long(std::move(packed));
+    begun->unpack_by(std::move(deflate));
+    host_->long_reader->unpack(begun);
+  }
   [[nodiscard]] bool has_long_message() const noexcept;
   /// Null when no more input is read. Throws std::bad_alloc where there was no memory to read it.
   [[nodiscard]] std::shared_ptr<LongMessage> take_long_message();

@@ -46,6 +46,12 @@ void LongMessage::make_json() {
   read_json();
 }
 
+void LongMessage::unpack() {
+  Buffer whole;
+  unpacked = deflate_->inflate(text.view(), limits_.max_message_size, whole);
+  text = std::move(whole);
+}
+
 void LongReader::begin(const std::shared_ptr<LongMessage>& message, LongMessage::Step step) {
   message->step_ = step;
   const auto [line, alone] = lines_.try_emplace(message->sender_.account.get());

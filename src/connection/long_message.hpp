@@ -8,6 +8,7 @@
 #include <functional>
 #include <unordered_map>
 
+#include "framing/message_deflate.hpp"
 #include "message/explain.hpp"
 #include "message/message_codec.hpp"
 #include "message/transcoder.hpp"
@@ -53,6 +54,8 @@ class LongMessage {
     sender_.then = nullptr;
     sender_.hold.reset();
   }
+  /// It is compressed.
+  void unpack_by(std::unique_ptr<framing::MessageDeflate> deflate) noexcept { deflate_ = std::move(deflate); }
   /// What it holds of memory. Any thread.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
@@ -70,6 +73,8 @@ class LongMessage {
   std::vector<std::string> cancels;                       ///< likewise
   Scan scan;                                              ///< of JSON
   Received message;                                       ///< of JSON that is complete: views of `text`
+  /// Of one that was compressed, of which nothing else has been read; `text` is what it stands for.
+  std::optional<framing::MessageDeflate::Outcome> unpacked;
 
  private:
   friend class LongReader;
@@ -79,12 +84,14 @@ class LongMessage {
   void read_or_check();
   void read_json();
   void make_json();
+  void unpack();
   void tell() noexcept;
 
   const Limits limits_;
   const std::size_t bytes_ = text.capacity();
   Sender sender_;
   Step step_ = nullptr;
+  std::unique_ptr<framing::MessageDeflate> deflate_;  // of one that is compressed; else null
 };
 
 /// Has the messages of a loop read, one of each account at a time: who sends many delays himself. Thread: the loop's.
@@ -97,6 +104,8 @@ class LongReader {
   void read(const std::shared_ptr<LongMessage>& message) { begin(message, &LongMessage::read_or_check); }
   /// Makes JSON of what has been checked, and reads that.
   void transcode(const std::shared_ptr<LongMessage>& message) { begin(message, &LongMessage::make_json); }
+  /// Unpacks what is compressed, and reads nothing.
+  void unpack(const std::shared_ptr<LongMessage>& message) { begin(message, &LongMessage::unpack); }
 
  private:
   using Line = std::deque<std::shared_ptr<LongMessage>>;

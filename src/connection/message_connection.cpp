@@ -16,6 +16,9 @@ using framing::Recovery;
 constexpr std::size_t kFramingStepBytes = 256 * 1024;
 // A message that is longer moves to a large buffer, if there is one, instead of growing.
 constexpr std::size_t kLargeMessageBytes = 256 * 1024;
+// A step of the share pays for as much of a message that is compressed. What it stands for is paid for as well: that may
+// be a thousand times as much.
+constexpr std::size_t kPackedBytesOfStep = 16;
 
 // Bytes of a header that come one by one keep a connection from being idle, not from being late.
 class MessageConnection::HeadTimer final : private Timer {
@@ -162,15 +165,25 @@ bool MessageConnection::read_whole(std::span<char> frame, bool kept, bool text) 
   return read_checked(frame, kept, status, members);
 }
 
-// The rest of a message that is compressed.
+// The rest of a message that is compressed. False when no more input is to be read.
 bool MessageConnection::read_packed(std::string_view part) {
-  if (!message_.empty()) {
+  const bool off_loop = host_->unpacks_off_loop(message_.size() + part.size());
+  if (!message_.empty() || off_loop) {
     if (!keep(part)) return false;
     part = message_.view();
   }
+  if (off_loop) [[unlikely]] {
+    unpack_off_loop(std::exchange(message_, Buffer{}));
+    return false;
+  }
   Buffer whole = host_->loop.take_buffer();
   const Find found = framing_->unpack(part, whole);
+  charge(part.size() / kPackedBytesOfStep + whole.size() / rpc::Share::kBytesOfStep);
   give_back(message_);
+  return read_unpacked(found, std::move(whole));
+}
+
+bool MessageConnection::read_unpacked(Find found, Buffer whole) {
   if (found == Find::too_large) {
     refuse_size();
   } else if (found == Find::lost) {
@@ -187,6 +200,10 @@ bool MessageConnection::read_packed(std::string_view part) {
 void MessageConnection::resume_long() {
   const std::shared_ptr<LongMessage> read = take_long_message();
   if (!read) return;
+  if (read->unpacked) {
+    const Find found = framing_->unpacked(*read->unpacked, read->text.view());
+    return static_cast<void>(read_unpacked(found, std::move(read->text)));
+  }
   message_ = std::move(read->text);
   const std::span<char> text{message_.data(), message_.size()};
   if (binary_) dispatcher_.answer_as(reply_form_);

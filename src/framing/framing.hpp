@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 
+#include "framing/message_deflate.hpp"
 #include "wirecall/bytes.hpp"
 
 namespace wirecall::framing {
@@ -106,6 +107,12 @@ class Framing {
   /// `too_large`.
   virtual Find unpack(std::string_view packed, Buffer& out) {
     static_cast<void>(packed), static_cast<void>(out);
+    return Find::lost;
+  }
+  /// The same where it has been unpacked elsewhere, by a MessageDeflate: `text` is what it stands for, as far as the
+  /// outcome is done.
+  virtual Find unpacked(MessageDeflate::Outcome outcome, std::string_view text) {
+    static_cast<void>(outcome), static_cast<void>(text);
     return Find::lost;
   }
   /// What `due` spoke of, to be sent as it is. Valid until the next call of anything here.

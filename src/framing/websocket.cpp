@@ -159,8 +159,10 @@ Find WebSocket::finish_head(const char* head) noexcept {
     left_ = number(head + at, bytes);
     at += bytes;
     const std::uint64_t least = bytes == 2 ? kTwoBytes : 0x10000;
-    if (left_ < least || (left_ >> 63) != 0) {
-      static_cast<void>(fail(WebSocketClose::protocol_error, "a length that is not in its shortest form"));
+    const bool shortest = left_ >= least;
+    if (!shortest || (left_ >> 63) != 0) {
+      static_cast<void>(fail(WebSocketClose::protocol_error,
+                             shortest ? "a length of 2^63 or more" : "a length that is not in its shortest form"));
       return Find::lost;
     }
   }
@@ -213,8 +215,12 @@ Found WebSocket::read_payload(std::span<char> input, std::uint32_t skip) noexcep
 }
 
 Find WebSocket::unpack(std::string_view packed, Buffer& out) {
+  const MessageDeflate::Outcome outcome = packing_.deflate->inflate(packed, limits_->max_message_size, out);
+  return unpacked(outcome, out.view());
+}
+
+Find WebSocket::unpacked(MessageDeflate::Outcome outcome, std::string_view text) {
   using Outcome = MessageDeflate::Outcome;
-  const Outcome outcome = packing_.deflate->inflate(packed, limits_->max_message_size, out);
   if (outcome == Outcome::too_large) {
     static_cast<void>(fail(WebSocketClose::too_large, kTooLarge));
     return Find::too_large;
@@ -223,8 +229,8 @@ Find WebSocket::unpack(std::string_view packed, Buffer& out) {
     static_cast<void>(fail(WebSocketClose::bad_text, "a message that cannot be unpacked"));
     return Find::lost;
   }
-  const char* const end = out.data() + out.size();
-  if (text_ && find_no_utf8(out.data(), end) != end) {
+  const char* const end = text.data() + text.size();
+  if (text_ && find_no_utf8(text.data(), end) != end) {
     static_cast<void>(fail(WebSocketClose::bad_text, kNotUtf8));
     return Find::lost;
   }

@@ -11,7 +11,6 @@
 #include <string>
 
 #include "framing/framing.hpp"
-#include "framing/message_deflate.hpp"
 #include "framing/utf8_stream.hpp"
 #include "framing/websocket_mask.hpp"
 #include "wirecall/limits.hpp"
@@ -60,6 +59,7 @@ class WebSocket final : public Framing {
   [[nodiscard]] std::size_t head_bytes() const noexcept override { return role_ == Role::server ? 10 : 14; }
   void seal(Buffer& out, std::size_t begin, bool json) override;
   Find unpack(std::string_view packed, Buffer& out) override;
+  Find unpacked(MessageDeflate::Outcome outcome, std::string_view text) override;
   [[nodiscard]] std::string_view take_due() override;
   [[nodiscard]] std::string_view keepalive() override;
   [[nodiscard]] bool has_farewell() const noexcept override { return true; }

@@ -111,7 +111,7 @@ HttpRefusal refusal_of(Access access) noexcept {
       {400, "a Host that is none", true},
       {403, "this Host is not one of ours; name it in allow_hosts if it is"},
       {403, "pages of this Origin may not call; name it in allow_origins if they may"},
-      {403, "pages of other sites may not ask for this"},
+      {403, "pages of other sites may ask for this only with an Origin that allow_origins names"},
   };
   static_assert(std::size(kRefusals) == static_cast<std::size_t>(Access::cross_site) + 1);
   return kRefusals[static_cast<std::size_t>(access)];

@@ -14,16 +14,32 @@ using framing::HttpField;
 
 // A reader whose connection has ended waits as long before it comes back.
 constexpr std::chrono::milliseconds kRetryPause{3000};
+// What it costs to subscribe to one topic, and to end that where another one is refused.
+constexpr std::size_t kStepsOfTopic = 2;
 
 namespace {
 
-struct Reason {
+// What an error says besides its code: why, or which of the params is wrong.
+struct RefusalData {
   std::optional<std::string> reason;
+  std::optional<std::vector<std::string>> loc;
+  std::optional<std::string> expected;
+  std::optional<std::string> got;
 };
 struct Refusal {
   int code = 0;
   std::string message;
-  std::optional<Reason> data;
+  std::optional<RefusalData> data;
+
+  [[nodiscard]] std::string text() const {
+    if (!data) return message;
+    if (data->reason) return *data->reason;
+    std::string text = message;
+    if (data->loc && !data->loc->empty()) text.append(": ").append(data->loc->back());
+    if (data->expected) text.append(": expected ").append(*data->expected);
+    if (data->got) text.append(", got ").append(*data->got);
+    return text;
+  }
 };
 
 std::uint16_t status_of(int code) noexcept {
@@ -57,15 +73,18 @@ std::expected<TopicsAsked, std::string_view> read_events_query(std::string_view 
 
 }  // namespace
 
-std::uint64_t number_in(std::string_view id, std::string_view epoch) noexcept {
+std::uint64_t number_in(std::string_view id, const rpc::RetainedPosition& position) noexcept {
+  const std::string_view epoch = position.epoch;
   if (!id.starts_with(epoch) || !id.substr(epoch.size()).starts_with('-')) return 0;
   const std::string_view digits = id.substr(epoch.size() + 1);
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return error == std::errc{} && end == digits.data() + digits.size() ? number : 0;
+  const bool given_out = number <= std::min(position.number + 1, position.last_number);
+  return error == std::errc{} && end == digits.data() + digits.size() && given_out ? number : 0;
 }
 
 void TopicEvents::ask(std::string_view topic) {
+  charge(kStepsOfTopic);
   std::string params = R"({"topic":)";
   try {
     params.append(to_json(topic)).append(asked_.last ? R"(,"last":true})" : "}");
@@ -116,7 +135,7 @@ void TopicEvents::written(const Received& message) {
     const auto refusal = from_json<Refusal>(message[Member::error]);
     status_ = status_of(refusal ? refusal->code : 0);
     cause_ = "this cannot be subscribed to";
-    if (refusal) cause_ = refusal->data ? refusal->data->reason.value_or(refusal->message) : refusal->message;
+    if (refusal) cause_ = refusal->text();
     return;
   }
   if (message.kind != MessageKind::notification) return;
@@ -145,14 +164,14 @@ void begin_events(HttpConnection& connection, const RoutedRequest& request) {
   if (!asked) return transaction.refuse(400, asked.error());
   if (request.head.has(HttpField::last_event_id)) {
     asked->last = true;
-    asked->seen = number_in(request.head[HttpField::last_event_id], broker.retained_position().epoch);
+    asked->seen = number_in(request.head[HttpField::last_event_id], broker.retained_position());
   }
   auto stream = std::make_unique<TopicEvents>(connection, broker, *std::move(asked));
   if (context.services.authority != nullptr)
     stream->dispatcher.identify(connection.principal(), connection.credential_of(request.head));
   const std::uint16_t status = stream->subscribe();
   if (status != 200) return transaction.refuse(status, stream->refused_since());
-  if (transaction.head_only()) return transaction.respond(200, {}, kEventType);
+  if (transaction.head_only()) return transaction.respond_endless_head(kEventType);
   stream->write_head(transaction.fields);
   TopicEvents& events = *stream;
   connection.begin_events(std::move(stream));

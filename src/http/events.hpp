@@ -14,8 +14,8 @@ namespace wirecall::net {
 void begin_events(HttpConnection& connection, const RoutedRequest& request);
 
 /// Where a reader of events is among those that a broker retains: an event's id is its epoch, "-" and its number.
-/// Returns the number of an id of that epoch; 0, before the first, for any other text.
-[[nodiscard]] std::uint64_t number_in(std::string_view id, std::string_view epoch) noexcept;
+/// Returns the number of an id that a broker at `position` may have given out; 0, before the first, for any other text.
+[[nodiscard]] std::uint64_t number_in(std::string_view id, const rpc::RetainedPosition& position) noexcept;
 
 /// What a request for events asks for.
 struct TopicsAsked {

@@ -101,6 +101,12 @@ void HttpTransaction::respond_empty(std::uint16_t status) {
   answer([&](Buffer& out) { write_empty_response(out, head(status, {})); });
 }
 
+void HttpTransaction::respond_endless_head(std::string_view content_type) {
+  WIRECALL_ASSERT(head_only_);
+  closes = true;
+  answer([&](Buffer& out) { write_endless_response(out, head(200, content_type)); });
+}
+
 void HttpTransaction::refuse(std::uint16_t status, std::string_view cause) {
   rpc::Refusals& refusals = channel_->host().loop_context.refusals;
   if (status == 400 && refusals.wants_reason()) refusals.log_http(cause);

@@ -52,6 +52,8 @@ class HttpTransaction final : public HttpSink {
   void respond(std::uint16_t status, std::string_view body,
                std::string_view content_type = "text/plain; charset=utf-8");
   void respond_empty(std::uint16_t status);
+  /// To HEAD: 200 with the head of a response that would not end. The connection closes, as that says.
+  void respond_endless_head(std::string_view content_type);
   void refuse(std::uint16_t status, std::string_view cause);
   void refuse_and_close(std::uint16_t status, std::string_view cause);
   /// The status of the dispatcher's answer.

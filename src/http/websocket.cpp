@@ -10,6 +10,7 @@
 #include "framing/websocket.hpp"
 #include "http/browser_access.hpp"
 #include "http/http_connection.hpp"
+#include "http/websocket_deflate.hpp"
 #include "message/message_codec.hpp"
 
 namespace wirecall::net {
@@ -19,6 +20,17 @@ using framing::HttpHead;
 constexpr std::string_view kMagic = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 constexpr std::string_view kBearer = "bearer.";
 constexpr std::string_view kOurs = "jsonrpc";
+
+std::string join_field(const framing::HttpFields& head, std::string_view name) {
+  std::string all;
+  std::string_view block = head.block;
+  while (const std::optional<std::string_view> value = framing::find_field(block, name)) {
+    if (!all.empty()) all += ", ";
+    all += *value;
+    block.remove_prefix(static_cast<std::size_t>(value->data() + value->size() - block.data()));
+  }
+  return all;
+}
 
 std::string websocket_accept(std::string_view key) {
   const std::array<std::byte, 20> hash = sha1(std::string{key}.append(kMagic));
@@ -85,76 +97,7 @@ std::expected<WebSocketOffer, std::string_view> choose_subprotocol(std::string_v
   return offer;
 }
 
-// ---- compression ----
-
-// The value of a parameter, in quotes or not; nullopt for what is none from 8 to 15.
-static std::optional<int> window_bits_of(std::string_view text) noexcept {
-  if (text.size() >= 2 && text.starts_with('"') && text.ends_with('"')) text = text.substr(1, text.size() - 2);
-  if (text == "8" || text == "9") return text[0] - '0';
-  if (text.size() == 2 && text[0] == '1' && text[1] >= '0' && text[1] <= '5') return 10 + text[1] - '0';
-  return std::nullopt;
-}
-
-static std::string_view trimmed(std::string_view text) noexcept {
-  const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
-  return text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
-}
-// Takes what stands before the next semicolon off.
-static std::string_view take_parameter(std::string_view& list) noexcept {
-  const std::string_view first = list.substr(0, list.find(';'));
-  list.remove_prefix(std::min(first.size() + 1, list.size()));
-  return trimmed(first);
-}
-
-// One offer; nullopt for one that is declined.
-static std::optional<DeflateAgreement> agree_on_offer(std::string_view offer) {
-  if (take_parameter(offer) != "permessage-deflate") return std::nullopt;
-  DeflateAgreement agreed{.answer = "permessage-deflate; server_no_context_takeover; client_no_context_takeover"};
-  std::vector<std::string_view> seen;
-  while (!offer.empty()) {
-    const std::string_view parameter = take_parameter(offer);
-    const std::size_t equals = std::min(parameter.find('='), parameter.size());
-    const std::string_view name = trimmed(parameter.substr(0, equals));
-    const bool has_value = equals != parameter.size();
-    const std::string_view value = trimmed(parameter.substr(std::min(equals + 1, parameter.size())));
-    if (std::ranges::find(seen, name) != seen.end()) return std::nullopt;
-    seen.push_back(name);
-    if (name == "server_no_context_takeover" || name == "client_no_context_takeover") {
-      if (has_value) return std::nullopt;
-    } else if (name == "client_max_window_bits") {
-      if (has_value && !window_bits_of(value)) return std::nullopt;
-    } else if (name == "server_max_window_bits") {
-      const std::optional<int> bits = window_bits_of(value);
-      if (!bits || *bits == 8) return std::nullopt;  // of which zlib is not capable
-      agreed.window_bits = *bits;
-      agreed.answer.append("; server_max_window_bits=").append(std::to_string(*bits));
-    } else {
-      return std::nullopt;
-    }
-  }
-  return agreed;
-}
-
-std::optional<DeflateAgreement> agree_on_deflate(std::string_view offers) {
-  while (!offers.empty()) {
-    if (std::optional<DeflateAgreement> agreed = agree_on_offer(framing::take_element(offers))) return agreed;
-  }
-  return std::nullopt;
-}
-
 // ---- the handshake ----
-
-// The value of the field, of all lines that have it.
-static std::string join_field(const HttpHead& head, std::string_view name) {
-  std::string all;
-  std::string_view block = head.block;
-  while (const std::optional<std::string_view> value = framing::find_field(block, name)) {
-    if (!all.empty()) all += ", ";
-    all += *value;
-    block.remove_prefix(static_cast<std::size_t>(value->data() + value->size() - block.data()));
-  }
-  return all;
-}
 
 // What looks like a token or a hello there would stand in logs, on the way and in browsers.
 static bool has_secret(std::string_view query) noexcept {
@@ -201,6 +144,9 @@ void begin_websocket(HttpConnection& connection, const RoutedRequest& request) {
   std::expected<WebSocketOffer, std::string_view> offer =
       choose_subprotocol(join_field(head, "sec-websocket-protocol"));
   if (!offer) return transaction.refuse(400, offer.error());
+  std::expected<std::optional<DeflateAgreement>, std::string_view> deflate =
+      agree_on_deflate(join_field(head, "sec-websocket-extensions"));
+  if (!deflate) return transaction.refuse(400, deflate.error());
 
   const bool by_offer = bearer_token(head).empty() && !offer->token.empty();
   rpc::Credential shown = by_offer ? rpc::Credential{offer->token} : connection.credential_of(head);
@@ -212,10 +158,11 @@ void begin_websocket(HttpConnection& connection, const RoutedRequest& request) {
   transaction.fields.append("Sec-WebSocket-Accept: ").append(websocket_accept(key)).append("\r\n");
   if (!offer->chosen.empty())
     transaction.fields.append("Sec-WebSocket-Protocol: ").append(offer->chosen).append("\r\n");
-  std::optional<DeflateAgreement> deflate;
-  if (connection.host().deflate != nullptr) deflate = agree_on_deflate(join_field(head, "sec-websocket-extensions"));
-  if (deflate) transaction.fields.append("Sec-WebSocket-Extensions: ").append(deflate->answer).append("\r\n");
-  const int window_bits = deflate ? deflate->window_bits : 0;
+  int window_bits = 0;
+  if (connection.host().deflate != nullptr && deflate->has_value()) {
+    window_bits = (*deflate)->window_bits;
+    transaction.fields.append("Sec-WebSocket-Extensions: ").append((*deflate)->answer).append("\r\n");
+  }
   connection.upgrade("websocket", [shown = std::move(shown), encoding = offer->encoding, window_bits](
                                       Host& host, std::unique_ptr<transport::ByteStream> stream) {
     using framing::WebSocket;

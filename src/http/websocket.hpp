@@ -4,10 +4,10 @@
 #pragma once
 
 #include <expected>
-#include <optional>
 #include <string>
 #include <string_view>
 
+#include "framing/http1.hpp"
 #include "wirecall/codec.hpp"
 
 namespace wirecall::net {
@@ -17,6 +17,9 @@ struct RoutedRequest;
 
 /// Bytes of a Sec-WebSocket-Key, which is their base64.
 inline constexpr std::size_t kWebSocketKeyBytes = 16;
+
+/// The value of the field, of all its lines, with commas between them; empty for none. `name` in small letters.
+[[nodiscard]] std::string join_field(const framing::HttpFields& head, std::string_view name);
 
 /// What Sec-WebSocket-Accept says to that Sec-WebSocket-Key.
 [[nodiscard]] std::string websocket_accept(std::string_view key);
@@ -32,14 +35,6 @@ struct WebSocketOffer {
 };
 /// `offered` is the field's value, of all its lines. The error is for people.
 [[nodiscard]] std::expected<WebSocketOffer, std::string_view> choose_subprotocol(std::string_view offered);
-
-/// How messages are compressed: what of the offers in Sec-WebSocket-Extensions is taken.
-struct DeflateAgreement {
-  int window_bits = 15;  ///< of what we send
-  std::string answer;    ///< the field's value
-};
-/// nullopt where none of the offers can be taken (RFC 7692 section 7). Neither end keeps anything between messages.
-[[nodiscard]] std::optional<DeflateAgreement> agree_on_deflate(std::string_view offers);
 
 /// Serves a request for a WebSocket: turns the connection over, or refuses.
 void begin_websocket(HttpConnection& connection, const RoutedRequest& request);

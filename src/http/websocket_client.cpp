@@ -3,11 +3,11 @@
 
 #include <random>
 
-#include "base/ascii.hpp"
 #include "codec/base64.hpp"
 #include "framing/token.hpp"
 #include "http/response.hpp"
 #include "http/websocket.hpp"
+#include "http/websocket_deflate.hpp"
 
 namespace wirecall::net {
 
@@ -35,11 +35,7 @@ WebSocketRequest make_websocket_request(const Endpoint& endpoint, std::string_vi
   request.text.append("\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n");
   request.text.append("Sec-WebSocket-Key: ").append(key).append("\r\n");
   request.text.append("Sec-WebSocket-Protocol: ").append(request.protocol).append("\r\n");
-  if (deflate) {
-    request.text.append(
-        "Sec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover; "
-        "client_no_context_takeover\r\n");
-  }
+  if (deflate) request.text.append("Sec-WebSocket-Extensions: ").append(kDeflateOffer).append("\r\n");
   if (!token.empty()) request.text.append("Authorization: Bearer ").append(token).append("\r\n");
   request.text.append("\r\n");
   return request;
@@ -53,56 +49,24 @@ static std::string fault_of_status(const HttpResponseHead& head) {
   std::string cause = "the server refused a WebSocket: HTTP status " + std::to_string(head.status);
   cause.append(" ").append(reason_of(head.status));
   if (head.status == 401) cause += "; give a token that it knows";
+  if (head.status == 403) cause += "; name the host in the server's allow_hosts";
   if (head.status == 404) cause += "; check the path";
   return cause;
 }
 
-std::string fault_of_answer(const HttpResponseHead& head, const WebSocketRequest& request) {
-  if (head.status != 101) return fault_of_status(head);
-  const std::string_view chosen = head.find("sec-websocket-protocol").value_or(std::string_view{});
+std::expected<WebSocketAnswer, std::string> read_handshake_answer(const HttpResponseHead& head,
+                                                                  const WebSocketRequest& request) {
+  if (head.status != 101) return std::unexpected{fault_of_status(head)};
   const bool agrees = head.upgrades && framing::same_word(head[HttpField::upgrade], "websocket") &&
-                      head.find("sec-websocket-accept") == std::optional<std::string_view>{request.accept};
-  if (!agrees) return "the server's answer is none to a request for a WebSocket";
-  const bool extended = head.find("sec-websocket-extensions").value_or("") != "";
-  if ((extended && !request.deflate) || (!chosen.empty() && chosen != request.protocol))
-    return "the server has chosen what was not offered for the WebSocket";
-  const std::expected<bool, std::string> deflate = takes_deflate(head);
-  return deflate ? std::string{} : deflate.error();
-}
-
-// We keep nothing between messages: so a server has to say that it does neither (RFC 7692 section 7.1.1.1).
-std::expected<bool, std::string> takes_deflate(const HttpResponseHead& head) {
-  std::string_view answer = head.find("sec-websocket-extensions").value_or(std::string_view{});
-  if (answer.empty()) return false;
-  const std::unexpected<std::string> refused{"the server has answered the offer of compression with what cannot be: " +
-                                             std::string{answer.substr(0, kLocationBytesMax)}};
-  if (answer.contains(',')) return refused;
-  const auto next = [&answer] {
-    const std::string_view one = answer.substr(0, answer.find(';'));
-    answer.remove_prefix(std::min(one.size() + 1, answer.size()));
-    return trimmed(one);
-  };
-  if (!framing::same_word(next(), "permessage-deflate")) return refused;
-  bool server = false;
-  bool client = false;
-  bool bits = false;
-  while (!answer.empty()) {
-    const std::string_view parameter = next();
-    if (parameter == "server_no_context_takeover" && !server) {
-      server = true;
-    } else if (parameter == "client_no_context_takeover" && !client) {
-      client = true;
-    } else if (parameter.starts_with("server_max_window_bits=") && !bits) {
-      bits = true;
-      const std::string_view value = parameter.substr(parameter.find('=') + 1);
-      const bool one = value.size() == 1 && (value == "8" || value == "9");
-      const bool two = value.size() == 2 && value[0] == '1' && value[1] >= '0' && value[1] <= '5';
-      if (!one && !two) return refused;
-    } else {
-      return refused;
-    }
-  }
-  return server ? std::expected<bool, std::string>{true} : refused;
+                      join_field(head, "sec-websocket-accept") == request.accept;
+  if (!agrees) return std::unexpected{"the server's answer is none to a request for a WebSocket"};
+  const std::string protocol = join_field(head, "sec-websocket-protocol");
+  const std::string extensions = join_field(head, "sec-websocket-extensions");
+  if ((!extensions.empty() && !request.deflate) || (!protocol.empty() && protocol != request.protocol))
+    return std::unexpected{"the server has chosen what was not offered for the WebSocket"};
+  const std::expected<bool, std::string> deflate = takes_deflate(extensions);
+  if (!deflate) return std::unexpected{deflate.error()};
+  return WebSocketAnswer{.deflate = *deflate};
 }
 
 WebSocketHandshake::WebSocketHandshake(Host& host, std::unique_ptr<transport::ByteStream> stream,
@@ -138,14 +102,14 @@ std::size_t WebSocketHandshake::read(std::span<char> input) {
     if (kept == 0) head_.append(text);
     return input.size();
   }
-  std::string fault = fault_of_answer(head, request_);
-  agreed_ = fault.empty();
-  compresses_ = agreed_ && takes_deflate(head).value_or(false);
+  std::expected<WebSocketAnswer, std::string> answer = read_handshake_answer(head, request_);
   give_back(head_);  // in which the head stands
-  if (!agreed_) {
-    fail(CloseReason::refused, std::move(fault));
+  if (!answer) {
+    fail(CloseReason::refused, std::move(answer.error()));
     return input.size();
   }
+  agreed_ = true;
+  compresses_ = answer->deflate;
   // What follows is the successor's.
   block();
   request_turn_end();

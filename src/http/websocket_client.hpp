@@ -4,6 +4,8 @@
 // it.
 #pragma once
 
+#include <expected>
+
 #include "connection/channel.hpp"
 #include "framing/http1.hpp"
 #include "wirecall/endpoint.hpp"
@@ -20,10 +22,13 @@ struct WebSocketRequest {
 };
 [[nodiscard]] WebSocketRequest make_websocket_request(const Endpoint& endpoint, std::string_view token,
                                                       Encoding encoding = Encoding::json, bool deflate = false);
-/// Whether the answer takes the offer of compression. The error says why it cannot be taken so.
-[[nodiscard]] std::expected<bool, std::string> takes_deflate(const framing::HttpResponseHead& head);
-/// Why that answer does not begin a WebSocket; empty where it does.
-[[nodiscard]] std::string fault_of_answer(const framing::HttpResponseHead& head, const WebSocketRequest& request);
+/// What an answer that begins a WebSocket says of it.
+struct WebSocketAnswer {
+  bool deflate = false;  ///< messages are compressed
+};
+/// The error says why that answer begins none.
+[[nodiscard]] std::expected<WebSocketAnswer, std::string> read_handshake_answer(const framing::HttpResponseHead& head,
+                                                                                const WebSocketRequest& request);
 
 class WebSocketHandshake final : public Channel, private Timer {
  public:

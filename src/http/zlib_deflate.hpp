@@ -15,8 +15,11 @@ class ZlibDeflate final : public framing::MessageDeflate {
  public:
   ZlibDeflate();
   ZlibDeflate(ZlibDeflate&&) = delete;
-  ~ZlibDeflate();
+  ~ZlibDeflate() override;
 
+  [[nodiscard]] std::unique_ptr<MessageDeflate> make_another() const override {
+    return std::make_unique<ZlibDeflate>();
+  }
   [[nodiscard]] Outcome inflate(std::string_view packed, std::size_t bytes_max, Buffer& out) override;
   void deflate(std::string_view text, int window_bits, Buffer& out) override;
 

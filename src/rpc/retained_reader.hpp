@@ -12,6 +12,7 @@ namespace wirecall::rpc {
 struct RetainedPosition {
   std::string_view epoch;    ///< random text of this broker, letters and digits; valid as long as the broker
   std::uint64_t number = 0;  ///< all up to this have been sent to those who subscribed, or counted as lost; 0 for none
+  std::uint64_t last_number = 0;  ///< of the event that was retained last, which may still be on its way; 0 for none
 };
 
 /// It keeps its subscriptions. What it asks for by `last` in rpc.subscribe is sent from the next

@@ -1,5 +1,6 @@
 // ByteStream: a transport that carries bytes in order, both ways: the seam under a connection. It knows no messages. A
-// stream belongs to its user and lives on one loop; nothing of the user is called from within a call to the stream.
+// stream belongs to its user and lives on one loop; nothing of the user is called from within a call to the stream, its
+// destructor included.
 #pragma once
 
 #include <span>
@@ -11,11 +12,12 @@ namespace wirecall::transport {
 
 class TlsSession;
 
-/// Whoever reads a stream.
+/// Whoever reads a stream. Within each of these the user may destroy the stream: whoever calls it touches neither the
+/// stream nor the user after that.
 class StreamUser {
  public:
-  /// The bytes are lent until this returns; kPaddingBytes are readable behind them, the first of them zero. The user
-  /// may write to them.
+  /// The bytes are lent until this returns, or the stream is destroyed; kPaddingBytes are readable behind them, the
+  /// first of them zero. The user may write to them.
   virtual void received(std::span<char> bytes) = 0;
   /// The peer sends no more.
   virtual void ended() = 0;

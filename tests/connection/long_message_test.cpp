@@ -2,17 +2,22 @@
 // whatever becomes of their connection meanwhile.
 #include "connection/long_message.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <gtest/gtest.h>
 #include <memory>
 #include <new>
 #include <optional>
+#include <random>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "http/zlib_deflate.hpp"
 #include "tests/codec/msgpack.hpp"
 #include "tests/connection/peer.hpp"
+#include "tests/framing/websocket_frames.hpp"
 #include "tests/http/served.hpp"
 #include "tests/server/engines.hpp"
 #include "wirecall/broker.hpp"
@@ -166,6 +171,117 @@ TEST_P(LongMessages, whose_senders_go_or_whose_server_stops_leave_nothing) {
   // It is a call as others are: whether it comes before the end of the server, its time tells.
   EXPECT_TRUE(all.empty() || all == result(count_of(list_), 1) + "\n" || all.contains("-32009")) << all;
 }
+
+// Messages of WebSocket that are compressed, of which far fewer bytes are long.
+class LongPackedMessages : public EngineTest {
+ protected:
+  static constexpr int kPackedText = 0xC1;
+  // Of JSON text that hardly gets smaller.
+  static std::string letters(std::size_t bytes) {
+    std::minstd_rand random{7};
+    std::string text;
+    while (text.size() < bytes) text += static_cast<char>('0' + random() % 64);
+    std::ranges::replace(text, '\\', '!');
+    return text;
+  }
+  static std::string sizing(const std::string& text, int id) {
+    return R"({"jsonrpc":"2.0","method":"size","params":[")" + text + R"("],"id":)" + std::to_string(id) + "}";
+  }
+  static std::string packed(std::string_view text) {
+    ZlibDeflate deflate;
+    Buffer out;
+    deflate.deflate(text, 15, out);
+    return std::string{out.view()};
+  }
+  static std::string frame(std::string_view payload) { return framing::client_frame(kPackedText, payload); }
+  static std::string said(const std::string& message) { return framing::server_frame(framing::kTextFrame, message); }
+  static std::string closed(int code, std::string_view reason) {
+    return framing::server_frame(framing::kCloseFrame, framing::code(code).append(reason));
+  }
+
+  void SetUp() override {
+    EngineTest::SetUp();
+    if (IsSkipped()) return;
+    Options given = options(1);
+    given.websocket_deflate = true;
+    given.limits.max_message_size = 3'000'000;
+    server_.emplace(std::move(given));
+    server_->method("size", [](const std::string& text) { return text.size(); });
+    endpoint_.emplace(server_->listen("tcp://127.0.0.1:0"));
+    running_.emplace(*server_);
+  }
+  RawPeer connect() {
+    RawPeer peer{*endpoint_};
+    peer.send(
+        "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: "
+        "13\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n");
+    while (peer.line() != "\r") {
+    }
+    return peer;
+  }
+  // All that a peer is sent that sends this, and then its end.
+  std::string answer(const std::string& frames) {
+    RawPeer peer = connect();
+    peer.send(frames);
+    peer.finish();
+    return peer.all();
+  }
+
+  std::optional<Server> server_;
+  std::optional<Endpoint> endpoint_;
+  std::optional<RunningServer> running_;
+};
+
+TEST_P(LongPackedMessages, are_answered_before_what_follows_them) {
+  const std::string text = letters(200'000);
+  const std::string longer = text + std::string(kLongMessageBytes, 'x');
+  const std::string first = packed(sizing(text, 1));
+  ASSERT_GT(first.size(), kLongPackedBytes);
+  EXPECT_EQ(answer(frame(first) + frame(packed(sizing("ab", 2))) + frame(packed(sizing(longer, 3))) +
+                   framing::client_frame(framing::kTextFrame, sizing("abc", 4))),
+            said(result(std::to_string(text.size()), 1)) + said(result("2", 2)) +
+                said(result(std::to_string(longer.size()), 3)) + said(result("3", 4)) + closed(1000, ""));
+}
+
+TEST_P(LongPackedMessages, may_come_in_fragments) {
+  const std::string text = letters(200'000);
+  const std::string payload = packed(sizing(text, 1));
+  std::string frames;
+  for (std::size_t at = 0; at < payload.size(); at += 10'000) {
+    const int first = (at == 0 ? 0x41 : 0x00) | (at + 10'000 >= payload.size() ? 0x80 : 0);
+    frames += framing::client_frame(first, payload.substr(at, 10'000));
+  }
+  EXPECT_EQ(answer(frames), said(result(std::to_string(text.size()), 1)) + closed(1000, ""));
+}
+
+TEST_P(LongPackedMessages, that_cannot_be_are_the_end) {
+  const std::string text = letters(200'000);
+  std::string bad = packed(sizing(text, 1));
+  EXPECT_EQ(answer(frame(bad.substr(0, bad.size() - 10)) + frame(packed(sizing("ab", 2)))),
+            closed(1007, "a message that cannot be unpacked"));
+  EXPECT_EQ(answer(frame(packed(sizing(text + "\xff", 1)))), closed(1007, "text that is not UTF-8"));
+  EXPECT_EQ(answer(frame(packed(sizing(text + std::string(3'000'000, ' '), 1)))),
+            closed(1009, "the message is larger than allowed"));
+  // Text that is no JSON costs itself alone.
+  const std::string no_json = answer(frame(packed("?" + text)) + frame(packed(sizing("ab", 2))));
+  EXPECT_TRUE(no_json.contains("-32700") && no_json.ends_with(said(result("2", 2)) + closed(1000, ""))) << no_json;
+}
+
+TEST_P(LongPackedMessages, whose_senders_go_or_whose_server_stops_leave_nothing) {
+  const std::string call = frame(packed(sizing(letters(400'000), 1)));
+  for (int i = 0; i < 20; ++i) {
+    RawPeer peer = connect();
+    peer.send(call);
+    if (i % 2 == 0) peer.reset();
+  }
+  RawPeer last = connect();
+  last.send(call);
+  running_->stop();
+  last.all();
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, LongPackedMessages, kEachEngine, engine_name);
 
 INSTANTIATE_TEST_SUITE_P(Each, LongMessages, kEachEngine, engine_name);
 

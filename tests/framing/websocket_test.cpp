@@ -104,7 +104,16 @@ TEST(WebSocket, lengths_take_their_shortest_form_and_no_other) {
   constexpr std::string_view kReason = "a length that is not in its shortest form";
   expect_broken("\x81\xFE\0\x7D"s + std::string{kMask} + std::string(125, 'x'), 1002, kReason);
   expect_broken("\x81\xFF\0\0\0\0\0\0\xFF\xFF"s + std::string{kMask}, 1002, kReason);
-  expect_broken("\x81\xFF\x80\0\0\0\0\0\0\0"s + std::string{kMask}, 1002, kReason);
+}
+
+// The first bit has to be 0 (RFC 6455 section 5.2): that breaks the protocol, whatever the limit is.
+TEST(WebSocket, lengths_of_2_to_63_and_more_are_none) {
+  for (const std::string& length : {"\x80\0\0\0\0\0\0\0"s, "\x80\0\0\0\0\0\0\1"s, std::string(8, '\xFF')}) {
+    expect_broken("\x81\xFF"s + length + std::string{kMask}, 1002, "a length of 2^63 or more");
+    expect_broken("\x01\xFF"s + length + std::string{kMask}, 1002, "a length of 2^63 or more");
+  }
+  expect_broken("\x81\xFF\x7F"s + std::string(7, '\xFF') + std::string{kMask}, 1009,
+                "the message is larger than allowed");
 }
 
 // ---- fragments ----

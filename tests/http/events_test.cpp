@@ -133,9 +133,15 @@ TEST(HttpEvents, that_are_retained_meanwhile_come_to_one_that_comes_back) {
 
 TEST(HttpEvents, that_are_retained_come_all_to_one_that_comes_from_elsewhere) {
   const std::string other(16, '0');
-  const std::vector<std::string> ids{
-      "7",        "",         "-1",        "x-1",     "EPOCH",    "EPOCH-", "EPOCH-x",    "EPOCH-+1",
-      "EPOCH--1", "EPOCH-1x", "EPOCH-1 1", "EPOCH-0", "EPOCH1-1", other,    other + "-1", "EPOCH-99999999999999999999"};
+  const std::vector<std::string> ids{"7",          "",
+                                     "-1",         "x-1",
+                                     "EPOCH",      "EPOCH-",
+                                     "EPOCH-x",    "EPOCH-+1",
+                                     "EPOCH--1",   "EPOCH-1x",
+                                     "EPOCH-1 1",  "EPOCH-0",
+                                     "EPOCH1-1",   other,
+                                     other + "-1", "EPOCH-99999999999999999999",
+                                     "EPOCH-2",    "EPOCH-18446744073709551615"};
   for (const std::string& id : ids) {
     Events server;
     server.retain("a", "[1]");
@@ -201,6 +207,20 @@ TEST(HttpEvents, that_are_retained_and_large_have_their_ids_in_order) {
   EXPECT_EQ(server.come(), server.id(3) + event("c", "[3]"));
 }
 
+// One that is still being told to some has an id for those who have it.
+TEST(HttpEvents, that_are_retained_and_still_being_told_may_have_been_read) {
+  Events server;
+  const rpc::RetainedPosition position{.epoch = "e", .number = 3, .last_number = 6};
+  EXPECT_EQ(number_in("e-3", position), 3U);
+  EXPECT_EQ(number_in("e-4", position), 4U);
+  EXPECT_EQ(number_in("e-5", position), 0U);
+  EXPECT_EQ(number_in("e-7", position), 0U);
+  const rpc::RetainedPosition all_told{.epoch = "e", .number = 6, .last_number = 6};
+  EXPECT_EQ(number_in("e-6", all_told), 6U);
+  EXPECT_EQ(number_in("e-7", all_told), 0U);
+  EXPECT_EQ(number_in("e-18446744073709551615", all_told), 0U);
+}
+
 // ---- who may ----
 
 TEST(HttpEvents, are_refused_where_there_is_nothing_to_subscribe_to) {
@@ -222,6 +242,65 @@ TEST(HttpEvents, are_refused_where_there_is_nothing_to_subscribe_to) {
   EXPECT_EQ(status(get("/events?topic=a", {}, "HEAD")), "200");
   EXPECT_EQ(status(get("/events?topic=a", {}, "OPTIONS")), "204");
   EXPECT_TRUE(answer({get("/events?topic=a")}).starts_with("HTTP/1.1 404")) << "of a server that is no broker";
+}
+
+TEST(HttpEvents, are_refused_with_what_is_wrong) {
+  const auto body = [](std::string_view query) {
+    Events server;
+    const std::string got = server.ask(get("/events" + std::string{query}));
+    return got.substr(got.find("\r\n\r\n") + 4);
+  };
+  const std::string expected =
+      ": topic: expected words between dots, of which * stands for one and > at the end for the rest, got ";
+  EXPECT_EQ(body("?topic=a..b"), "Bad Request: Invalid params" + expected + "\"a..b\"\n");
+  EXPECT_EQ(body("?topic=a&topic=%3E.b"), "Bad Request: Invalid params" + expected + "\">.b\"\n");
+  EXPECT_EQ(body("?topic=%ff"), "Bad Request: a topic that is not UTF-8\n");
+  EXPECT_EQ(body(""), "Bad Request: no topic: /events?topic=PATTERN\n");
+}
+
+// RFC 9110 section 9.3.2: the same header fields, or none of those that only the body tells.
+TEST(HttpEvents, have_the_same_head_for_head_as_for_get) {
+  Events server;
+  EXPECT_EQ(server.ask(get("/events?topic=a", {}, "HEAD") + get("/healthz")), kHead);
+  EXPECT_TRUE(server.peer->shut_down) << "as Connection: close says";
+  server.publish("a", "[1]");
+  EXPECT_EQ(server.come(), "") << "nobody has subscribed";
+}
+
+TEST(HttpEvents, are_not_asked_for_behind_others_that_wait) {
+  Events server;
+  EXPECT_EQ(server.ask(post(call("wait", 1)) + get("/events?topic=a")), "");
+  server.waiting.answer(0, "late");
+  server.turns();
+  const std::string got = server.peer->take();
+  EXPECT_TRUE(got.starts_with(ok(result("\"late\"", 1)) + "HTTP/1.1 400 Bad Request\r\n" + kClose)) << got;
+  EXPECT_TRUE(got.ends_with("Bad Request: earlier requests of this connection are still to be answered\n")) << got;
+}
+
+// Each topic costs as much as a call does, also of a request that is refused for its last one.
+TEST(HttpEvents, of_very_many_topics_cost_a_turn_no_more_than_its_share) {
+  constexpr std::int64_t kShareSteps = 2048;
+  constexpr std::int64_t kTopics = 1000;
+  constexpr int kRequests = 20;
+  Events server;
+  std::string path = "/events?topic=a0";
+  for (int i = 1; i < kTopics; ++i) path += "&topic=a" + std::to_string(i);
+  std::string flood = get("/healthz");
+  for (int i = 0; i < kRequests; ++i) flood += get(path + "&topic=a..b");
+  server.peer->send(flood);
+  std::int64_t steps = 0;
+  for (int i = 0; i < 2000; ++i) {
+    server.turn();
+    const auto* const channel = dynamic_cast<const Channel*>(server.connection.get());
+    const std::int64_t of_turn = channel != nullptr ? channel->steps_used() : 0;
+    EXPECT_LE(of_turn, kShareSteps + 3 * kTopics);
+    steps += of_turn;
+  }
+  EXPECT_GE(steps, kRequests * 2 * kTopics);
+  const std::string got = server.peer->take();
+  std::size_t refused = 0;
+  for (std::size_t at = got.find("HTTP/1.1 400"); at != got.npos; at = got.find("HTTP/1.1 400", at + 1)) ++refused;
+  EXPECT_EQ(refused, std::size_t{kRequests});
 }
 
 TEST(HttpEvents, leave_no_subscription_behind_where_one_of_them_is_refused) {

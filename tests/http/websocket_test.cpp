@@ -1,6 +1,7 @@
 // WebSockets of a server, from the handshake to the last close, over a simulated system.
 #include "http/websocket.hpp"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
@@ -112,6 +113,48 @@ TEST(WebSocketHandshake, passes_the_rules_for_browsers) {
   HttpSettings settings;
   settings.allow_origins = {"https://app.example"};
   EXPECT_TRUE(answer({get("/ws", kAsks + "Origin: https://app.example\r\n")}, settings).starts_with("HTTP/1.1 101 "));
+}
+
+// What is refused says which option would admit it.
+TEST(WebSocketHandshake, that_the_rules_for_browsers_refuse_is_told_the_cure) {
+  const auto refused = [](std::string_view why) {
+    return text("403 Forbidden", "Forbidden: " + std::string{why} + "\n");
+  };
+  EXPECT_EQ(answer({get("/ws", kAsks + "Origin: http://elsewhere\r\n")}),
+            refused("pages of this Origin may not call; name it in allow_origins if they may"));
+  EXPECT_EQ(answer({"GET /ws HTTP/1.1\r\nHost: elsewhere\r\n" + kAsks + "\r\n"}),
+            refused("this Host is not one of ours; name it in allow_hosts if it is"));
+  EXPECT_EQ(answer({get("/ws", kAsks + "Sec-Fetch-Site: cross-site\r\n")}),
+            refused("pages of other sites may ask for this only with an Origin that allow_origins names"));
+}
+
+TEST(WebSocketHandshake, with_extensions_that_are_malformed_is_400) {
+  const std::string refused = text("400 Bad Request", "Bad Request: a Sec-WebSocket-Extensions that is malformed\n");
+  for (const std::string_view offers : {"permessage-deflate;", "x; a=\"b", "x y", "permessage-deflate; a=\"b c\""})
+    EXPECT_EQ(answer({get("/ws", kAsks + "Sec-WebSocket-Extensions: " + std::string{offers} + "\r\n")}), refused);
+  for (const std::string_view offers :
+       {"", "x; a=b", "permessage-deflate", "permessage-deflate; client_max_window_bits"})
+    EXPECT_EQ(answer({get("/ws", kAsks + "Sec-WebSocket-Extensions: " + std::string{offers} + "\r\n")}), switched());
+}
+
+TEST(WebSocketHandshake, is_not_taken_behind_requests_that_wait) {
+  Http server;
+  EXPECT_EQ(server.ask(post(call("wait", 1)) + get("/ws", kAsks) + asks(request(2))), "");
+  server.waiting.answer(0, "late");
+  server.turns();
+  EXPECT_EQ(server.peer->take(),
+            ok(result("\"late\"", 1)) +
+                text("400 Bad Request", "Bad Request: earlier requests of this connection are still to be answered\n",
+                     kClose));
+  EXPECT_TRUE(server.peer->shut_down);
+}
+
+TEST(WebSocketHandshake, has_no_body_however_it_comes) {
+  const std::string refused = text("400 Bad Request", "Bad Request: a request for an upgrade has no body\n", kClose);
+  EXPECT_EQ(answer({get("/ws", kAsks + "Transfer-Encoding: chunked\r\n") + "0\r\n\r\n" + asks(request(1))}), refused);
+  EXPECT_EQ(answer({get("/ws", kAsks + "Content-Length: 5\r\n") + asks(request(1))}), refused);
+  EXPECT_EQ(answer({get("/ws", kAsks + "Content-Length: 0\r\n") + asks(request(1))}),
+            switched() + says(result("19", 1)));
 }
 
 TEST(WebSocketHandshake, takes_no_secret_in_the_address) {
@@ -251,6 +294,25 @@ TEST(WebSocketMessages, of_empty_fragments_hold_nothing) {
   EXPECT_EQ(server.ask(client_frame(0x80, request(1))), says(result("19", 1)));
 }
 
+// Seven bytes for each that counts; what is kept is the message and no more.
+TEST(WebSocketMessages, of_fragments_of_one_byte_are_read) {
+  Socket server;
+  std::string frames;
+  const std::string text = std::string(5'000, ' ') + request(1);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const int first = (i == 0 ? 0x01 : 0x00) | (i + 1 == text.size() ? 0x80 : 0);
+    frames += client_frame(first, text.substr(i, 1));
+  }
+  server.peer->send(frames);
+  std::size_t most = 0;
+  for (int i = 0; i < 2000; ++i) {
+    server.turn();
+    most = std::max(most, static_cast<MessageConnection&>(*server.connection).unfinished_bytes());
+  }
+  EXPECT_EQ(server.peer->take(), says(result("19", 1)));
+  EXPECT_LE(most, 2 * text.size());
+}
+
 TEST(WebSocketMessages, that_are_no_json_cost_themselves_alone) {
   expect_said(asks("{\"a\"") + asks("") + asks("\xdf\xbf") + asks("1") + asks(request(1)),
               says(kParseError) + says(kParseError) + says(kParseError) + says(kInvalid) + says(result("19", 1)));
@@ -334,6 +396,23 @@ TEST(WebSocketClose, tells_what_was_wrong_and_nothing_else_does) {
               says(result("19", 1)) + closes(1007, "text that is not UTF-8"), limits);
   expect_said(asks(std::string(101, ' ')), closes(1009, "the message is larger than allowed"), limits);
   expect_said(client_frame(kCloseFrame, code(1005)), closes(1002, "a close code that may not be sent"), limits);
+}
+
+// RFC 6455 section 7.4.2, and the registry: 1012, 1013 and 1014.
+TEST(WebSocketClose, is_answered_with_its_code_where_that_may_be_sent) {
+  for (const int number :
+       {1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999})
+    EXPECT_EQ(Socket{}.ask(client_frame(kCloseFrame, code(number) + "why"s)), closes(number)) << number;
+  for (const int number : {0, 1, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65535}) {
+    EXPECT_EQ(Socket{}.ask(client_frame(kCloseFrame, code(number) + "why"s)),
+              closes(1002, "a close code that may not be sent"))
+        << number;
+  }
+  EXPECT_EQ(Socket{}.ask(client_frame(kCloseFrame, "\x03")), closes(1002, "half of a close code"));
+  EXPECT_EQ(Socket{}.ask(client_frame(kCloseFrame, code(1000) + "\xce"s)),
+            closes(1007, "a close reason that is not UTF-8"));
+  EXPECT_EQ(Socket{}.ask("\x88\xfe\0\x7e"s + std::string(4 + 126, '\0')),
+            closes(1002, "a control frame of more than 125 bytes"));
 }
 
 TEST(WebSocketClose, comes_after_what_is_due) {

@@ -79,32 +79,6 @@ TEST(ZlibDeflate, refuses_what_is_no_deflate) {
   EXPECT_EQ(unpack(kHelloStored.substr(0, 7)).outcome, Outcome::malformed);
 }
 
-// ---- the agreement ----
-
-TEST(DeflateAgreement, takes_the_first_offer_that_can_be) {
-  const std::string both = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
-  const auto answer = [](std::string_view offers) {
-    const auto agreed = agree_on_deflate(offers);
-    return agreed ? agreed->answer : "none";
-  };
-  EXPECT_EQ(answer("permessage-deflate"), both);
-  EXPECT_EQ(answer("permessage-deflate; client_max_window_bits"), both);
-  EXPECT_EQ(answer("permessage-deflate; client_max_window_bits=8"), both);
-  EXPECT_EQ(answer("permessage-deflate; server_max_window_bits=10"), both + "; server_max_window_bits=10");
-  EXPECT_EQ(answer("permessage-deflate; server_max_window_bits=\"12\" ; client_no_context_takeover"),
-            both + "; server_max_window_bits=12");
-  EXPECT_EQ(answer("permessage-deflate; server_max_window_bits=8, permessage-deflate"), both);
-  EXPECT_EQ(answer("x-webkit-deflate-frame, permessage-deflate"), both);
-  for (const std::string_view declined :
-       {"", "x", "permessage-deflate; server_max_window_bits=8", "permessage-deflate; server_max_window_bits=16",
-        "permessage-deflate; server_max_window_bits", "permessage-deflate; server_max_window_bits=010",
-        "permessage-deflate; client_max_window_bits=7", "permessage-deflate; unknown",
-        "permessage-deflate; server_no_context_takeover=1",
-        "permessage-deflate; server_no_context_takeover; "
-        "server_no_context_takeover"})
-    EXPECT_EQ(answer(declined), "none") << declined;
-}
-
 // ---- a connection ----
 
 const std::string kAsks =

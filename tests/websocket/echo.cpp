@@ -18,6 +18,7 @@
 #include "framing/http1.hpp"
 #include "framing/websocket.hpp"
 #include "http/websocket.hpp"
+#include "http/websocket_deflate.hpp"
 #include "http/zlib_deflate.hpp"
 
 namespace {
@@ -131,9 +132,11 @@ void serve_one(int fd) {
   wirecall::net::ZlibDeflate deflate;
   WebSocket::Packing packing;
   std::string extensions;
-  if (const auto agreed = wirecall::net::agree_on_deflate(head.find("sec-websocket-extensions").value_or(""))) {
-    packing = {.deflate = &deflate, .window_bits = agreed->window_bits, .bytes_min = 0};
-    extensions = "\r\nSec-WebSocket-Extensions: " + agreed->answer;
+  const auto agreed = wirecall::net::agree_on_deflate(wirecall::net::join_field(head, "sec-websocket-extensions"));
+  if (!agreed) return;
+  if (*agreed) {
+    packing = {.deflate = &deflate, .window_bits = (*agreed)->window_bits, .bytes_min = 0};
+    extensions = "\r\nSec-WebSocket-Extensions: " + (*agreed)->answer;
   }
   if (!socket.send("HTTP/1.1 101 Switching Protocols\r\nServer: wirecall\r\nConnection: Upgrade\r\n"
                    "Upgrade: websocket\r\nSec-WebSocket-Accept: " +

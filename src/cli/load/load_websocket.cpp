@@ -26,8 +26,10 @@ WebSocketReply read_websocket_answer(std::string_view text, const WebSocketReque
   const framing::HttpHeadRead read = read_http_response_head(text, limits.header_bytes, head);
   if (read.status != 0) return {.cause = "the server has sent what is no HTTP response: " + std::string{read.cause}};
   if (read.size == 0) return {};
-  std::string fault = net::fault_of_answer(head, request);
-  return {.size = read.size, .unauthenticated = head.status == 401, .cause = std::move(fault)};
+  std::expected<net::WebSocketAnswer, std::string> answer = net::read_handshake_answer(head, request);
+  return {.size = read.size,
+          .unauthenticated = head.status == 401,
+          .cause = answer ? std::string{} : std::move(answer.error())};
 }
 
 // A server's frame has no mask, and ours come in one each.
