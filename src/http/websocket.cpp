@@ -131,6 +131,15 @@ static std::string_view fault_of(const RoutedRequest& request, const std::string
   return {};
 }
 
+// Whether the tokens, either of which may be empty, are of principals that are known; of one, where there are two.
+static bool are_known(const HttpConnection& connection, std::string_view token, std::string_view offered) {
+  if (connection.host().loop_context.services.authority == nullptr) return true;
+  const Principal* const known = token.empty() ? nullptr : connection.find(rpc::Credential{token});
+  const Principal* const other = offered.empty() ? nullptr : connection.find(rpc::Credential{offered});
+  if ((!token.empty() && known == nullptr) || (!offered.empty() && other == nullptr)) return false;
+  return known == nullptr || other == nullptr || rpc::same_principal(known, other);
+}
+
 void begin_websocket(HttpConnection& connection, const RoutedRequest& request) {
   const HttpHead& head = request.head;
   HttpTransaction& transaction = connection.current();
@@ -148,11 +157,9 @@ void begin_websocket(HttpConnection& connection, const RoutedRequest& request) {
       agree_on_deflate(join_field(head, "sec-websocket-extensions"));
   if (!deflate) return transaction.refuse(400, deflate.error());
 
+  if (!are_known(connection, bearer_token(head), offer->token)) return connection.refuse_unknown(request, true);
   const bool by_offer = bearer_token(head).empty() && !offer->token.empty();
   rpc::Credential shown = by_offer ? rpc::Credential{offer->token} : connection.credential_of(head);
-  const bool has_token = by_offer || !bearer_token(head).empty();
-  if (connection.host().loop_context.services.authority != nullptr && has_token && connection.find(shown) == nullptr)
-    return connection.refuse_unknown(request, true);
 
   if (!connection.may_upgrade()) return;
   transaction.fields.append("Sec-WebSocket-Accept: ").append(websocket_accept(key)).append("\r\n");

@@ -225,6 +225,17 @@ TEST(WebSocketIdentity, comes_with_the_handshake) {
     EXPECT_TRUE(authorized(get("/ws", fields)).starts_with("HTTP/1.1 401 "));
 }
 
+TEST(WebSocketIdentity, shown_twice_has_to_be_the_same) {
+  const auto ask = [](const std::string& token, const std::string& offered) {
+    return authorized(get("/ws", offering("jsonrpc, bearer." + offered) + "Authorization: Bearer " + token + "\r\n") +
+                      asks(kSum));
+  };
+  EXPECT_EQ(ask("secret", "c2VjcmV0"), switched("jsonrpc") + says(result("3", 1)));
+  EXPECT_TRUE(ask("secret", "fj9-Pw").starts_with("HTTP/1.1 401 ")) << "another principal's";
+  EXPECT_TRUE(ask("secret", "d3Jvbmc").starts_with("HTTP/1.1 401 ")) << "nobody's";
+  EXPECT_TRUE(ask("wrong", "c2VjcmV0").starts_with("HTTP/1.1 401 "));
+}
+
 TEST(WebSocketIdentity, comes_with_the_first_message_or_never) {
   for (const std::string_view path : {"/", "/rpc", "/ws"}) {
     const std::string hello = authorized(get(path, kAsks) + asks(call("rpc.hello", 1, R"({"token":"secret"})")));
