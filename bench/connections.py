@@ -10,7 +10,6 @@ memory is what a connection adds to a server that is OpenSSL alone, and 2 KiB. E
 import argparse
 import contextlib
 import re
-import resource
 import selectors
 import socket
 import ssl
@@ -85,14 +84,13 @@ class Idle(typing.NamedTuple):
 
 
 def measure(server: harness.ServerProcess, kinds: "list[list[tuple[bytes, bytes]]]", options: argparse.Namespace) -> Idle:
-    address = "127.0.0.1", int(server.urls[0].rpartition(":")[2])
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
 
     def connect(count: int) -> "list[socket.socket]":
         made = []
         for at in range(0, count, 500):
-            some = [socket.create_connection(address, timeout=30) for _ in range(min(500, count - at))]
+            some = [socket.create_connection(server.address, timeout=30) for _ in range(min(500, count - at))]
             made += [context.wrap_socket(one) for one in some] if options.tls else some
             call_once(made[at:], kinds)
         return made
@@ -112,23 +110,17 @@ def measure(server: harness.ServerProcess, kinds: "list[list[tuple[bytes, bytes]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("wirecall", nargs="?", default=harness.WIRECALL)
+    parser = harness.arguments(__doc__)
     parser.add_argument("ceiling", nargs="?", default=str(harness.ROOT / "build" / "bench" / "tls_ceiling"))
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--websocket", action="store_true")
     kind.add_argument("--tls", action="store_true")
-    parser.add_argument("--engine", default="epoll")
     parser.add_argument("--connections", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=5)
     options = parser.parse_args()
 
-    wanted = options.connections + 200
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < wanted:
-        sys.exit(f"this needs {wanted} descriptors, and the hard limit is {hard}")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    command = [options.wirecall, "serve", "--demo", "--engine", options.engine, "--listen", "tcp://127.0.0.1:0"]
+    harness.allow_descriptors(options.connections + 200)
+    command = harness.serve(options, "--demo")
     bytes_max = BYTES_MAX
     what = "idle connections"
     if options.tls:

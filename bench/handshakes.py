@@ -12,10 +12,6 @@ bound is exceeded.
     handshakes.py [WIRECALL] [PROGRAMS] [--only NAME] [--engine epoll|uring] [--rounds N] [--handshakes N]
 """
 
-import argparse
-import json
-import os
-import subprocess
 import sys
 import tempfile
 
@@ -28,39 +24,30 @@ ANSWER = '{"jsonrpc":"2.0","result":19,"id":1}'
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("wirecall", nargs="?", default=harness.WIRECALL)
+    parser = harness.arguments(__doc__)
     parser.add_argument("programs", nargs="?", default=str(harness.ROOT / "build" / "bench"))
     parser.add_argument("--only", choices=BOUNDS)
-    parser.add_argument("--engine", default="epoll")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--handshakes", type=int, default=2000)
     options = parser.parse_args()
-    if len(os.sched_getaffinity(0)) < 2:
-        sys.exit("this needs two processors, one for the server and one for the load")
-    core, loading = sorted(os.sched_getaffinity(0))[:2]
-    os.sched_setaffinity(0, {loading})
-    pinned = ["taskset", "-c", str(core)]
+    pinned = harness.two_cores()
 
     def measure(which: harness.ServerProcess, kind: str) -> float:
         """Microseconds of processor a handshake."""
-        port = which.urls[0].rpartition(":")[2]
-        words = [f"{options.programs}/tls_load", port, kind, str(AT_ONCE), str(options.handshakes), REQUEST, ANSWER]
+        words = [f"{options.programs}/tls_load", str(which.port), kind, str(AT_ONCE), str(options.handshakes), REQUEST,
+                 ANSWER]
         before = harness.processor_seconds(which.pid)
-        done = subprocess.run(words, stdout=subprocess.PIPE, text=True, timeout=120)
-        if done.returncode != 0:
-            sys.exit(f"{which.urls[0]}: a load of {kind} handshakes has failed")
-        return (harness.processor_seconds(which.pid) - before) / json.loads(done.stdout)["handshakes"] * 1e6
+        handshakes = harness.told_by(words, 120)["handshakes"]
+        return (harness.processor_seconds(which.pid) - before) / handshakes * 1e6
 
     with tempfile.TemporaryDirectory() as folder:
         cert, key = harness.certificate(folder)
-        serve = [options.wirecall, "serve", "--demo", "--engine", options.engine, "--listen", "tcp://127.0.0.1:0",
-                 "--tls-cert", cert, "--tls-key", key]
+        serve = harness.serve(options, "--demo", "--tls-cert", cert, "--tls-key", key)
         bare = [f"{options.programs}/tls_ceiling", cert, key, str(len(REQUEST) + 1), ANSWER]
         rows = []
         with harness.listening(pinned + serve) as server, harness.listening(pinned + bare) as ceiling:
             for kind in [options.only] if options.only else BOUNDS:
-                rounds = [[measure(which, kind) for which in (ceiling, server, ceiling)] for _ in range(options.rounds)]
+                rounds = harness.in_turns(options.rounds, lambda which: measure(which, kind), ceiling, server)
                 rows.append(harness.beside(f"a {kind} handshake", "ceiling", "us", BOUNDS[kind], rounds))
                 harness.report(rows[-1:])
     return 0 if all(figure <= bound for _, figure, bound in rows) else 1

@@ -283,12 +283,11 @@ def spin(address: Address) -> None:
 class Broker:
     """One that runs, with what is measured on it."""
 
-    def __init__(self, wirecall: str, url: str, seconds: float) -> None:
-        self.wirecall = wirecall
-        self.url = url
-        self.seconds = seconds
-        host, _, port = url.removeprefix("tcp://").rpartition(":")
-        self.address = host, int(port)
+    def __init__(self, options: argparse.Namespace, process: harness.ServerProcess) -> None:
+        self.wirecall = options.wirecall
+        self.seconds = options.seconds
+        self.url = process.urls[0]
+        self.address = process.address
 
     @contextlib.contextmanager
     def provider(self, method: str, *more: str) -> "typing.Iterator[None]":
@@ -305,11 +304,8 @@ class Broker:
             process.stderr.close()
 
     def latency(self, *call: str) -> "dict[str, float]":
-        words = [self.wirecall, "bench", *(call or ("add", "1", "2")), "--url", self.url, "-z", f"{self.seconds}s", "--json"]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=self.seconds + 30)
-        if done.returncode != 0:
-            sys.exit(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
-        return json.loads(done.stdout)["latency_us"]
+        words = harness.load(self.wirecall, self.url, list(call or ("add", "1", "2")), 1, 1, self.seconds)
+        return harness.told_by(words, self.seconds + 30)["latency_us"]
 
     def beside(self, other: "typing.Callable[[Address], None]", *call: str) -> "dict[str, float]":
         def behave_badly() -> None:
@@ -329,24 +325,15 @@ class Broker:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("wirecall", nargs="?", default=harness.WIRECALL)
+    parser = harness.arguments(__doc__, rounds=5)
     parser.add_argument("--only", choices=[other.__name__ for other in OTHERS + COSTS])
-    parser.add_argument("--engine", default="epoll")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--methods", type=int, default=40_000)
     parser.add_argument("--topics", type=int, default=10_000)
     options = parser.parse_args()
-    cores = sorted(os.sched_getaffinity(0))[:2]
-    if len(cores) < 2:
-        sys.exit("this needs two processors, one for the broker and one for the clients")
-    os.sched_setaffinity(0, {cores[1]})
-    serve = ["taskset", "-c", str(cores[0]), options.wirecall, "serve", "--log-level", "error", "--engine",
-             options.engine, "--listen", "tcp://127.0.0.1:0"]
+    serve = harness.two_cores() + harness.serve(options, "--log-level", "error")
     within = True
     with harness.listening(serve) as listening:
-        broker = Broker(options.wirecall, listening.urls[0], options.seconds)
+        broker = Broker(options, listening)
         with broker.provider("add", "--concurrency", "1", "--queue", "100000"), broker.provider("other"):
             for other in OTHERS:
                 if options.only not in (None, other.__name__):
@@ -360,7 +347,7 @@ def main() -> int:
         if options.only not in (None, cost.__name__):
             continue
         with harness.listening(serve) as listening:
-            broker = Broker(options.wirecall, listening.urls[0], options.seconds)
+            broker = Broker(options, listening)
             held = fill(broker.address, options.methods, options.topics)
             quiet = broker.beside(spin, "rpc.ping")["p50"] / 1000
             # Null where not one has been answered.

@@ -9,14 +9,10 @@ nats-server is Debian's; without it those rows are left out. Exits with 1 when a
 
 import argparse
 import contextlib
-import json
 import os
 import shutil
-import socket
 import statistics
-import subprocess
 import sys
-import time
 import typing
 
 import harness
@@ -44,59 +40,30 @@ class Cost(typing.NamedTuple):
     p99_us: float
 
 
-def port_of(url: str) -> str:
-    return url.rpartition(":")[2]
-
-
-@contextlib.contextmanager
-def nats() -> "typing.Iterator[harness.ServerProcess]":
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with subprocess.Popen(["nats-server", "-a", "127.0.0.1", "-p", str(port)], stderr=subprocess.DEVNULL,
-                          env={**os.environ, "GOMAXPROCS": "1"}) as process:
-        try:
-            for _ in range(500):
-                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
-                    break
-                time.sleep(0.01)
-            yield harness.ServerProcess(process.pid, [f"tcp://127.0.0.1:{port}"])
-        finally:
-            process.kill()
+def nats(pinned: "list[str]") -> "contextlib.AbstractContextManager[harness.ServerProcess]":
+    port = harness.free_port()
+    words = [*pinned, "nats-server", "-a", "127.0.0.1", "-p", str(port)]
+    return harness.listening_at(port, words, f"tcp://127.0.0.1:{port}", env={**os.environ, "GOMAXPROCS": "1"})
 
 
 def measured(options: argparse.Namespace, protocol: str, server: harness.ServerProcess, row: Row) -> Cost:
-    words = [options.load, protocol, port_of(server.urls[0]), *row.words, str(options.seconds)]
+    words = [options.load, protocol, str(server.port), *row.words, str(options.seconds)]
     before = harness.processor_seconds(server.pid)
-    done = subprocess.run(words, capture_output=True, text=True, timeout=options.seconds + 30)
+    result = harness.told_by(words, options.seconds + 30)
     spent = harness.processor_seconds(server.pid) - before
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(words)}: {done.stderr.strip()}")
-    result = json.loads(done.stdout)
     return Cost(spent * 1e9 / max(result["count"], 1), result["p99_us"])
 
 
-def on_core(core: int, words: "list[str]") -> "list[str]":
-    return ["taskset", "-c", str(core), *words]
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("wirecall", nargs="?", default=harness.WIRECALL)
+    parser = harness.arguments(__doc__, rounds=5)
     parser.add_argument("load", nargs="?", default=LOAD)
-    parser.add_argument("--engine", default="epoll")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1)
     options = parser.parse_args()
-    serving, loading = sorted(os.sched_getaffinity(0))[:2]
-    os.sched_setaffinity(0, {loading})
-    serve = [options.wirecall, "serve", "--port", "0", "--engine", options.engine]
+    pinned = harness.two_cores()
+    serve = pinned + harness.serve(options)
     with contextlib.ExitStack() as stack:
-        # A server is pinned when it starts, and what it starts is pinned with it.
-        os.sched_setaffinity(0, {serving})
-        beside = stack.enter_context(nats()) if shutil.which("nats-server") else None
+        beside = stack.enter_context(nats(pinned)) if shutil.which("nats-server") else None
         one = stack.enter_context(harness.listening(serve))
         two = stack.enter_context(harness.listening([*serve, "--threads", "2"]))
-        os.sched_setaffinity(0, {loading})
         figures = []
         for row in ROWS:
             costs: "dict[str, list[Cost]]" = {"nats": [], "one": [], "two": []}

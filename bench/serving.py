@@ -15,8 +15,6 @@ against itself: far from 1 the machine was not quiet. Exits with 1 when a bound 
 
 import argparse
 import contextlib
-import json
-import os
 import socket
 import subprocess
 import sys
@@ -49,19 +47,14 @@ class Turns:
     def __init__(self, options: argparse.Namespace, folder: str) -> None:
         self.options = options
         self.folder = Path(folder)
-        self.core, loading = sorted(os.sched_getaffinity(0))[:2]
-        os.sched_setaffinity(0, {loading})  # and whatever is started and not pinned elsewhere
+        self.pinned = harness.two_cores()
 
     def bench(self, url: str, load: Load, seconds: float) -> "list[str]":
-        return [self.options.wirecall, "bench", *load.words, "--url", url, "-c", str(load.connections), "-p",
-                str(load.pipeline), "-z", f"{seconds}s", "--json"]
+        return harness.load(self.options.wirecall, url, load.words, load.connections, load.pipeline, seconds)
 
     def measured(self, url: str, load: Load, *more: str) -> dict:
         words = self.bench(url, load, self.options.seconds) + list(more)
-        done = subprocess.run(words, capture_output=True, text=True, timeout=self.options.seconds + 30)
-        if done.returncode != 0:
-            sys.exit(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
-        return json.loads(done.stdout)
+        return harness.told_by(words, self.options.seconds + 30)
 
     def recorded(self, server_url: str, load: Load) -> "tuple[list[bytes], list[bytes]]":
         """The requests that a connection of the load sends, again and again, and what the server replies to them."""
@@ -88,11 +81,9 @@ class Turns:
         def endpoint(name: str) -> str:
             return f"unix://{self.folder / name}" if kind == "unix" else "tcp://127.0.0.1:0"
 
-        pinned = ["taskset", "-c", str(self.core)]
-        serve = [self.options.wirecall, "serve", "--demo", "--engine", self.options.engine, "--listen",
-                 endpoint("server")]
-        with harness.listening(pinned + serve) as server:
-            words = pinned + [self.options.ceiling]
+        serve = harness.serve(self.options, "--demo", at=endpoint("server"))
+        with harness.listening(self.pinned + serve) as server:
+            words = self.pinned + [self.options.ceiling]
             for i, load in enumerate(loads):
                 requests, replies = self.recorded(server.urls[0], load)
                 texts = self.folder / f"replies{i}"
@@ -103,14 +94,11 @@ class Turns:
 
     def rows(self, ceiling: harness.ServerProcess, server: harness.ServerProcess, name: str, unit: str, bound: float,
              measure: "typing.Callable[[harness.ServerProcess], dict[str, float]]",
-             of: str = "ceiling") -> "list[tuple[str, float, float]]":
+             of: str = "ceiling") -> "list[harness.Row]":
         """A row for each of the figures that `measure` has of a server."""
-        rounds = [[measure(which) for which in (ceiling, server, ceiling)] for _ in range(self.options.rounds)]
-        rows = []
-        for figure in rounds[0][0]:
-            three = [(first[figure], own[figure], last[figure]) for first, own, last in rounds]
-            rows.append(harness.beside(f"{name} {figure}", of, unit, bound, three))
-        return rows
+        rounds = harness.in_turns(self.options.rounds, measure, ceiling, server)
+        return [harness.beside(f"{name} {figure}", of, unit, bound, [[one[figure] for one in turns] for turns in rounds])
+                for figure in rounds[0][0]]
 
     def processor_a_call(self, load: Load) -> "typing.Callable[[harness.ServerProcess], dict[str, float]]":
         def measure(which: harness.ServerProcess) -> "dict[str, float]":
@@ -158,25 +146,17 @@ class Turns:
         text = self.folder / "long"
         text.write_text("x" * WEBSOCKET_BYTES, encoding="ascii")
         load = Load(["echo", f"value:str=@{text}"], 4, 1)
-        serve = ["taskset", "-c", str(self.core), self.options.wirecall, "serve", "--demo", "--engine",
-                 self.options.engine, "--listen", "tcp://127.0.0.1:0"]
-        with harness.listening(serve) as lines:
+        with harness.listening(self.pinned + harness.serve(self.options, "--demo")) as lines:
             frames = harness.ServerProcess(lines.pid, [url.replace("tcp://", "ws://") + "/" for url in lines.urls])
             return harness.report(self.rows(lines, frames, "websocket 4x1:", "ns", WEBSOCKET_MAX,
                                             self.processor_a_call(load), "raw JSON"))
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("wirecall", nargs="?", default=harness.WIRECALL)
+    parser = harness.arguments(__doc__, rounds=7)
     parser.add_argument("ceiling", nargs="?", default=str(harness.ROOT / "build" / "bench" / "ceiling"))
     parser.add_argument("--only", choices=PARTS)
-    parser.add_argument("--engine", default="epoll")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=1)
     options = parser.parse_args()
-    if len(os.sched_getaffinity(0)) < 2:
-        sys.exit("this needs two processors, one for the server and one for the load")
     with tempfile.TemporaryDirectory() as folder:
         turns = Turns(options, folder)
         parts = [options.only] if options.only else PARTS

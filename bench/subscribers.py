@@ -6,8 +6,6 @@ when the bound is exceeded.
     subscribers.py [WIRECALL] [--engine epoll|uring] [--clients N]
 """
 
-import argparse
-import resource
 import socket
 import sys
 
@@ -32,25 +30,16 @@ def received(client: socket.socket, lines: int) -> bytes:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("wirecall", nargs="?", default=harness.WIRECALL)
-    parser.add_argument("--engine", default="epoll")
+    parser = harness.arguments(__doc__)
     parser.add_argument("--clients", type=int, default=10_000)
     options = parser.parse_args()
 
-    wanted = options.clients + 200
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < wanted:
-        sys.exit(f"this needs {wanted} descriptors, and the hard limit is {hard}")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    harness.allow_descriptors(options.clients + 200)
     # With the log of every client the pipe that its beginning is read from would fill.
-    command = [options.wirecall, "serve", "--log-level", "error", "--engine", options.engine, "--listen",
-               "tcp://127.0.0.1:0"]
-    with harness.listening(command) as broker:
-        address = "127.0.0.1", int(broker.urls[0].rpartition(":")[2])
+    with harness.listening(harness.serve(options, "--log-level", "error")) as broker:
         clients = []
         for number in range(options.clients):
-            clients.append(socket.create_connection(address))
+            clients.append(socket.create_connection(broker.address))
             clients[-1].settimeout(30)
             clients[-1].sendall(BEGIN % number)
         for client in clients:

@@ -18,8 +18,6 @@ bound is exceeded.
 
 import argparse
 import contextlib
-import json
-import os
 import socket
 import statistics
 import subprocess
@@ -38,11 +36,6 @@ PACKAGES = ["fastapi", "uvicorn[standard]", "orjson", "granian", "grpcio"]
 NAMED = ["sum", "a=2", "b=3"]
 
 
-class Served(typing.NamedTuple):
-    url: str
-    pid: int
-
-
 def install_others() -> None:
     if (OTHERS / "bin" / "granian").exists():
         return
@@ -55,71 +48,45 @@ def processes_of(pid: int) -> "list[int]":
     return [pid, *(one for child in children for one in processes_of(int(child)))]
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        return bound.getsockname()[1]
-
-
 class Bench:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        self.core, self.loading = sorted(os.sched_getaffinity(0))[:2]
-        os.sched_setaffinity(0, {self.loading})
+        self.pinned = harness.two_cores()
 
-    @contextlib.contextmanager
-    def running(self, words: "list[str]", port: int, url: str) -> "typing.Iterator[Served]":
-        process = subprocess.Popen(
-            ["taskset", "-c", str(self.core), *map(str, words)],
-            cwd=SERVERS, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        )
-        try:
-            deadline = time.monotonic() + 30
-            while True:
-                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-                    break
-                if process.poll() is not None or time.monotonic() > deadline:
-                    sys.exit(f"{' '.join(map(str, words))}: does not listen: {process.stderr.read()}")
-                time.sleep(0.02)
-            yield Served(url, process.pid)
-        finally:
-            process.terminate()
-            process.communicate(timeout=20)
+    def running(
+        self, words: "list[object]", port: int, url: str
+    ) -> "contextlib.AbstractContextManager[harness.ServerProcess]":
+        return harness.listening_at(port, [*self.pinned, *words], url, cwd=SERVERS)
 
     def wirecall(self, url: str = "tcp://127.0.0.1:{}"):
-        port = free_port()
+        port = harness.free_port()
         return self.running(
             [self.options.python, "with_wirecall.py", f"tcp://127.0.0.1:{port}"], port, url.format(port)
         )
 
     def native(self, url: str = "tcp://127.0.0.1:{}"):
-        port = free_port()
+        port = harness.free_port()
         words = [harness.WIRECALL, "serve", "--demo", "--port", str(port)]
         return self.running(words, port, url.format(port))
 
     def uvicorn(self, app: str, path: str = "/rpc"):
-        port = free_port()
+        port = harness.free_port()
         words = [OTHERS / "bin/uvicorn", app, "--port", str(port), "--no-access-log", "--log-level", "error"]
         return self.running(words, port, f"http://127.0.0.1:{port}{path}")
 
     def granian(self):
-        port = free_port()
+        port = harness.free_port()
         words = [OTHERS / "bin/granian", "--interface", "asgi", "--port", str(port), "--no-log", "with_asgi:app"]
         return self.running(words, port, f"http://127.0.0.1:{port}/rpc")
 
     def grpc(self):
-        port = free_port()
+        port = harness.free_port()
         words = [OTHERS / "bin/python", "with_grpc.py", f"127.0.0.1:{port}"]
         return self.running(words, port, f"127.0.0.1:{port}")
 
     def load(self, url: str, connections: int, pipeline: int, words: "list[str]" = NAMED) -> dict:
-        done = subprocess.run(
-            [harness.WIRECALL, "bench", *words, "--url", url, "-c", str(connections), "-p", str(pipeline), "-z",
-             f"{self.options.seconds}s", "--json"],
-            capture_output=True, text=True, timeout=self.options.seconds + 30,
-        )  # fmt: skip
-        if done.returncode != 0:
-            sys.exit(f"{url}: {done.stderr}{done.stdout}")
-        return json.loads(done.stdout)
+        load = harness.load(harness.WIRECALL, url, words, connections, pipeline, self.options.seconds)
+        return harness.told_by(load, self.options.seconds + 30)
 
     def grpc_load(self, endpoint: str) -> dict:
         words = [OTHERS / "bin/python", HERE / "grpc_load.py", endpoint, str(self.options.seconds)]
@@ -128,9 +95,9 @@ class Bench:
     def processor_us(self, serving, load) -> float:
         """Of all processes of a server, for one call."""
         with serving as served:
-            load(served.url)  # warm
+            load(served.urls[0])  # warm
             before = sum(map(harness.processor_seconds, processes_of(served.pid)))
-            calls = load(served.url)["calls"]
+            calls = load(served.urls[0])["calls"]
             return (sum(map(harness.processor_seconds, processes_of(served.pid))) - before) / calls * 1e6
 
     def client(self, which: str, uri: str, python: "str | None" = None) -> float:
@@ -197,8 +164,8 @@ def pipelined(bench: Bench) -> bool:
 
 def waiting_us(bench: Bench, serving, words: "list[str]") -> float:
     with serving as served:
-        bench.load(served.url, 1, 1, words)
-        return bench.load(served.url, 1, 1, words)["latency_us"]["p50"]
+        bench.load(served.urls[0], 1, 1, words)
+        return bench.load(served.urls[0], 1, 1, words)["latency_us"]["p50"]
 
 
 def p50(bench: Bench) -> bool:
@@ -214,7 +181,9 @@ def p50(bench: Bench) -> bool:
 
 def asyncio_client(bench: Bench) -> bool:
     with bench.wirecall() as served:
-        rates = bench.rounds({which: lambda which=which: bench.client(which, served.url) for which in ("gather", "workers")})
+        rates = bench.rounds(
+            {which: lambda which=which: bench.client(which, served.urls[0]) for which in ("gather", "workers")}
+        )
     return all([
         ratio("asyncio client, gather of 1,000, calls a second", rates["gather"], 150_000, least=True),
         ratio("asyncio client, 1,000 workers, calls a second", rates["workers"], 250_000, least=True),
@@ -224,8 +193,8 @@ def asyncio_client(bench: Bench) -> bool:
 def blocking(bench: Bench) -> bool:
     with bench.wirecall() as served:
         waits = bench.rounds({
-            "client": lambda: bench.client("blocking", served.url),
-            "load": lambda: bench.load(served.url, 1, 1, ["sum", "2", "3"])["latency_us"]["p50"],
+            "client": lambda: bench.client("blocking", served.urls[0]),
+            "load": lambda: bench.load(served.urls[0], 1, 1, ["sum", "2", "3"])["latency_us"]["p50"],
         })
     for name, us in waits.items():
         tell(f"a blocking call, p50, {name}", us, "us")
@@ -237,7 +206,7 @@ def array(bench: Bench) -> bool:
 
     def plain() -> float:
         process = subprocess.Popen(
-            ["taskset", "-c", str(bench.core), sys.executable, SERVERS / "echo_socket.py"], stdout=subprocess.PIPE, text=True
+            [*bench.pinned, sys.executable, SERVERS / "echo_socket.py"], stdout=subprocess.PIPE, text=True
         )
         port[:] = [process.stdout.readline().strip()]
         try:
@@ -247,7 +216,7 @@ def array(bench: Bench) -> bool:
             process.communicate()
 
     with bench.wirecall() as served:
-        took = bench.rounds({"MessagePack": lambda: bench.client("array", served.url), "socket": plain})
+        took = bench.rounds({"MessagePack": lambda: bench.client("array", served.urls[0]), "socket": plain})
     for name, us in took.items():
         tell(f"a MiB there and back, {name}", us, "us")
     return ratio("a MiB of float32: bandwidth, a plain socket taking 1", took["socket"] / took["MessagePack"], 1 / 3, least=True)
@@ -269,18 +238,18 @@ def importing(bench: Bench) -> bool:
 
 
 def idle(bench: Bench) -> "tuple[list[str], int, str]":
-    port = free_port()
+    port = harness.free_port()
     code = f"import wirecall; app = wirecall.Server(); app.add(lambda: 1, name='one'); app.run('tcp://127.0.0.1:{port}')"
     return [bench.options.python, "-c", code], port, f"tcp://127.0.0.1:{port}"
 
 
 def memory(bench: Bench) -> bool:
     with bench.wirecall() as served:
-        calls = bench.load(served.url, 32, 16)["calls"]
+        calls = bench.load(served.urls[0], 32, 16)["calls"]
         before = harness.memory_bytes(served.pid, "VmRSS")
         made = 0
         while made < 1_000_000:
-            made += bench.load(served.url, 32, 16)["calls"]
+            made += bench.load(served.urls[0], 32, 16)["calls"]
         grown = (harness.memory_bytes(served.pid, "VmRSS") - before) / 1024
     tell("calls", calls + made, "")
     return ratio("growth of memory over a million calls, KiB", grown, 64)

@@ -11,14 +11,10 @@ first); one that cannot be installed is left out with a line that says why. Exit
 
 import argparse
 import contextlib
-import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
-import tempfile
-import time
 import typing
 from pathlib import Path
 
@@ -105,30 +101,6 @@ def others() -> "typing.Iterator[tuple[str, list[object]]]":
             print(f"left out: {', '.join(names)}: {failure}", flush=True)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        return bound.getsockname()[1]
-
-
-@contextlib.contextmanager
-def running(core: int, words: "list[object]", port: int) -> "typing.Iterator[harness.ServerProcess]":
-    with tempfile.TemporaryFile("w+") as said:
-        process = subprocess.Popen(["taskset", "-c", str(core), *map(str, words)], stdout=said, stderr=said)
-        try:
-            deadline = time.monotonic() + 30
-            while True:
-                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-                    break
-                if process.poll() is not None or time.monotonic() > deadline:
-                    said.seek(0)
-                    sys.exit(f"{' '.join(map(str, words))}: does not listen: {said.read()}")
-                time.sleep(0.02)
-            yield harness.ServerProcess(process.pid, [f"ws://127.0.0.1:{port}/"])
-        finally:
-            process.kill()
-            process.wait()
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("wirecall", nargs="?", default=harness.WIRECALL)
@@ -138,28 +110,28 @@ def main() -> int:
     theirs = dict(others())
     if not theirs:
         sys.exit("no other server can be installed")
-    core, loading = sorted(os.sched_getaffinity(0))[:2]
-    os.sched_setaffinity(0, {loading})
+    pinned = harness.two_cores()
 
     def processor_ns(server: harness.ServerProcess) -> float:
-        words = [options.wirecall, "bench", "subtract", "42", "23", "--url", server.urls[0], "-c", str(CONNECTIONS), "-p",
-                 str(PIPELINE), "-z", f"{options.seconds}s", "--warm-up", "1ms", "--json"]
+        words = harness.load(options.wirecall, server.urls[0], ["subtract", "42", "23"], CONNECTIONS, PIPELINE,
+                             options.seconds)
         before = harness.processor_seconds(server.pid)
-        done = subprocess.run(words, capture_output=True, text=True, timeout=options.seconds + 30)
-        if done.returncode != 0:
-            sys.exit(f"{' '.join(words)}: {done.stderr}{done.stdout}")
-        return (harness.processor_seconds(server.pid) - before) / json.loads(done.stdout)["calls"] * 1e9
+        calls = harness.told_by([*words, "--warm-up", "1ms"], options.seconds + 30)["calls"]
+        return (harness.processor_seconds(server.pid) - before) / calls * 1e9
+
+    def running(words: "list[object]", port: int) -> "contextlib.AbstractContextManager[harness.ServerProcess]":
+        return harness.listening_at(port, [*pinned, *words], f"ws://127.0.0.1:{port}/")
 
     with contextlib.ExitStack() as stack:
         servers = {}
         for engine in ("epoll", "uring"):
-            port = free_port()
+            port = harness.free_port()
             words = [options.wirecall, "serve", "--demo", "--engine", engine, "--listen", f"tcp://127.0.0.1:{port}"]
-            servers[f"wirecall, {engine}"] = stack.enter_context(running(core, words, port))
+            servers[f"wirecall, {engine}"] = stack.enter_context(running(words, port))
         ours = list(servers)
         for name, words in theirs.items():
-            port = free_port()
-            servers[name] = stack.enter_context(running(core, [*words, port], port))
+            port = harness.free_port()
+            servers[name] = stack.enter_context(running([*words, port], port))
         for server in servers.values():
             call = [options.wirecall, "call", "subtract", "42", "23", "--url", server.urls[0]]
             said = subprocess.run(call, capture_output=True, text=True, timeout=30)
