@@ -35,6 +35,7 @@ constexpr std::size_t kLargeBuffersMax = 2;
 constexpr std::size_t kTimersInTurn = 256;
 // How long a loop waits at most that had no memory to hand something over to another one.
 constexpr nanoseconds kHandOverPause = std::chrono::milliseconds{1};
+constexpr nanoseconds kNobodyIsLate{-1};
 
 struct Slot {
   IoUser* user = nullptr;  // null: free, or detached and waiting for its close to complete
@@ -70,7 +71,10 @@ struct Loop::State {
   std::size_t going_on_at = 0;      // the first of them that has not been called
   int going_on_left = 0;            // of those that may be called in this turn
   std::span<Completion> completions;
-  std::size_t completion_at = 0;            // the first of them that nobody has been told
+  std::size_t completion_at = 0;  // the first of them that nobody has been told
+  // When they had come; kNobodyIsLate where no timer can be due. Who is late is late by that time: a turn may last
+  // long, and the bytes of those that it makes wait are read in the next one.
+  nanoseconds came_at = kNobodyIsLate;
   std::uint32_t rounds = 0;                 // begun
   bool in_turn = false;                     // it has not been finished
   std::uint64_t part = 0;                   // of a turn, by one thread
@@ -138,6 +142,7 @@ void Loop::turn(nanoseconds wait_max) {
     until = state.hand_over(until);
   state.completions = state.backend->turn(state.submitted, until);
   state.completion_at = 0;
+  state.came_at = !state.timers.empty() && state.backend->time_may_be_up() ? state.backend->now() : kNobodyIsLate;
   if (!state.joined.empty()) [[unlikely]]
     state.collect();
   if (!state.kept.empty()) [[unlikely]]
@@ -167,7 +172,7 @@ void Loop::finish_turn() {
     return;
   if (state.inbox->waiting() || state.inbox->interrupted()) [[unlikely]]
     state.inbox->run();
-  if (state.part == mine && !state.timers.empty() && state.backend->time_may_be_up()) state.expire_timers();
+  if (state.part == mine && state.came_at != kNobodyIsLate) state.expire_timers();
   for (; state.going_on_at != state.going_on.size() && state.going_on_left != 0 && state.part == mine;
        --state.going_on_left) {
     if (TurnUser* user = state.going_on[state.going_on_at++]) user->next_turn();
@@ -272,10 +277,9 @@ void Loop::State::complete(Completion& completion) {
 }
 
 void Loop::State::expire_timers() {
-  const nanoseconds time = backend->now();
   const std::uint64_t order = timers.next_order();  // those started meanwhile wait for the next turn
   for (std::size_t left = kTimersInTurn; left != 0; --left) {
-    Timer* const timer = timers.take(time, order);
+    Timer* const timer = timers.take(came_at, order);
     if (timer == nullptr) return;
     timer->expired();
   }

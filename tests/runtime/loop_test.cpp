@@ -14,6 +14,7 @@
 #include "runtime/fair_scheduler.hpp"
 #include "runtime/turn.hpp"
 #include "tests/runtime/simulated_backend.hpp"
+#include "tests/runtime/wrapped_backend.hpp"
 
 namespace wirecall {
 namespace {
@@ -195,6 +196,42 @@ TEST_F(LoopTest, the_end_of_a_turn_comes_after_all_that_completed_in_it) {
   for (int i = 0; i < 20; ++i) loop_.turn(milliseconds{1});
   EXPECT_EQ(user.log, "re");
   loop_.detach(handle);
+}
+
+// A clock that a test lets jump, as it does where the process is stopped for a while.
+class JumpingBackend final : public runtime::WrappedBackend {
+ public:
+  explicit JumpingBackend(SimulatedBackend& inner) noexcept : WrappedBackend(inner) {}
+  [[nodiscard]] nanoseconds now() const noexcept override { return WrappedBackend::now() + jumped; }
+
+  nanoseconds jumped{0};
+};
+
+TEST(LoopTime, that_passes_within_a_turn_makes_nobody_late_whose_bytes_have_come) {
+  SimulatedBackend simulated{1};
+  auto* const backend = new JumpingBackend{simulated};
+  Loop loop{std::unique_ptr<runtime::Backend>{backend}};
+  auto [descriptor, peer] = simulated.pair();
+  std::string log;
+  Recorder user{[&](Completion& completion) {
+    if (completion.kind == OperationKind::receive && !completion.last) log += 'r';
+  }};
+  Alarm late{[&] { log += 'l'; }};
+  Alarm first{[&] { log += 'f'; }};
+  loop.start(first, milliseconds{1});
+  while (log.empty()) loop.turn();
+  const Handle handle = loop.attach(descriptor, user);
+  EXPECT_TRUE(loop.post([&, sent = peer] {
+    loop.submit({.kind = OperationKind::receive, .handle = handle, .buffer = {}});
+    loop.start(late, std::chrono::seconds{1});
+    loop.start(first, std::chrono::hours{1});
+    sent->send("x");
+    backend->jumped = std::chrono::seconds{2};
+  }));
+  for (int i = 0; i < 20; ++i) loop.turn(milliseconds{1});
+  EXPECT_EQ(log, "frl");
+  loop.stop(first);
+  loop.detach(handle);
 }
 
 TEST_F(LoopTest, who_asks_for_the_next_turn_is_called_in_it_without_a_wait) {
