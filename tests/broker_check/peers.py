@@ -2,6 +2,7 @@
 server-sent events. Whatever they receive they tell the ledger."""
 
 import asyncio
+import contextlib
 import itertools
 import json
 import socket
@@ -14,7 +15,10 @@ addresses = itertools.cycle(f"127.0.0.{last}" for last in range(1, 9))
 
 
 def reset(writer):
-    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection = writer.get_extra_info("socket")  # by TLS there is none where the broker has closed it before
+    if connection:
+        with contextlib.suppress(OSError):
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
 
 

@@ -21,13 +21,12 @@ import pathlib
 import random
 import re
 import signal
-import socket
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 
+from peers import reset
 import certificates
 import framings
 
@@ -304,9 +303,7 @@ class Peer:
             if open_still and not self.gone.is_set() and not self.junk:
                 self.storm.fault(self, f"waits in vain for {open_still[:5]} of {len(open_still)}")
         if how == "reset":
-            with contextlib.suppress(OSError):  # where the broker has closed it before
-                self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self.writer.transport.abort()
+            reset(self.writer)
         self.writer.close()
         self.reading.cancel()
         with contextlib.suppress(asyncio.CancelledError):
