@@ -76,6 +76,7 @@ class Channel : public ChannelInput {
   void ended() final;
   void sent(Buffer buffer) final;
   void failed(int error) final;
+  [[nodiscard]] bool sends_in_turn() const noexcept final { return gathered_bytes() != 0 && !is_sending() && !over(); }
   void turn_ended() final;
   void next_turn() final;
 

@@ -25,6 +25,9 @@ class StreamUser {
   virtual void sent(Buffer buffer) = 0;
   /// The connection is lost; `error` is an errno. Nothing comes after it.
   virtual void failed(int error) = 0;
+  /// Whether it is going to send something in this turn, without being told anything more: what a stream has to say of
+  /// itself may wait for that, and go with it.
+  [[nodiscard]] virtual bool sends_in_turn() const noexcept { return false; }
 
  protected:
   ~StreamUser() = default;

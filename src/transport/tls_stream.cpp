@@ -41,7 +41,9 @@ void TlsStream::received(std::span<char> bytes) {
     session_->receive(bytes, plaintext, waiting_);
     fails = !may_go_on(before) || waiting_.size() > kWaitingBytesMax;
     if (fails && session_->state() != TlsSession::State::failed) plaintext.clear();
-    if (!waiting_.empty()) pass_on();
+    // By TLS 1.2 the peer may have sent its first request ahead of our last word of the handshake, and wait for that.
+    const bool awaited = before == TlsSession::State::handshaking && session_->version() != "TLSv1.3";
+    if (!waiting_.empty() && (fails || awaited || plaintext.empty())) pass_on();
     if (!plaintext.empty()) static_cast<void>(plaintext.padded());
   } catch (const std::bad_alloc&) {
     return failed(ENOMEM);
@@ -55,6 +57,8 @@ void TlsStream::received(std::span<char> bytes) {
   if (destroyed) return;
   destroyed_ = nullptr;
   if (fails) return fail(EPROTO);
+  // The tickets of a session go with the first answer, if there is one in this turn.
+  if (!waiting_.empty() && !user_->sends_in_turn() && !passes_on()) return;
   if (session_->state() == TlsSession::State::ended && !over_ && !std::exchange(ended_, true)) user_->ended();
 }
 
@@ -132,6 +136,15 @@ void TlsStream::pass_on() {
   }
 }
 
+// False where there is no memory for that: the user has been told then.
+bool TlsStream::passes_on() try {
+  pass_on();
+  return true;
+} catch (const std::bad_alloc&) {
+  failed(ENOMEM);
+  return false;
+}
+
 void TlsStream::encrypt_part() {
   const std::string_view part = sends_.view().substr(encrypted_, kPartBytes);
   if (waiting_.capacity() == 0) waiting_ = loop_->take_buffer();
@@ -153,12 +166,7 @@ void TlsStream::sent(Buffer buffer) {
     encrypted_ = 0;
     if (!shuts_down_) return user_->sent(std::move(sends_));
   }
-  try {
-    pass_on();
-  } catch (const std::bad_alloc&) {
-    return failed(ENOMEM);
-  }
-  if (all) user_->sent(std::move(sends_));
+  if (passes_on() && all) user_->sent(std::move(sends_));
 }
 
 }  // namespace wirecall::transport

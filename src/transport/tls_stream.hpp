@@ -56,6 +56,7 @@ class TlsStream final : public ByteStream, private StreamUser {
   void failed(int error) override;
   [[nodiscard]] bool may_go_on(TlsSession::State before);
   void pass_on();
+  bool passes_on();
   void encrypt_part();
   void fail(int error);
 

@@ -57,6 +57,28 @@ TEST(ConnectionInput, pipelined_requests_are_all_answered_with_and_without_newli
               answer(1) + answer(2) + answer(3) + answer(4));
 }
 
+// A stream that has something to send of its own sends it with that.
+TEST(ConnectionInput, whoever_answers_in_this_turn_says_so_to_its_stream) {
+  Harness harness{1};
+  std::string out;
+  MemoryStream& stream = open_in_memory(harness, out);
+  harness.loop.turn(milliseconds{0});  // before which nothing is read
+  EXPECT_FALSE(stream.user().sends_in_turn());
+  stream.receive(call("wait", 1) + "\n");
+  EXPECT_FALSE(stream.user().sends_in_turn()) << "the answer comes later";
+  stream.receive(request(2) + "\n");
+  EXPECT_TRUE(stream.user().sends_in_turn());
+  harness.loop.turn(milliseconds{0});
+  EXPECT_EQ(out, answer(2));
+  EXPECT_FALSE(stream.user().sends_in_turn());
+  stream.receive(request(3) + "\n");
+  EXPECT_FALSE(stream.user().sends_in_turn()) << "not before the first send has gone";
+  stream.complete_send();
+  harness.loop.turn(milliseconds{0});
+  EXPECT_EQ(out, answer(2) + answer(3));
+  stream.complete_send();
+}
+
 TEST(ConnectionInput, notifications_and_responses_are_not_answered) {
   expect_seen(R"({"jsonrpc":"2.0","method":"subtract","params":[1,2]}{"jsonrpc":"2.0","result":1,"id":1})"
               R"({"jsonrpc":"1.0","error":{}})" +

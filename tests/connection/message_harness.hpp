@@ -144,6 +144,7 @@ class MemoryStream final : public transport::ByteStream {
     user_->received({block.get(), bytes.size()});
   }
   void finish() { user_->ended(); }
+  [[nodiscard]] const transport::StreamUser& user() const { return *user_; }
   void complete_send() {
     if (std::exchange(sending_, false)) user_->sent(std::move(taken_));
   }

@@ -93,11 +93,13 @@ struct User final : StreamUser {
     EXPECT_EQ(error, 0) << "nothing comes after a failure";
     error = why;
   }
+  [[nodiscard]] bool sends_in_turn() const noexcept override { return answers; }
   [[nodiscard]] bool over() const { return has_ended || error != 0; }
 
   std::string heard;
   std::function<void()> on_received;
   std::vector<std::size_t> sent_bytes;
+  bool answers = false;
   bool has_ended = false;
   int error = 0;
 };
@@ -175,6 +177,36 @@ TEST_F(TlsStreamTest, sends_what_is_sent_before_the_handshake_has_ended_behind_i
   EXPECT_EQ(peer_heard, "early");
   EXPECT_EQ(user.sent_bytes.size(), 1U);
   EXPECT_EQ(stream->unsent(), 0U);
+}
+
+// A client's last part of the handshake, and its first request with it.
+TEST_F(TlsStreamTest, sends_tickets_with_an_answer_that_is_made_in_the_same_turn_and_else_at_once) {
+  for (const bool answers : {true, false}) {
+    const auto made = std::make_shared<Below>();
+    User one;
+    TlsPeer other;
+    TlsStream answering{loop, std::make_unique<FakeStream>(made), std::make_unique<TlsSession>(server_context())};
+    answering.start(one);
+    one.answers = answers;
+    other.shake_hands();
+    made->bring(other.take());
+    EXPECT_EQ(made->sends, 1) << "although the user would send: not before there is something to read";
+    made->pass_all();
+    other.feed(std::exchange(made->sent, {}));
+    ASSERT_TRUE(other.shake_hands());
+    other.write("question");
+    made->bring(other.take());
+    EXPECT_EQ(one.heard, "question");
+    EXPECT_EQ(made->sends, answers ? 1 : 2);
+    made->pass_all();
+    answering.send(Buffer{"answer"}, false);
+    EXPECT_EQ(made->sends, answers ? 2 : 3);
+    other.feed(made->sent);
+    EXPECT_EQ(other.read(), "answer");
+    EXPECT_NE(other.session(), nullptr);
+    made->pass_all();
+    EXPECT_EQ(one.sent_bytes, std::vector{std::size_t{6}});
+  }
 }
 
 TEST_F(TlsStreamTest, sends_what_is_large_in_parts_each_when_the_one_before_has_gone) {
