@@ -74,7 +74,7 @@ void ProtocolDetector::shake_hands(std::span<char> first) {
 Protocol ProtocolDetector::admitted(Protocol protocol) {
   if (!admission_.plain) {
     admission_.tls->plain_refused(stream_->peer_source());
-    return Protocol::unknown;
+    return protocol == Protocol::http ? Protocol::plain_http : Protocol::unknown;
   }
   const transport::TlsSession* const tls = stream_->tls();
   if (tls == nullptr || tls->protocol().empty()) return protocol;

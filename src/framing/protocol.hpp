@@ -16,6 +16,7 @@ enum class Protocol : std::uint8_t {
   length_prefix,   ///< a byte from 00 to 08
   http,            ///< 1 to 16 capital letters and a space
   tls,             ///< 16 03
+  plain_http,      ///< http, where that has to come by TLS and has not; FirstBytes does not know that
   unknown,         ///< anything else
 };
 

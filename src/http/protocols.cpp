@@ -6,6 +6,7 @@
 #include "framing/content_length.hpp"
 #include "framing/length_prefix.hpp"
 #include "http/http_connection.hpp"
+#include "http/plain_http.hpp"
 
 namespace wirecall::net {
 
@@ -31,6 +32,10 @@ std::unique_ptr<Channel> Protocols::make(Host& host, Protocol protocol,
     case Protocol::http:
       ++stats.protocol_http;
       return std::make_unique<HttpConnection>(host, *http_, std::move(stream));
+    case Protocol::plain_http:
+      ++stats.protocol_unknown;
+      framing = std::make_unique<PlainHttp>();
+      break;
     case Protocol::tls:
     case Protocol::unknown:
     case Protocol::undetermined:

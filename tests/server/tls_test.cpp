@@ -64,13 +64,30 @@ TEST_P(TlsServer, who_is_elsewhere_has_to_speak_tls) {
     TlsSocket encrypted{endpoint, {}, kProxy};
     ASSERT_TRUE(encrypted.open);
     EXPECT_EQ(encrypted.ask(kPing), kPong);
-    for (const std::string& plain : {kPing, "\0\0\0\x2C"s + kPing.substr(0, 44), post(kPing)}) {
+    for (const std::string& plain : {kPing, "\0\0\0\x2C"s + kPing.substr(0, 44)}) {
       RawPeer peer{endpoint};
       peer.send(kProxy + plain);
       if (allowed) {
         EXPECT_NE(peer.take(30), "") << plain;
       } else {
         EXPECT_EQ(peer.all(), kParseError + "\n") << plain;
+      }
+    }
+    // By HTTP it is told so by HTTP, whatever it asks for and however much it sends.
+    const std::string body =
+        "Bad Request: this request came without TLS, to a port that wants it: use https:// or wss://; the server's "
+        "option allow_plain admits it\n";
+    const std::string head =
+        "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: " +
+        std::to_string(body.size()) + "\r\n\r\n";
+    for (const std::string& plain : {post(kPing), upgrade(), "HEAD / HTTP/1.1\r\n\r\n"s, "BREW "s,
+                                     post(std::string(300'000, ' ') + kPing) + post(kPing)}) {
+      RawPeer peer{endpoint};
+      peer.send(kProxy + plain);
+      if (allowed && plain != "BREW ") {
+        EXPECT_TRUE(peer.take(9).starts_with("HTTP/1.1 ")) << plain.substr(0, 30);
+      } else if (!allowed) {
+        EXPECT_EQ(peer.all(), plain.starts_with("HEAD") ? head : head + body) << plain.substr(0, 30);
       }
     }
     running_.reset();
