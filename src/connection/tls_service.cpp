@@ -5,9 +5,6 @@
 
 namespace wirecall::net {
 
-// Who connects again and again must not fill the log: so long it is silent of them.
-constexpr std::chrono::nanoseconds kLogPause = std::chrono::minutes{1};
-
 std::unique_ptr<transport::TlsStream> TlsService::accept(std::unique_ptr<transport::ByteStream> stream) {
   if (in_progress_ >= limits_->tls_handshakes) {
     ++loop_context_->stats.tls_handshakes_refused;
@@ -80,9 +77,8 @@ void TlsService::refused(const transport::TlsSession& session, const std::string
   --in_progress_;
   ++loop_context_->stats.tls_handshakes_refused;
   if (!refused_.admits(loop_context_->now())) return;
-  (*loop_context_->log)(
-      LogLevel::info, "a TLS handshake has failed",
-      {{"reason", session.failure()}, {"source", source}, {"failed", std::exchange(refused_.count, 0)}});
+  (*loop_context_->log)(LogLevel::info, "a TLS handshake has failed",
+                        {{"reason", session.failure()}, {"source", source}, {"failed", refused_.take_count()}});
 }
 
 void TlsService::plain_refused(const std::string& source) {
@@ -90,15 +86,7 @@ void TlsService::plain_refused(const std::string& source) {
   (*loop_context_->log)(LogLevel::warning,
                         "a connection from another machine is refused, since it is not encrypted; allow_plain lets "
                         "such connect",
-                        {{"source", source}, {"refused", std::exchange(plain_.count, 0)}});
-}
-
-// Counts one.
-bool TlsService::Untold::admits(std::chrono::nanoseconds now) noexcept {
-  ++count;
-  if (logged_at && now - *logged_at < kLogPause) return false;
-  logged_at = now;
-  return true;
+                        {{"source", source}, {"refused", plain_.take_count()}});
 }
 
 rpc::Credential certificate_of(const transport::ByteStream& stream) {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <span>
 
+#include "base/log_pause.hpp"
 #include "rpc/access.hpp"
 #include "rpc/loop_context.hpp"
 #include "runtime/turn.hpp"
@@ -75,14 +76,8 @@ class TlsService final : private transport::TlsObserver, private runtime::TurnUs
   std::size_t in_progress_ = 0;
   std::uint32_t round_ = 0;  // of the loop, in which `begun_` have begun
   std::uint32_t begun_ = 0;
-  // What the log has not been told of.
-  struct Untold {
-    [[nodiscard]] bool admits(std::chrono::nanoseconds now) noexcept;
-    std::int64_t count = 0;
-    std::optional<std::chrono::nanoseconds> logged_at;
-  };
-  Untold refused_;
-  Untold plain_;
+  LogPause refused_;
+  LogPause plain_;
 };
 
 /// What the peer's certificate says of who it is; empty where it has shown none, or one without names.

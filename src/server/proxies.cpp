@@ -9,9 +9,6 @@
 
 namespace wirecall::net {
 
-// Who connects again and again must not fill the log: so long it is silent of them.
-constexpr std::chrono::nanoseconds kLogPause = std::chrono::minutes{1};
-
 Proxies::Proxies(const Options& options, rpc::LoopContext& loop_context)
     : options_(&options), loop_context_(&loop_context), from_(options.proxy_from, "proxy_from") {
   if (options.proxy_protocol && from_.empty())
@@ -42,12 +39,9 @@ std::unique_ptr<transport::ByteStream> Proxies::behind_header(std::unique_ptr<tr
 
 void Proxies::refuse(std::string_view cause, const std::string& source) {
   ++loop_context_->stats.proxy_headers_refused;
-  ++refused_;
-  const std::chrono::nanoseconds now = loop_context_->now();
-  if (logged_at_ && now - *logged_at_ < kLogPause) return;
-  logged_at_ = now;
+  if (!refused_.admits(loop_context_->now())) return;
   options_->log(LogLevel::warning, "a connection is refused: it has to begin with the PROXY header of a proxy",
-                {{"cause", cause}, {"source", source}, {"refused", std::exchange(refused_, 0)}});
+                {{"cause", cause}, {"source", source}, {"refused", refused_.take_count()}});
 }
 
 }  // namespace wirecall::net

@@ -2,6 +2,7 @@
 // all by TCP, and of these only what connects from Options::proxy_from. Owned by a serving loop; used on its thread.
 #pragma once
 
+#include "base/log_pause.hpp"
 #include "rpc/loop_context.hpp"
 #include "transport/byte_stream.hpp"
 #include "transport/networks.hpp"
@@ -32,8 +33,7 @@ class Proxies {
   const Options* options_;
   rpc::LoopContext* loop_context_;
   const transport::Networks from_;
-  std::int64_t refused_ = 0;  // of which the log has not been told
-  std::optional<std::chrono::nanoseconds> logged_at_;
+  LogPause refused_;
 };
 
 }  // namespace wirecall::net

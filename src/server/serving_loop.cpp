@@ -20,8 +20,6 @@ constexpr milliseconds kMemoryPause{1};
 // How often a connection is looked at within Limits::keepalive_timeout_ms, to find that nothing happens on it: it is
 // closed late by one such interval at most, and costs no timer of its own.
 constexpr std::uint8_t kIdleLooks = 4;
-// A peer that connects again and again while there are too many must not fill the log: so long it is silent of them.
-constexpr nanoseconds kFullLogPause = std::chrono::minutes{1};
 
 ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerShared& shared)
     : shared_(&shared),
@@ -117,12 +115,9 @@ void ServingLoop::take(transport::PendingConnection pending, transport::IoThread
 }
 
 void ServingLoop::log_full() {
-  ++turned_away_;
-  const nanoseconds now = loop_.now();
-  if (logged_full_ && now - *logged_full_ < kFullLogPause) return;
-  logged_full_ = now;
+  if (!turned_away_.admits(loop_.now())) return;
   options_->log(LogLevel::warning, "connections are refused: there are limits.connections of them already",
-                {{"turned_away", std::exchange(turned_away_, 0)}});
+                {{"turned_away", turned_away_.take_count()}});
 }
 
 // False when there is no memory for one more, or no slot: then it is closed.

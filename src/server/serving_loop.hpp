@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 
+#include "base/log_pause.hpp"
 #include "connection/connection.hpp"
 #include "connection/long_message.hpp"
 #include "connection/protocol_detector.hpp"
@@ -119,8 +120,7 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   Limits limits_;  // all that is said of them here refers to these: they change on the loop's thread alone
   framing::JsonTextSettings text_{limits_, options_->delimiter};
   Protocols protocols_{text_, shared_->http};
-  std::int64_t turned_away_ = 0;  // connections beyond the limit of which the log has not been told
-  std::optional<std::chrono::nanoseconds> logged_full_;  // when it was told last
+  LogPause turned_away_;  // connections beyond the limit
   // In the order in which they need each other: what is below goes first.
   Loop loop_;
   rpc::LoopContext loop_context_;
