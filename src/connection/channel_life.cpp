@@ -105,4 +105,10 @@ std::string_view ChannelLife::tls_version() const noexcept {
   return known != nullptr ? known->version() : std::string_view{};
 }
 
+std::optional<std::vector<std::string>> ChannelLife::certificate_names() const {
+  const transport::TlsSession* const known = tls();
+  if (known == nullptr || !known->has_certificate()) return std::nullopt;
+  return known->certificate_names();
+}
+
 }  // namespace wirecall::net

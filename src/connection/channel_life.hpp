@@ -101,6 +101,7 @@ class ChannelLife : public ChannelProtocol, protected transport::StreamUser, pro
     return stream_ != nullptr ? stream_->tls() : nullptr;
   }
   [[nodiscard]] std::string_view tls_version() const noexcept;
+  [[nodiscard]] std::optional<std::vector<std::string>> certificate_names() const;
 
   struct Rare;
   [[nodiscard]] Rare& rare();

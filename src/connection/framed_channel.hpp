@@ -41,6 +41,9 @@ class FramedChannel : public Channel, public rpc::MessageSink {
   [[nodiscard]] std::string peer_source() const override { return Channel::peer_source(); }
   [[nodiscard]] std::string_view protocol() const noexcept override { return framing_->name(); }
   [[nodiscard]] std::string_view tls_version() const noexcept override { return Channel::tls_version(); }
+  [[nodiscard]] std::optional<std::vector<std::string>> certificate_names() const override {
+    return Channel::certificate_names();
+  }
   [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return output_bytes(); }
   void held_changed() noexcept override { weigh(); }
   void count_into(rpc::ConnectionCounts* counts) noexcept override { Channel::count_into(counts); }

@@ -92,11 +92,7 @@ void TlsService::plain_refused(const std::string& source) {
 rpc::Credential certificate_of(const transport::ByteStream& stream) {
   const transport::TlsSession* const tls = stream.tls();
   if (tls == nullptr || !tls->has_certificate()) return {};
-  std::string all;
-  for (const std::string& name : tls->certificate_names()) {
-    if (name.contains('\n')) continue;  // which no principal can have
-    all.append(all.empty() ? "" : "\n").append(name);
-  }
+  std::string all = rpc::certificate_credential(tls->certificate_names());
   return all.empty() ? rpc::Credential{} : rpc::Credential{rpc::kCertificateCredentials, std::move(all)};
 }
 

@@ -12,6 +12,7 @@ class HttpChannel : public Channel {
  public:
   using Channel::backpressured;
   using Channel::block;
+  using Channel::certificate_names;
   using Channel::count_into;
   using Channel::give_back;
   using Channel::has_long_message;
@@ -84,6 +85,9 @@ class HttpSink : public rpc::MessageSink {
   [[nodiscard]] std::string peer_source() const override { return channel_->peer_source(); }
   [[nodiscard]] std::string_view protocol() const noexcept override { return "http"; }
   [[nodiscard]] std::string_view tls_version() const noexcept override { return channel_->tls_version(); }
+  [[nodiscard]] std::optional<std::vector<std::string>> certificate_names() const override {
+    return channel_->certificate_names();
+  }
   [[nodiscard]] std::shared_ptr<rpc::PeerLoad> load() override { return channel_->make_load(); }
 
  protected:

@@ -344,17 +344,20 @@ void HttpConnection::refuse_unknown(const RoutedRequest& request, bool shown) {
   const std::string_view method = name_of(request.head.method);
   const std::string_view token = bearer_token(request.head);
   const rpc::Authority* const authority = host_->loop_context.services.authority.get();
-  std::string_view reason = shown ? Refusals::kUnknownToken : Refusals::kNoToken;
+  std::string reason{shown ? Refusals::kUnknownToken : Refusals::kNoToken};
   // One that is known is refused for the sake of the certificate beside it.
   if (!token.empty() && authority != nullptr && authority->find(token) != nullptr) reason = Refusals::kOtherPrincipal;
-  if (!shown && !certificate_of(*stream_).empty()) reason = Refusals::kUnknownCertificate;
+  const std::optional<std::vector<std::string>> names = shown ? std::nullopt : certificate_names();
+  if (names && authority != nullptr) reason = authority->fault_of_certificate(*names);
   host_->loop_context.refusals.log_unauthenticated(
       {.what = std::string{method}.append(method.empty() ? "" : " ").append(request.path),
        .about = {},
        .source = peer_source(),
        .reason = reason});
   current().fields += "WWW-Authenticate: Bearer\r\n";
-  current().refuse_and_close(401, "say who you are, by Authorization: Bearer and a token that is known");
+  std::string cause{"say who you are, by Authorization: Bearer and a token that is known"};
+  if (names) cause.append("; the connection has shown ").append(reason);
+  current().refuse_and_close(401, cause);
 }
 
 // ---- its body ----

@@ -8,9 +8,14 @@
 
 #include "base/assert.hpp"
 #include "base/dotted_name.hpp"
+#include "base/printable.hpp"
+#include "rpc/certificate_names.hpp"
 
 namespace wirecall::rpc {
 namespace {
+
+// About so much is said of the names of a certificate.
+constexpr std::size_t kFaultBytesMax = 256;
 
 bool any_matches(const std::vector<std::string>& patterns, std::string_view name) noexcept {
   return std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches(pattern, name); });
@@ -41,13 +46,6 @@ class CertificateKind final : public CredentialKind {
   }
 };
 constexpr CertificateKind kCertificates;
-
-// What may stand in Principal::certificates: a type and a name.
-bool is_certificate_name(std::string_view name) noexcept {
-  constexpr std::string_view kTypes[]{"dns:", "uri:", "email:", "ip:"};
-  const auto begins = [name](std::string_view type) { return name.starts_with(type) && name.size() > type.size(); };
-  return std::ranges::any_of(kTypes, begins) && !name.contains('\n');
-}
 
 void require(bool holds, const std::string& what) {
   if (!holds) throw std::invalid_argument("principals: " + what);
@@ -106,10 +104,13 @@ Authority::Authority(std::vector<Principal> principals) : principals_(std::move(
     }
     for (std::size_t i = 0; i != principal.certificates.size(); ++i) {
       const std::string entry = "certificates of " + principal.name + ", entry " + std::to_string(i + 1);
-      require(is_certificate_name(principal.certificates[i]),
+      std::string& name = principal.certificates[i];
+      std::optional<std::string> normal = normal_certificate_name(name);
+      require(normal || !name.starts_with("ip:"), entry + ", is no address: write ip:192.0.2.1, or ip:2001:db8::1");
+      require(normal.has_value(),
               entry + ", is no name of a certificate: write dns:, uri:, email: or ip: and the name");
-      require(certificates_.emplace(principal.certificates[i], &principal).second,
-              entry + ", is another's, or there twice");
+      name = std::move(*normal);
+      require(certificates_.emplace(name, &principal).second, entry + ", is another's, or there twice");
     }
     struct Grants {
       std::string_view name;
@@ -140,17 +141,37 @@ const Principal* Authority::find(std::string_view token) const noexcept {
   return found;
 }
 
-const Principal* Authority::find_certificate(std::string_view names) const noexcept {
-  const Principal* found = nullptr;
+Authority::Owners Authority::owners_of(std::string_view names) const noexcept {
+  Owners found;
   while (!names.empty()) {
     const std::size_t end = std::min(names.find('\n'), names.size());
     const auto known = certificates_.find(names.substr(0, end));
     names.remove_prefix(std::min(end + 1, names.size()));
     if (known == certificates_.end()) continue;
-    if (found != nullptr && found != known->second) return nullptr;
-    found = known->second;
+    found.several = found.several || (found.first != nullptr && found.first != known->second);
+    if (found.first == nullptr) found.first = known->second;
   }
   return found;
+}
+
+const Principal* Authority::find_certificate(std::string_view names) const noexcept {
+  const Owners owners = owners_of(names);
+  return owners.several ? nullptr : owners.first;
+}
+
+std::string Authority::fault_of_certificate(const std::vector<std::string>& names) const {
+  if (names.empty()) return "a certificate without alternative names";
+  const Owners owners = owners_of(certificate_credential(names));
+  std::string fault{owners.several            ? "a certificate of several principals: "
+                    : owners.first != nullptr ? "a certificate that was nobody's when the connection began: "
+                                              : "a certificate of nobody who is known: "};
+  std::string_view separator;
+  for (const std::string& name : names) {
+    if (fault.size() > kFaultBytesMax) return fault += ", and more";
+    fault.append(separator).append(printable(std::string_view{name}.substr(0, kFaultBytesMax)));
+    separator = ", ";
+  }
+  return fault;
 }
 
 const Principal* Authority::find_named(std::string_view name) const noexcept {
@@ -160,6 +181,15 @@ const Principal* Authority::find_named(std::string_view name) const noexcept {
 
 constinit const CredentialKind& kTokenCredentials = kTokens;
 constinit const CredentialKind& kCertificateCredentials = kCertificates;
+
+std::string certificate_credential(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) {
+    if (const std::optional<std::string> normal = normal_certificate_name(name))
+      all.append(all.empty() ? "" : "\n").append(*normal);
+  }
+  return all;
+}
 
 Credential::Credential(const CredentialKind& kind, std::string shown) : kind_(&kind), shown_(std::move(shown)) {
   WIRECALL_ASSERT(!shown_.empty());

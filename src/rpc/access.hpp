@@ -40,23 +40,33 @@ class Authority {
   /// Whose token that is; null for nobody's. Looks for the token by a keyed hash and compares in constant time: the
   /// time depends on the text's length, and not on how many principals there are, nor on the bytes that agree.
   [[nodiscard]] const Principal* find(std::string_view token) const noexcept;
-  /// Whose client certificate that is which has these alternative names, a line each; null for nobody's, and where
-  /// they are of two principals.
+  /// Whose client certificate that is which has these alternative names, as certificate_credential has them; null for
+  /// nobody's, and where they are of two principals.
   [[nodiscard]] const Principal* find_certificate(std::string_view names) const noexcept;
+  /// Why a certificate with these names is nobody's: "a certificate of nobody who is known: dns:desk.example". Throws
+  /// std::bad_alloc.
+  [[nodiscard]] std::string fault_of_certificate(const std::vector<std::string>& names) const;
   /// Who has that name, for credentials that prove a name; null for nobody.
   [[nodiscard]] const Principal* find_named(std::string_view name) const noexcept;
 
  private:
+  struct Owners {
+    const Principal* first = nullptr;
+    bool several = false;
+  };
   struct Known {
     const std::string* token;
     const Principal* principal;
   };
 
+  [[nodiscard]] Owners owners_of(std::string_view names) const noexcept;
+
   std::vector<Principal> principals_;
   SeededHash hash_;
   // By hash_ of the token. No key holds a token's text, which a table would compare byte by byte.
   std::unordered_multimap<std::size_t, Known> tokens_;
-  std::unordered_map<std::string_view, const Principal*, SeededHash> certificates_;  // by Principal::certificates
+  // By the names in Principal::certificates, in their normal form.
+  std::unordered_map<std::string_view, const Principal*, SeededHash> certificates_;
 };
 
 /// A kind of credential: token, certificate, user of this machine. One object of each, that outlives all peers.
@@ -76,6 +86,10 @@ extern const CredentialKind& kTokenCredentials;
 /// The kind that Authority::find_certificate knows.
 extern const CredentialKind& kCertificateCredentials;
 
+/// What a certificate with these alternative names shows, as kCertificateCredentials takes it: a line each, in its
+/// normal form (certificate_names.hpp); empty where none can be a principal's. Throws std::bad_alloc.
+[[nodiscard]] std::string certificate_credential(const std::vector<std::string>& names);
+
 /// What a peer has shown to be somebody, whether it is known or not.
 class Credential {
  public:
@@ -94,6 +108,7 @@ class Credential {
   }
   /// As its kind says.
   [[nodiscard]] std::string_view revoked() const noexcept { return kind_->revoked(); }
+  [[nodiscard]] bool is_certificate() const noexcept { return !empty() && kind_ == &kCertificateCredentials; }
 
  private:
   const CredentialKind* kind_ = &kTokenCredentials;

@@ -12,20 +12,33 @@ namespace wirecall::rpc {
 static void log_unauthenticated(const ServedPeer& peer, const Received& message) noexcept try {
   if (message.kind != MessageKind::request && message.kind != MessageKind::notification) return;
   const bool tells = is_reserved(message.method()) && message.has(Member::params);
-  const bool shown =
-      peer.calls != nullptr && peer.calls->identity != nullptr && !peer.calls->identity->shown.credential.empty();
+  const Credential* const shown =
+      peer.calls != nullptr && peer.calls->identity != nullptr ? &peer.calls->identity->shown.credential : nullptr;
+  std::string reason{Refusals::kRemovedToken};
+  if (shown == nullptr || shown->empty()) {
+    reason = fault_of_unknown(peer.sink, peer.loop);
+  } else if (shown->is_certificate()) {
+    reason = Refusals::kRemovedCertificate;
+  }
   peer.loop.refusals.log_unauthenticated(
       {.what = message.method(),
        .about = tells ? subject_of({message[Member::params], message.encoding}) : std::string{},
        .source = peer.sink.peer_source(),
-       .reason = shown ? Refusals::kRemovedToken : Refusals::kNoToken});
+       .reason = reason});
 } catch (const std::bad_alloc&) {
   // The peer is told all the same.
 }
 
-Error unauthenticated() {
-  return message::make(ErrorCode::unauthenticated,
-                       "say who you are: rpc.hello with a token that is known, or Authorization by HTTP", "no");
+std::string fault_of_unknown(const MessageSink& sink, const LoopContext& loop) {
+  const std::optional<std::vector<std::string>> names = sink.certificate_names();
+  const Authority* const authority = loop.services.authority.get();
+  return names && authority != nullptr ? authority->fault_of_certificate(*names) : std::string{Refusals::kNoToken};
+}
+
+Error unauthenticated(const MessageSink& sink, const LoopContext& loop) {
+  std::string reason{"say who you are: rpc.hello with a token that is known, or Authorization by HTTP"};
+  if (sink.certificate_names()) reason.append("; the connection has shown ").append(fault_of_unknown(sink, loop));
+  return message::make(ErrorCode::unauthenticated, reason, "no");
 }
 
 bool is_still_known(const ServedPeer& peer, bool was_open) noexcept {
@@ -70,7 +83,7 @@ bool authenticate_again(ServedPeer& peer, const Received& message, const Encoded
     peer.sink.close();
     return false;
   }
-  const Error error = unauthenticated();
+  const Error error = unauthenticated(peer.sink, peer.loop);
   const auto log = [&](Received refused) {
     if (encoded != nullptr) message::NativeTranscoder::restore(encoded->encoding, encoded->text, refused);
     log_unauthenticated(peer, refused);
@@ -95,7 +108,7 @@ bool authenticate_element(const Received& element, CallState& state) {
   if (peer.principal() != nullptr && is_still_known(peer)) return true;
   if (element.kind == MessageKind::notification) return false;
   log_unauthenticated(peer, element);
-  refuse(element, state, unauthenticated());
+  refuse(element, state, unauthenticated(peer.sink, peer.loop));
   return false;
 }
 

@@ -11,8 +11,10 @@
 
 namespace wirecall::rpc {
 
-/// What somebody is answered who has not said who he is, or nobody who is known.
-[[nodiscard]] Error unauthenticated();
+/// What somebody is answered who has not said who he is, or nobody who is known. Throws std::bad_alloc.
+[[nodiscard]] Error unauthenticated(const MessageSink& sink, const LoopContext& loop);
+/// Why somebody is nobody who has shown no token: for the log. Throws std::bad_alloc.
+[[nodiscard]] std::string fault_of_unknown(const MessageSink& sink, const LoopContext& loop);
 
 /// Whether the peer still is who it was when the authority has become another one, and may do the same. One that has
 /// not said yet who it is may still do so, unless it could do everything before: where it `was_open`.

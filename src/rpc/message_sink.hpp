@@ -122,6 +122,9 @@ class MessageSink {
   [[nodiscard]] virtual std::string_view protocol() const noexcept { return {}; }
   /// By which version of TLS, as TLSv1.3; empty for none. A constant.
   [[nodiscard]] virtual std::string_view tls_version() const noexcept { return {}; }
+  /// The alternative names of the certificate that the peer has shown, as "dns:desk.example"; nullopt where it has
+  /// shown none. Throws std::bad_alloc.
+  [[nodiscard]] virtual std::optional<std::vector<std::string>> certificate_names() const { return std::nullopt; }
   /// A response among the elements of a batch, in its turn. `batch` is that as it came, of which `element` is the
   /// response; both are empty for JSON.
   virtual void batched_response(const Received& response, EncodedText batch, std::string_view element) {

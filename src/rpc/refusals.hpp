@@ -44,8 +44,8 @@ class Refusals {
   };
   static constexpr std::string_view kNoToken = "no token";
   static constexpr std::string_view kUnknownToken = "a token that is not known";
-  static constexpr std::string_view kUnknownCertificate = "a certificate of nobody who is known";
   static constexpr std::string_view kRemovedToken = "a token that is no longer known, or grants less";
+  static constexpr std::string_view kRemovedCertificate = "a certificate that is no longer known, or grants less";
   static constexpr std::string_view kOtherPrincipal = "a token of another principal than before";
   void log_unauthenticated(const Unauthenticated& peer) noexcept;
 

@@ -108,10 +108,10 @@ void authenticate(const ReservedCall& call, const std::optional<RawValue>& sent)
     identity->principal = nullptr;
     call.loop_context.refusals.log_unauthenticated(
         {.what = call.name, .about = {}, .source = call.sink.peer_source(), .reason = reason});
-    throw unauthenticated();
+    throw unauthenticated(call.sink, call.loop_context);
   };
   if (!sent || sent->kind == ValueKind::null) {
-    if (identity->principal == nullptr) refuse(Refusals::kNoToken);
+    if (identity->principal == nullptr) refuse(fault_of_unknown(call.sink, call.loop_context));
     return;
   }
   const std::string token = from_json<std::string>(sent->text).value();

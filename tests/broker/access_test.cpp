@@ -374,6 +374,46 @@ TEST(Authority, refuses_principals_that_cannot_be_without_a_word_of_tokens) {
   }
 }
 
+TEST(Authority, finds_a_certificate_by_any_spelling_of_its_names_and_says_what_is_wrong_with_it) {
+  const auto authority_of = [](std::vector<std::string> robots, std::vector<std::string> desks) {
+    Principal robot = kRobot;
+    Principal desk = kDesk;
+    robot.certificates = std::move(robots);
+    desk.certificates = std::move(desks);
+    return std::make_unique<const rpc::Authority>(std::vector{robot, desk});
+  };
+  const auto known = authority_of({"ip:0:0:0:0:0:0:0:1", "dns:Robot.Example"}, {"uri:SPIFFE://Example/desk"});
+  using Names = std::vector<std::string>;
+  const auto whose = [&](const Names& names) {
+    const Principal* const found = known->find_certificate(rpc::certificate_credential(names));
+    return found != nullptr ? found->name : known->fault_of_certificate(names);
+  };
+  EXPECT_EQ(whose({"ip:::1"}), kRobot.name);
+  EXPECT_EQ(whose({"dns:nobody.example", "dns:robot.EXAMPLE", "ip:::1"}), kRobot.name);
+  EXPECT_EQ(whose({"uri:spiffe://example/desk"}), kDesk.name);
+  EXPECT_EQ(whose({"uri:spiffe://example/Desk", "dns:a\nb"}),
+            "a certificate of nobody who is known: uri:spiffe://example/Desk, dns:a\\x0ab");
+  EXPECT_EQ(whose({"dns:robot.example", "uri:spiffe://example/desk"}),
+            "a certificate of several principals: dns:robot.example, uri:spiffe://example/desk");
+  EXPECT_EQ(whose({}), "a certificate without alternative names");
+  EXPECT_EQ(known->fault_of_certificate({"ip:::1"}),
+            "a certificate that was nobody's when the connection began: ip:::1");
+  const auto refusal = [&](const Names& robots, const Names& desks) -> std::string {
+    try {
+      static_cast<void>(authority_of(robots, desks));
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return {};
+  };
+  const std::string of_desk = "principals: certificates of " + kDesk.name + ", entry 2, is ";
+  EXPECT_EQ(refusal({"ip:::1"}, {"ip:::2", "ip:0::1"}), of_desk + "another's, or there twice");
+  EXPECT_EQ(refusal({}, {"dns:a", "dns:A"}), of_desk + "another's, or there twice");
+  EXPECT_EQ(refusal({}, {"dns:a", "ip:10.0.0.0/8"}), of_desk + "no address: write ip:192.0.2.1, or ip:2001:db8::1");
+  EXPECT_EQ(refusal({}, {"dns:a", "desk.example"}),
+            of_desk + "no name of a certificate: write dns:, uri:, email: or ip: and the name");
+}
+
 TEST(Authority, tells_secrets_apart) {
   EXPECT_TRUE(rpc::same_secret("abc", "abc"));
   for (const std::string_view other : {"", "a", "ab", "abd", "abcabc", "bbc", "abcd"})

@@ -120,6 +120,40 @@ TEST_P(TlsClientCertificates, who_shows_no_certificate_where_one_is_required_get
   EXPECT_EQ(known.ask(kPing), kPong);
 }
 
+// Both the client and the log are told what the certificate says, and why that is nobody's.
+TEST_P(TlsClientCertificates, whoever_has_a_certificate_of_nobodys_is_told_so) {
+  ask_clients(ClientAuth::optional);
+  let_in();
+  const Endpoint endpoint = serve();
+  const std::string greeting = "{\"jsonrpc\":\"2.0\",\"method\":\"rpc.hello\",\"id\":1}\n";
+  const auto told = [&](const std::string& names, const std::string& text) {
+    TlsSocket socket{endpoint, {.own = client(names)}};
+    socket.send(text);
+    return socket.all();
+  };
+  for (const auto& [names, fault] :
+       {std::pair{"DNS:Desk.example,IP:::1,URI:urn:a",
+                  "a certificate of nobody who is known: dns:Desk.example, ip:::1, uri:urn:a"},
+        std::pair{"DNS:carol.example,email:ada@example.com",
+                  "a certificate of several principals: dns:carol.example, email:ada@example.com"},
+        std::pair{"", "a certificate without alternative names"}}) {
+    for (const std::string& text : {greeting, kWho, "[" + kWho + "]\n", post(kWho)}) {
+      const std::string answer = told(names, text);
+      EXPECT_TRUE(answer.contains("; the connection has shown "s + fault + (text == post(kWho) ? "\n" : "\"")))
+          << text << answer;
+      EXPECT_TRUE(comes_true([&] { return !log().empty(); }));
+      const std::vector<std::string> lines = log();
+      EXPECT_TRUE(lines.back().contains("a caller is not let in")) << lines.back();
+      EXPECT_TRUE(lines.back().contains("reason=\""s + fault + "\"")) << lines.back();
+    }
+  }
+  EXPECT_EQ(one_in(TlsSocket{endpoint, {.own = client("DNS:CAROL.Example")}}.ask(kWho)), "carol");
+  EXPECT_EQ(one_in(TlsSocket{endpoint, {.own = client("email:ada@EXAMPLE.com")}}.ask(kWho)), "ada");
+  TlsSocket many{endpoint,
+                 {.own = client("DNS:" + std::string(200, 'a') + ",DNS:" + std::string(200, 'b') + ",DNS:c.example")}};
+  EXPECT_TRUE(many.ask(greeting).contains(std::string(200, 'b') + ", and more\""));
+}
+
 TEST_P(TlsClientCertificates, a_session_that_is_resumed_is_mapped_anew) {
   ask_clients(ClientAuth::optional);
   let_in();
