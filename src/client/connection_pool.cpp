@@ -356,7 +356,7 @@ std::string ConnectionPool::cause_of(const ClientConnection& connection, CloseRe
       // By TLS 1.3 a server refuses its client when that has connected already.
       if (const transport::TlsSession* const tls = connection.stream->tls();
           tls != nullptr && tls->state() == transport::TlsSession::State::failed)
-        return tls->failure() + "; " + std::string{transport::cure_of_tls(tls->failure())};
+        return tls->failure() + "; " + std::string{transport::cure_of(tls->fault())};
       return std::strerror(error);
     case CloseReason::slow: return "the server does not read what it is sent";
     case CloseReason::unreadable: return "the server sent what is no JSON-RPC; check that one listens there";

@@ -55,7 +55,7 @@ class Handshake {
     } catch (const std::runtime_error&) {
       // What has failed first is told.
     }
-    throw failure("cannot connect to", endpoint_, session_.failure(), cure_of_tls(session_.failure()));
+    throw failure("cannot connect to", endpoint_, session_.failure(), cure_of(session_.fault()));
   }
 
  private:
@@ -91,16 +91,17 @@ class Handshake {
 
 }  // namespace
 
-std::string_view cure_of_tls(std::string_view failure) noexcept {
-  if (failure.contains("mismatch"))
-    return "connect to a name that its certificate has, or give its fingerprint as tls.pin";
-  if (failure.contains("alert"))
-    return "the server has refused this client: see its log; it may want a certificate, or another one";
-  if (failure.contains("expired") || failure.contains("not yet valid"))
-    return "the server needs another certificate; or check this machine's clock";
-  if (failure.contains("the peer's certificate is refused"))
-    return "name the authority that has signed it with cafile, or give its fingerprint as tls.pin";
-  if (failure.contains("tls.pin")) return "make sure that this is the server, and give its fingerprint as tls.pin";
+std::string_view cure_of(TlsFault fault) noexcept {
+  switch (fault) {
+    case TlsFault::alert:
+      return "the server has refused this client: see its log; it may want a certificate, or another one";
+    case TlsFault::authority:
+      return "name the authority that has signed it with cafile, or give its fingerprint as tls.pin";
+    case TlsFault::name: return "connect to a name that its certificate has, or give its fingerprint as tls.pin";
+    case TlsFault::validity: return "the server needs another certificate; or check this machine's clock";
+    case TlsFault::pin: return "make sure that this is the server, and give its fingerprint as tls.pin";
+    case TlsFault::other: break;
+  }
   return "check that a server listens there that speaks TLS";
 }
 

@@ -5,6 +5,7 @@
 
 #include "transport/pending_connection.hpp"
 #include "transport/tls_context.hpp"
+#include "transport/tls_session.hpp"
 #include "wirecall/endpoint.hpp"
 
 namespace wirecall::transport {
@@ -15,6 +16,6 @@ namespace wirecall::transport {
                                         const std::shared_ptr<const TlsClientContext>& context);
 
 /// What helps where a client's TlsSession has failed with that.
-[[nodiscard]] std::string_view cure_of_tls(std::string_view failure) noexcept;
+[[nodiscard]] std::string_view cure_of(TlsFault fault) noexcept;
 
 }  // namespace wirecall::transport

@@ -23,6 +23,21 @@ constexpr std::uint16_t kKeyUpdatesMax = 64;
 // The most plaintext of one record.
 constexpr std::size_t kRecordBytes = 16 * 1024;
 
+// `verified` is what has been found out about the peer's certificate.
+TlsFault fault_of(unsigned long error, long verified) noexcept {
+  if (ERR_GET_LIB(error) != ERR_LIB_SSL) return TlsFault::other;
+  if (ERR_GET_REASON(error) > SSL_AD_REASON_OFFSET) return TlsFault::alert;
+  if (ERR_GET_REASON(error) != SSL_R_CERTIFICATE_VERIFY_FAILED) return TlsFault::other;
+  switch (verified) {
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH: return TlsFault::name;
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+    case X509_V_ERR_CERT_HAS_EXPIRED: return TlsFault::validity;
+    case X509_V_ERR_CERT_REJECTED: return TlsFault::pin;
+    default: return TlsFault::authority;
+  }
+}
+
 std::string_view text_or_empty(const char* text) noexcept { return text != nullptr ? text : std::string_view{}; }
 
 }  // namespace
@@ -123,8 +138,9 @@ void TlsSession::message_seen(int sent, int, int type, const void* bytes, std::s
   if (*static_cast<const unsigned char*>(bytes) == SSL3_MT_KEY_UPDATE) ++static_cast<TlsSession*>(self)->key_updates_;
 }
 
-void TlsSession::fail_with(std::string why) {
+void TlsSession::fail_with(std::string why, TlsFault fault) {
   state_ = State::failed;
+  fault_ = fault;
   failure_ = std::move(why);
   ERR_clear_error();
 }
@@ -136,13 +152,14 @@ void TlsSession::fail(int result) {
   if (key_updates_ > kKeyUpdatesMax) return fail_with("the peer changes keys too often");
   if (error == SSL_ERROR_WANT_READ) return;
   const long verified = SSL_get_verify_result(ssl_);
-  const bool unverified = ERR_GET_REASON(ERR_peek_error()) == SSL_R_CERTIFICATE_VERIFY_FAILED;
+  TlsFault fault = fault_of(ERR_peek_error(), verified);
+  if (fault == TlsFault::pin && (client_ == nullptr || client_->pin().empty())) fault = TlsFault::authority;
   std::string why = take_openssl_error();
-  if (unverified && verified == X509_V_ERR_CERT_REJECTED)
+  if (fault == TlsFault::pin)
     why = "the server's certificate is not the one of tls.pin";
-  else if (unverified)
+  else if (fault != TlsFault::other && fault != TlsFault::alert)
     why = std::string{"the peer's certificate is refused: "} + X509_verify_cert_error_string(verified);
-  fail_with(std::move(why));
+  fail_with(std::move(why), fault);
 }
 
 void TlsSession::shake_hands() {
@@ -157,7 +174,7 @@ bool TlsSession::is_peer_acceptable() {
   if (server_ == nullptr || !resumed()) return true;
   X509* const certificate = SSL_get0_peer_certificate(ssl_);
   if (certificate != nullptr && X509_cmp_current_time(X509_get0_notAfter(certificate)) <= 0) {
-    fail_with("the peer's certificate has expired");
+    fail_with("the peer's certificate has expired", TlsFault::validity);
     return false;
   }
   return true;

@@ -19,6 +19,16 @@ struct bio_method_st;
 
 namespace wirecall::transport {
 
+/// What has failed, as far as that says what helps.
+enum class TlsFault : std::uint8_t {
+  other,      ///< what is no TLS, for instance
+  alert,      ///< the peer has refused us
+  authority,  ///< nobody whom we know vouches for the peer's certificate
+  name,       ///< it is another host's
+  validity,   ///< it has expired, or is not valid yet
+  pin,        ///< it is not the one that was to be shown
+};
+
 class TlsSession {
  public:
   enum class State : std::uint8_t {
@@ -47,8 +57,9 @@ class TlsSession {
   void shut_down(Buffer& output);
 
   [[nodiscard]] State state() const noexcept { return state_; }
-  /// Why it has failed, and what helps where that is known.
+  /// Why it has failed.
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
+  [[nodiscard]] TlsFault fault() const noexcept { return fault_; }
 
   // Of one whose handshake is done.
 
@@ -79,7 +90,7 @@ class TlsSession {
   [[nodiscard]] bool is_peer_acceptable();
   void read_plaintext(Buffer& plaintext);
   void fail(int result);
-  void fail_with(std::string why);
+  void fail_with(std::string why, TlsFault fault = TlsFault::other);
 
   ssl_st* ssl_;
   std::shared_ptr<const TlsServerContext> server_;
@@ -91,6 +102,7 @@ class TlsSession {
   std::uint32_t handshake_bytes_ = 0;
   std::uint16_t key_updates_ = 0;
   State state_ = State::handshaking;
+  TlsFault fault_ = TlsFault::other;
   bool no_memory_ = false;
 };
 

@@ -92,6 +92,9 @@ TEST(TlsClientTrust, says_what_is_wrong_with_a_server_and_what_helps) {
       refused + "IP address mismatch; connect to a name that its certificate has, or give its fingerprint as tls.pin");
   EXPECT_EQ(said({.ends = -60}, usual.authority),
             refused + "certificate has expired; the server needs another certificate; or check this machine's clock");
+  EXPECT_EQ(
+      said({.begins = 600}, usual.authority),
+      refused + "certificate is not yet valid; the server needs another certificate; or check this machine's clock");
   const Served served;
   ClientOptions pinned = trusting();
   pinned.tls.pin = "sha256:" + std::string(64, '0');

@@ -140,6 +140,30 @@ TEST(TlsSession, of_a_client_refuses_what_no_authority_of_its_own_vouches_for_no
       << "the system's authorities do not know it";
 }
 
+// By OpenSSL's codes, whatever its texts are.
+TEST(TlsSession, of_a_client_says_what_kind_of_fault_it_has_found) {
+  const UsualCertificates& usual = usual_certificates();
+  const auto fault_of = [&](const CertificateTerms& terms, const Issued* issuer, const ClientContext& at_client) {
+    End server{server_context(usual.folder.write("faulty", issue(terms, issuer)))};
+    End client{at_client, kByName};
+    exchange(client, server);
+    EXPECT_EQ(client.state(), State::failed);
+    EXPECT_EQ(server.session.fault(), TlsFault::alert) << server.failure();
+    return client.session.fault();
+  };
+  const ClientContext usually = client_context();
+  EXPECT_EQ(fault_of({.ends = -60}, &usual.authority, usually), TlsFault::validity);
+  EXPECT_EQ(fault_of({.begins = 600}, &usual.authority, usually), TlsFault::validity);
+  EXPECT_EQ(fault_of({.names = "DNS:a.example"}, &usual.authority, usually), TlsFault::name);
+  EXPECT_EQ(fault_of({}, nullptr, usually), TlsFault::authority);
+  EXPECT_EQ(fault_of({.usage = "clientAuth"}, &usual.authority, usually), TlsFault::authority);
+  EXPECT_EQ(fault_of({}, nullptr, client_context({.pin = "sha256:" + std::string(64, '0')})), TlsFault::pin);
+  End plain{usually, kByName};
+  plain.receive("HTTP/1.1 400 Bad Request\r\n\r\n");
+  EXPECT_EQ(plain.state(), State::failed);
+  EXPECT_EQ(plain.session.fault(), TlsFault::other);
+}
+
 TEST(TlsSession, of_a_client_tells_the_server_why_it_refuses_it) {
   const Issued stranger = issue({.subject = "stranger", .authority = true});
   End server{server_context(usual_certificates().folder.write("strange", issue({}, &stranger)))};
