@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <openssl/rand.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
 #include <stdexcept>
@@ -24,8 +23,6 @@ constexpr const char* kCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
 constexpr const char* kGroups = "X25519:P-256:P-384";
 // As long a client can resume a session, and as long its certificate was checked when it began.
 constexpr long kSessionSeconds = 3600;
-// Name, HMAC key and AES key, as OpenSSL has them.
-constexpr std::size_t kTicketKeyBytes = 80;
 // Of the chain behind a client's certificate, in its ticket.
 constexpr std::size_t kChainBytesMax = 8 * 1024;
 
@@ -106,12 +103,15 @@ int keep_chain(SSL* ssl, void*) noexcept {
 }  // namespace
 
 TlsServerContext::TlsServerContext(const TlsServerSettings& settings, const TlsServerContext* former)
-    : client_(settings.client) {
+    : TlsServerContext(settings, former, former != nullptr ? former->tickets_ : std::make_shared<TicketKeys>()) {}
+
+TlsServerContext::TlsServerContext(const TlsServerSettings& settings, const TlsServerContext* former,
+                                   std::shared_ptr<TicketKeys> tickets)
+    : client_(settings.client), tickets_(std::move(tickets)) {
   try {
     for (const TlsFiles& files : settings.identities) add(files);
     if (identities_.empty()) add_self_signed(former);
     ask_clients(settings);
-    keep_tickets(former);
   } catch (...) {
     for (const Identity& one : identities_) SSL_CTX_free(one.context);
     throw;
@@ -156,6 +156,7 @@ void TlsServerContext::add_identity(SSL_CTX* context) {
   identities_.push_back({context, SSL_CTX_get0_certificate(context)});
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);  // the tickets are all that is kept, by the clients
   SSL_CTX_set_num_tickets(context, 1);
+  tickets_->use_for(context);
   SSL_CTX_set_alpn_select_cb(context, &choose_protocol, nullptr);
   SSL_CTX_set_tlsext_servername_callback(context, &TlsServerContext::choose_identity);
   SSL_CTX_set_tlsext_servername_arg(context, this);
@@ -193,18 +194,6 @@ void TlsServerContext::ask_clients(const TlsServerSettings& settings) {
     for (const CrlPointer& list : lists) X509_STORE_add_crl(store, list.get());
     if (!lists.empty()) X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
   }
-}
-
-// All identities have the keys of the first, since that is where OpenSSL looks for a ticket's.
-void TlsServerContext::keep_tickets(const TlsServerContext* former) const {
-  std::array<unsigned char, kTicketKeyBytes> keys{};
-  if (former != nullptr) {
-    SSL_CTX_get_tlsext_ticket_keys(former->get(), keys.data(), keys.size());
-  } else if (RAND_priv_bytes(keys.data(), keys.size()) != 1) {
-    throw std::invalid_argument{"tls: the system has no random numbers: " + take_openssl_error()};
-  }
-  for (const Identity& one : identities_) SSL_CTX_set_tlsext_ticket_keys(one.context, keys.data(), keys.size());
-  OPENSSL_cleanse(keys.data(), keys.size());
 }
 
 SSL_CTX* TlsServerContext::context_for(const char* name) const noexcept {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "transport/tls_settings.hpp"
+#include "transport/tls_tickets.hpp"
 
 struct ssl_st;
 struct ssl_ctx_st;
@@ -26,6 +27,9 @@ class TlsServerContext {
   /// tickets that it has given stay valid, unless other authorities or revocation lists vouch for clients now; and so
   /// does a certificate that it has made itself.
   explicit TlsServerContext(const TlsServerSettings& settings, const TlsServerContext* former = nullptr);
+  /// The same with keys of tickets that others have, too.
+  TlsServerContext(const TlsServerSettings& settings, const TlsServerContext* former,
+                   std::shared_ptr<TicketKeys> tickets);
   TlsServerContext(TlsServerContext&&) = delete;
   ~TlsServerContext();
 
@@ -51,7 +55,6 @@ class TlsServerContext {
   void add_self_signed(const TlsServerContext* former);
   void add_identity(ssl_ctx_st* context);
   void ask_clients(const TlsServerSettings& settings);
-  void keep_tickets(const TlsServerContext* former) const;
   [[nodiscard]] ssl_ctx_st* context_for(const char* name) const noexcept;
   static int choose_identity(ssl_st* ssl, int* alert, void* self) noexcept;
 
@@ -59,6 +62,7 @@ class TlsServerContext {
   std::string fingerprint_;
   ClientCertificate client_;
   std::string client_files_;  // the content of both
+  std::shared_ptr<TicketKeys> tickets_;
 };
 
 class TlsClientContext {
