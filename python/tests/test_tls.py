@@ -33,7 +33,7 @@ class Authority:
         self.folder = folder
         self.cafile = str(folder / "ca.pem")
         self._made = 0
-        self._openssl("req", "-x509", *self._new_key("ca"), "-days", "2", "-subj", "/CN=authority", "-out", self.cafile)
+        self._openssl("req", "-x509", *self._new_key("ca"), "-days", "30", "-subj", "/CN=authority", "-out", self.cafile)
 
     def issue(self, names: str, usage: str = "serverAuth,clientAuth") -> Files:
         self._made += 1
@@ -42,7 +42,7 @@ class Authority:
         self._openssl("req", *self._new_key(f"leaf-{self._made}"), "-subj", "/CN=leaf", "-out", f"{path}.csr")
         self._openssl(
             *("x509", "-req", "-in", f"{path}.csr", "-CA", self.cafile, "-CAkey", str(self.folder / "ca.key")),
-            *("-CAcreateserial", "-days", "2", "-extfile", f"{path}.ext", "-out", f"{path}.pem"),
+            *("-CAcreateserial", "-days", "30", "-extfile", f"{path}.ext", "-out", f"{path}.pem"),
         )
         return Files(f"{path}.pem", f"{path}.key")
 

@@ -1,6 +1,8 @@
 // See tls_settings.hpp.
 #include "server/tls_settings.hpp"
 
+#include <array>
+#include <ctime>
 #include <stdexcept>
 
 #include "server/principals.hpp"
@@ -43,10 +45,40 @@ static transport::TlsServerSettings tls_settings_of(const Options& options) {
   return settings;
 }
 
+// As RFC 3339 has it.
+static std::string date_of(std::int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm parts{};
+  std::array<char, 32> text{};
+  if (::gmtime_r(&time, &parts) == nullptr) return {};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+static void warn_of_validity(const LogSink& log, const transport::TlsServerContext& context) {
+  constexpr std::int64_t kSoonSeconds = 14 * std::int64_t{24} * 3600;
+  const std::int64_t now = std::time(nullptr);
+  for (const transport::TlsServerContext::Shown& one : context.shown()) {
+    const std::string file = one.file.empty() ? "tls.self_signed" : one.file;
+    if (now < one.begins) {
+      log(LogLevel::warning, "a certificate is not valid yet: clients refuse it",
+          {{"file", file}, {"subject", one.subject}, {"begins", date_of(one.begins)}});
+    } else if (one.ends <= now) {
+      log(LogLevel::warning, "a certificate has expired: clients refuse it",
+          {{"file", file}, {"subject", one.subject}, {"ended", date_of(one.ends)}});
+    } else if (one.ends - now < kSoonSeconds) {
+      log(LogLevel::warning, "a certificate is about to expire",
+          {{"file", file}, {"subject", one.subject}, {"ends", date_of(one.ends)}});
+    }
+  }
+}
+
 std::shared_ptr<const transport::TlsServerContext> make_tls_context(const Options& options,
                                                                     const transport::TlsServerContext* former) {
   const transport::TlsServerSettings settings = tls_settings_of(options);
-  return options.tls.on() ? std::make_shared<const transport::TlsServerContext>(settings, former) : nullptr;
+  if (!options.tls.on()) return nullptr;
+  auto context = std::make_shared<const transport::TlsServerContext>(settings, former);
+  warn_of_validity(options.log, *context);
+  return context;
 }
 
 }  // namespace wirecall::net

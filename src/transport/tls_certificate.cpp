@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
@@ -98,6 +99,23 @@ std::vector<std::string> alternative_names(X509* certificate) {
     if (!text.empty()) all.push_back(std::string{type} + text);
   }
   return all;
+}
+
+static std::int64_t seconds_of(const ASN1_TIME* time) noexcept {
+  std::tm parts{};
+  return ASN1_TIME_to_tm(time, &parts) == 1 ? ::timegm(&parts) : 0;
+}
+
+Validity validity_of(X509* certificate) noexcept {
+  return {.begins = seconds_of(X509_get0_notBefore(certificate)), .ends = seconds_of(X509_get0_notAfter(certificate))};
+}
+
+std::string subject_of(X509* certificate) {
+  X509_NAME* const name = X509_get_subject_name(certificate);
+  std::array<char, 256> text{};
+  if (X509_NAME_get_text_by_NID(name, NID_commonName, text.data(), static_cast<int>(text.size())) <= 0)
+    X509_NAME_oneline(name, text.data(), static_cast<int>(text.size()));
+  return text.data();
 }
 
 SelfSigned make_self_signed() {

@@ -14,6 +14,15 @@ namespace wirecall::transport {
 /// Of one with a byte of zero, or of another kind, nothing is said. Throws std::bad_alloc.
 [[nodiscard]] std::vector<std::string> alternative_names(X509* certificate);
 
+/// When it is valid, in seconds since 1970.
+struct Validity {
+  std::int64_t begins = 0;
+  std::int64_t ends = 0;
+};
+[[nodiscard]] Validity validity_of(X509* certificate) noexcept;
+/// The name that people know it by: its common name, or else its whole subject. Throws std::bad_alloc.
+[[nodiscard]] std::string subject_of(X509* certificate);
+
 struct SelfSigned {
   X509Pointer certificate;
   KeyPointer key;

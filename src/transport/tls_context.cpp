@@ -44,9 +44,11 @@ ContextPointer make_context(const SSL_METHOD* method) {
   return context;
 }
 
-// Loads the files, each of which has its own fault. Each is read once: it may be a pipe.
-void load_identity(SSL_CTX* context, const TlsFiles& files, std::string_view cert_option, std::string_view key_option) {
-  const std::vector<X509Pointer> chain = certificates_of(content_of_file(files.certificate, cert_option));
+// Loads the files, each of which has its own fault, and returns the certificates. Each file is read once: it may be a
+// pipe.
+std::vector<X509Pointer> load_identity(SSL_CTX* context, const TlsFiles& files, std::string_view cert_option,
+                                       std::string_view key_option) {
+  std::vector<X509Pointer> chain = certificates_of(content_of_file(files.certificate, cert_option));
   if (chain.empty() || SSL_CTX_use_certificate(context, chain.front().get()) != 1)
     refuse(cert_option, files.certificate, "is no certificate in PEM: " + take_openssl_error());
   for (std::size_t i = 1; i != chain.size(); ++i) SSL_CTX_add1_chain_cert(context, chain[i].get());
@@ -59,6 +61,7 @@ void load_identity(SSL_CTX* context, const TlsFiles& files, std::string_view cer
     ERR_clear_error();
     refuse(key_option, files.key, "is not the key of the certificate in " + files.certificate);
   }
+  return chain;
 }
 
 std::vector<X509Pointer> load_authorities(const std::string& pem, std::string_view option, const std::string& path) {
@@ -126,13 +129,14 @@ TlsServerContext::~TlsServerContext() {
 // A certificate for the same names, with a key of another kind, is offered beside the one that is there.
 void TlsServerContext::add(const TlsFiles& files) {
   ContextPointer context = make_context(TLS_server_method());
-  load_identity(context.get(), files, "tls.cert", "tls.key");
+  for (const X509Pointer& one : load_identity(context.get(), files, "tls.cert", "tls.key"))
+    note(one.get(), files.certificate);
   X509* const certificate = SSL_CTX_get0_certificate(context.get());
   for (const Identity& known : identities_) {
     const bool other_key = EVP_PKEY_get_base_id(X509_get0_pubkey(known.certificate)) !=
                            EVP_PKEY_get_base_id(X509_get0_pubkey(certificate));
     if (!other_key || alternative_names(known.certificate) != alternative_names(certificate)) continue;
-    load_identity(known.context, files, "tls.cert", "tls.key");
+    static_cast<void>(load_identity(known.context, files, "tls.cert", "tls.key"));
     return;
   }
   add_identity(context.release());
@@ -149,7 +153,13 @@ void TlsServerContext::add_self_signed(const TlsServerContext* former) {
     SSL_CTX_use_certificate(context.get(), made.certificate.get());
     SSL_CTX_use_PrivateKey(context.get(), made.key.get());
   }
+  note(SSL_CTX_get0_certificate(context.get()), {});
   add_identity(context.release());
+}
+
+void TlsServerContext::note(X509* certificate, const std::string& file) {
+  const Validity valid = validity_of(certificate);
+  shown_.push_back({.file = file, .subject = subject_of(certificate), .begins = valid.begins, .ends = valid.ends});
 }
 
 void TlsServerContext::add_identity(SSL_CTX* context) {
@@ -269,7 +279,8 @@ TlsClientContext::TlsClientContext(const TlsClientSettings& settings)
   }
   if (settings.own.certificate.empty() != settings.own.key.empty())
     throw std::invalid_argument{"tls.client_cert and tls.client_key belong together: give both, or neither"};
-  if (!settings.own.certificate.empty()) load_identity(raw, settings.own, "tls.client_cert", "tls.client_key");
+  if (!settings.own.certificate.empty())
+    static_cast<void>(load_identity(raw, settings.own, "tls.client_cert", "tls.client_key"));
   SSL_CTX_set_verify(raw, verifies() || !pin_.empty() ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
   if (!pin_.empty()) SSL_CTX_set_cert_verify_callback(raw, &check_pin, this);
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);

@@ -36,6 +36,15 @@ class TlsServerContext {
   [[nodiscard]] ssl_ctx_st* get() const noexcept { return identities_.front().context; }
   /// SHA-256 of the first certificate, as 64 hexadecimal digits.
   [[nodiscard]] const std::string& fingerprint() const noexcept { return fingerprint_; }
+  /// A certificate that is shown, or stands behind one.
+  struct Shown {
+    std::string file;     ///< empty for one of its own making
+    std::string subject;  ///< whatever it says
+    std::int64_t begins;  ///< to be valid; seconds since 1970
+    std::int64_t ends;
+  };
+  /// All of them, file by file.
+  [[nodiscard]] const std::vector<Shown>& shown() const noexcept { return shown_; }
   [[nodiscard]] bool asks_for_certificates() const noexcept { return client_ != ClientCertificate::none; }
   /// Whether others vouch for clients than do in `other`.
   [[nodiscard]] bool differs_for_clients(const TlsServerContext& other) const noexcept {
@@ -54,11 +63,13 @@ class TlsServerContext {
   void add(const TlsFiles& files);
   void add_self_signed(const TlsServerContext* former);
   void add_identity(ssl_ctx_st* context);
+  void note(x509_st* certificate, const std::string& file);
   void ask_clients(const TlsServerSettings& settings);
   [[nodiscard]] ssl_ctx_st* context_for(const char* name) const noexcept;
   static int choose_identity(ssl_st* ssl, int* alert, void* self) noexcept;
 
   std::vector<Identity> identities_;
+  std::vector<Shown> shown_;
   std::string fingerprint_;
   ClientCertificate client_;
   std::string client_files_;  // the content of both

@@ -1,4 +1,6 @@
 // Options of TLS that a server refuses, with the cure, or warns of.
+#include <array>
+#include <ctime>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <stdexcept>
@@ -10,6 +12,10 @@ namespace wirecall::net {
 namespace {
 
 using namespace std::string_literals;
+using transport::CertificateTerms;
+using transport::issue;
+using transport::Issued;
+using transport::TlsFiles;
 using transport::usual_certificates;
 
 TEST(TlsOptions, that_do_not_go_together_are_refused_with_the_cure) {
@@ -78,6 +84,63 @@ TEST(TlsOptions, a_key_that_others_may_read_is_warned_of) {
             "warning other users of this machine can read or change the tls.key, which holds a private key; chmod 600 "
             "keeps it to its owner file=" +
                 key);
+}
+
+// 14 days before, and where the clocks disagree.
+TEST(TlsOptions, certificates_that_clients_do_not_accept_or_soon_will_not_are_warned_of) {
+  const transport::UsualCertificates& usual = usual_certificates();
+  const transport::CertificateFolder folder;
+  constexpr long kDay = 24 * 3600;
+  // The day of `seconds` from now, in UTC.
+  const auto day = [](long seconds) {
+    const std::time_t time = std::time(nullptr) + seconds;
+    std::tm parts{};
+    ::gmtime_r(&time, &parts);
+    std::array<char, 16> text{};
+    return std::string{text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d", &parts)};
+  };
+  std::vector<std::string> lines;
+  Options options;
+  options.log = [&](const LogRecord& record) { lines.emplace_back(format_log(LogFormat::human, record).substr(25)); };
+  const auto show = [&](const Issued& issued, std::initializer_list<const Issued*> chain = {}) {
+    const TlsFiles files = folder.write("shown", issued, chain);
+    options.tls.cert = {files.certificate};
+    options.tls.key = {files.key};
+  };
+  const auto warnings = [&](const CertificateTerms& terms) {
+    show(issue(terms, &usual.authority));
+    lines.clear();
+    const Server server{options};
+    return lines;
+  };
+  const auto expect = [&](const CertificateTerms& terms, const std::string& begins, const std::string& date) {
+    const std::string before = day(0);
+    const std::vector<std::string> said = warnings(terms);
+    ASSERT_EQ(said.size(), 1U);
+    if (before != day(0)) return;  // midnight has passed
+    EXPECT_TRUE(said[0].starts_with("warning " + begins + "=" + date + "T")) << said[0];
+    EXPECT_TRUE(said[0].ends_with("Z\n") || said[0].ends_with("Z")) << said[0];
+  };
+  const std::string file = " file=" + folder.path + "/shown.pem subject=";
+  EXPECT_TRUE(warnings({.ends = 14 * kDay + 60}).empty());
+  expect({.subject = "soon", .ends = 14 * kDay - 60}, "a certificate is about to expire" + file + "soon ends",
+         day(14 * kDay - 60));
+  expect({.subject = "late", .begins = -2 * kDay, .ends = -60},
+         "a certificate has expired: clients refuse it" + file + "late ended", day(-60));
+  expect({.subject = "early", .begins = 3 * kDay},
+         "a certificate is not valid yet: clients refuse it" + file + "early begins", day(3 * kDay));
+  // What stands behind it, too; and each time they are read.
+  const Issued middle = issue({.subject = "middle", .authority = true, .ends = kDay}, &usual.authority);
+  show(issue({}, &middle), {&middle});
+  lines.clear();
+  Server server{options};
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_TRUE(lines[0].contains("subject=middle")) << lines[0];
+  server.reload_certificates();
+  EXPECT_EQ(lines.size(), 2U);
+  show(issue({}, &usual.authority));
+  server.reload_certificates();
+  EXPECT_EQ(lines.size(), 2U);
 }
 
 }  // namespace

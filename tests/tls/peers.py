@@ -35,7 +35,7 @@ def make_certificates(folder):
     for name, key, names in (("ecdsa", ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"], "DNS:localhost,IP:127.0.0.1"),
                              ("rsa", ["rsa:2048"], "DNS:localhost,IP:127.0.0.1"),
                              ("other", ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"], "DNS:other.example")):
-        command = ["openssl", "req", "-x509", "-nodes", "-newkey", *key, "-days", "2", "-subj", f"/CN={name}",
+        command = ["openssl", "req", "-x509", "-nodes", "-newkey", *key, "-days", "30", "-subj", f"/CN={name}",
                    "-addext", f"subjectAltName={names}", "-out", f"{folder}/{name}.pem", "-keyout", f"{folder}/{name}.key"]
         subprocess.run(command, check=True, capture_output=True)
         Path(f"{folder}/{name}.key").chmod(0o600)

@@ -27,7 +27,7 @@ struct CertificateTerms {
   bool authority = false;
   std::string usage = "serverAuth,clientAuth";
   long begins = -3600;
-  long ends = 3600;
+  long ends = 30L * 24 * 3600;
   bool rsa = false;
 };
 
