@@ -12,9 +12,17 @@ namespace wirecall::transport {
 
 class BlockingSocket {
  public:
-  /// `endpoint` is named by what is thrown; it outlives this. The socket stays the caller's.
-  BlockingSocket(int socket, const Endpoint& endpoint, std::chrono::steady_clock::time_point deadline)
-      : socket_(socket), endpoint_(endpoint), deadline_(deadline) {}
+  /// The cause and the cure of a peer that has accepted the connection, and is silent until the deadline.
+  struct Silence {
+    std::string_view cause;
+    std::string_view cure;
+  };
+
+  /// `endpoint` is named by what is thrown; it outlives this, as do the texts of `silence`. The socket stays the
+  /// caller's.
+  BlockingSocket(int socket, const Endpoint& endpoint, std::chrono::steady_clock::time_point deadline,
+                 const Silence& silence)
+      : socket_(socket), endpoint_(endpoint), deadline_(deadline), silence_(silence) {}
 
   /// Sends all. Throws std::runtime_error.
   void send(std::string_view bytes) const {
@@ -43,12 +51,13 @@ class BlockingSocket {
     const auto left = std::chrono::ceil<milliseconds>(deadline_ - std::chrono::steady_clock::now());
     pollfd waiting{.fd = socket_, .events = events, .revents = 0};
     const bool in_time = left.count() > 0 && ::poll(&waiting, 1, static_cast<int>(left.count())) != 0;
-    if (!in_time) throw connect_failure(endpoint_, ETIMEDOUT);
+    if (!in_time) throw failure("cannot connect to", endpoint_, silence_.cause, silence_.cure);
   }
 
   const int socket_;
   const Endpoint& endpoint_;
   const std::chrono::steady_clock::time_point deadline_;
+  const Silence silence_;
 };
 
 }  // namespace wirecall::transport

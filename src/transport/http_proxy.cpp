@@ -152,7 +152,10 @@ int connect_through(const HttpProxy& proxy, const Endpoint& endpoint, std::chron
   const bool v6 = proxy.host.contains(':');
   const Endpoint at = Endpoint{"tcp://" + (v6 ? '[' + proxy.host + ']' : proxy.host)}.with_port(proxy.port);
   Descriptor socket{connect_to_proxy(at, endpoint, timeout)};
-  const BlockingSocket blocking{socket.get(), endpoint, deadline};
+  constexpr BlockingSocket::Silence kSilence{
+      .cause = "its HTTP proxy has accepted the connection, and did not answer in time",
+      .cure = "check the option proxy, or the variables that name it"};
+  const BlockingSocket blocking{socket.get(), endpoint, deadline, kSilence};
   const bool target6 = endpoint.host().contains(':');
   const std::string target =
       (target6 ? '[' + endpoint.host() + ']' : endpoint.host()) + ':' + std::to_string(endpoint.port());

@@ -108,7 +108,10 @@ PendingConnection encrypt(int socket, const Endpoint& endpoint, std::chrono::mil
                           const std::shared_ptr<const TlsClientContext>& context) {
   Descriptor owned{socket};
   auto session = std::make_unique<TlsSession>(context, endpoint);
-  const BlockingSocket blocking{socket, endpoint, std::chrono::steady_clock::now() + timeout};
+  constexpr BlockingSocket::Silence kSilence{
+      .cause = "the server has accepted the connection, and did not answer the TLS handshake in time",
+      .cure = "check that a server listens there that speaks TLS"};
+  const BlockingSocket blocking{socket, endpoint, std::chrono::steady_clock::now() + timeout, kSilence};
   Handshake{endpoint, blocking, *session}.run();
   return PendingConnection{std::make_unique<AgreedTls>(std::move(owned), std::move(session))};
 }

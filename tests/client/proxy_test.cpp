@@ -180,5 +180,23 @@ TEST(ClientProxy, that_refuses_is_named_and_its_credentials_are_not) {
   EXPECT_TRUE(refusal_by("HTTP/1.1 200 OK\r\nX: " + std::string(20'000, 'x')).contains("more than 16 KiB"));
 }
 
+TEST(ClientProxy, that_is_silent_is_named) {
+  const ScriptedServer silent{[](RawPeer peer) { peer.all(); }};
+  ClientOptions options;
+  options.connect_timeout_ms = 50;
+  options.connect_attempts = 1;
+  options.proxy = "http://" + silent.uri().substr(6);
+  Client client{"tcp://server.example:8545", options};
+  try {
+    client.connect();
+    ADD_FAILURE() << "it connects";
+  } catch (const ConnectionError& error) {
+    EXPECT_TRUE(
+        error.message().starts_with("cannot connect to tcp://server.example:8545: its HTTP proxy has accepted "
+                                    "the connection, and did not answer in time; "))
+        << error.message();
+  }
+}
+
 }  // namespace
 }  // namespace wirecall::net
