@@ -18,6 +18,9 @@ Proxies::Proxies(const Options& options, rpc::LoopContext& loop_context)
     throw std::invalid_argument{
         "proxy_protocol is true, and proxy_from is empty: name the proxies that are believed, as 10.0.0.7 or "
         "10.0.0.0/8"};
+  if (!options.proxy_protocol && !options.proxy_from.empty())
+    throw std::invalid_argument{
+        "proxy_from names proxies, and proxy_protocol is false: set it to true, or nobody is believed"};
 }
 
 Proxies::Way Proxies::way_of(int socket) {

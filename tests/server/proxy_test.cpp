@@ -227,5 +227,17 @@ TEST(ProxyOptions, whose_headers_are_believed_has_to_be_said) {
   EXPECT_NO_THROW(const Server server{options});
 }
 
+TEST(ProxyOptions, proxies_are_not_named_in_vain) {
+  Options options;
+  options.proxy_from = {"10.0.0.0/8"};
+  try {
+    const Server server{options};
+    ADD_FAILURE() << "it starts";
+  } catch (const std::invalid_argument& refusal) {
+    EXPECT_EQ(refusal.what(),
+              "proxy_from names proxies, and proxy_protocol is false: set it to true, or nobody is believed"s);
+  }
+}
+
 }  // namespace
 }  // namespace wirecall::net
