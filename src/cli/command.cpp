@@ -213,8 +213,8 @@ SavedContext ServerFlags::server_with_connection(const std::string& command) con
   SavedContext found = server();
   for (const std::string& url : found.urls) {
     if (url.starts_with("udp://"))
-      throw UsageError{fmt::format(
-          "{} needs a connection, and {} has none: name a server of tcp:// or unix:// by --url", command, url)};
+      throw UsageError{fmt::format("{} needs a connection, and {} has none: name a server of {} by --url", command, url,
+                                   kConnectionSchemes)};
   }
   return found;
 }

@@ -11,11 +11,13 @@ namespace wirecall::cli {
 
 // By HTTP nobody can be called, nor told of events, but by GET /events.
 static const Target& require_connection(const Target& target) {
-  const auto http = [](const std::string& url) { return url.starts_with("http://"); };
+  const auto http = [](const std::string& url) { return url.starts_with("http://") || url.starts_with("https://"); };
   if (!std::ranges::all_of(target.urls, http)) return target;
-  throw UsageError{target.urls.front() +
-                   ": a server cannot call its clients by HTTP; use tcp:// or unix://, or `curl -N "
-                   "http://HOST/events?topic=TOPIC` for events"};
+  const std::string& url = target.urls.front();
+  throw UsageError{
+      fmt::format("{}: a server cannot call its clients by HTTP; name {}, or have `curl -N "
+                  "{}HOST/events?topic=TOPIC` print events",
+                  url, kConnectionSchemes, url.substr(0, url.find("//") + 2))};
 }
 
 // Whether the server does not let this client in.
@@ -38,14 +40,55 @@ std::optional<int> LongRunning::status() const {
   return status_;
 }
 
-// A server that does not let this client in refuses it each time that it connects: that is told once.
-void LongRunning::tell_refused(std::string_view name, const Error& error) {
-  if (!refused_.insert(fmt::format("{} {}", is_refusal(error) ? std::string_view{} : name, error.code())).second)
+void LongRunning::tell_connection(const ConnectionEvent& news) {
+  if (status()) return;
+  if (!news.connected) return print_error(news.cause + "; connecting again");
+  // What is declared goes out before any call and is answered in order: this answer comes behind all of those.
+  client_.request("rpc.ping").then([this, endpoint = news.endpoint](const std::expected<void, Error>& pong) {
+    if (pong) answered_again(endpoint);
+  });
+}
+
+void LongRunning::answered_again(const std::string& endpoint) {
+  const std::scoped_lock lock{mutex_};
+  again_ = endpoint;
+  if (interrupt_ != nullptr) interrupt_->release();
+}
+
+// Of a refusal the user has been told already.
+void LongRunning::tell_accepted_again() {
+  std::string endpoint;
+  {
+    const std::scoped_lock lock{mutex_};
+    endpoint.swap(again_);
+  }
+  if (endpoint.empty()) return;
+  try {
+    client_.connect();
+  } catch (const Error&) {
     return;
+  }
+  {
+    const std::scoped_lock lock{mutex_};
+    refused_.clear();
+  }
+  print_note("connected to " + endpoint + " again: " + what_);
+}
+
+// A server that does not let this client in refuses it each time that it connects: that is told once. One that does not
+// know it will not know it later.
+void LongRunning::tell_refused(std::string_view name, const Error& error) {
+  {
+    const std::scoped_lock lock{mutex_};
+    const std::string_view of = is_refusal(error) ? std::string_view{} : name;
+    if (status_ || !refused_.insert(fmt::format("{} {}", of, error.code())).second) return;
+  }
   print_error(error);
+  if (error.code() == static_cast<int>(ErrorCode::unauthenticated)) end(kRpcError);
 }
 
 int LongRunning::stay(const std::string& what, const std::function<void()>& leave) {
+  what_ = what;
   try {
     client_.connect();
   } catch (const ConnectionError& error) {
@@ -60,11 +103,7 @@ int LongRunning::stay(const std::string& what, const std::function<void()>& leav
     return exit_of_answer(error);
   }
   // All of these are called on one thread.
-  client_.on_connection([this, &what](const ConnectionEvent& news) {
-    refused_.clear();
-    if (news.connected) return print_note("connected to " + news.endpoint + " again: " + what);
-    print_error(news.cause + "; connecting again");
-  });
+  client_.on_connection([this](const ConnectionEvent& news) { tell_connection(news); });
   client_.on_refused([this](std::string_view name, const Error& error) { tell_refused(name, error); });
   // Until here a signal ends the process.
   const Interrupt interrupt;
@@ -72,8 +111,8 @@ int LongRunning::stay(const std::string& what, const std::function<void()>& leav
     const std::scoped_lock lock{mutex_};
     interrupt_ = &interrupt;
   }
-  print_note(what);
-  while (!status() && interrupt.signal() == 0) interrupt.wait();
+  print_note(what_);
+  for (; !status() && interrupt.signal() == 0; interrupt.wait()) tell_accepted_again();
   leave();
   const std::scoped_lock lock{mutex_};
   interrupt_ = nullptr;

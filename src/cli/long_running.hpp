@@ -29,13 +29,18 @@ class LongRunning {
 
  private:
   [[nodiscard]] std::optional<int> status() const;
+  void tell_connection(const ConnectionEvent& news);
   void tell_refused(std::string_view name, const Error& error);
+  void answered_again(const std::string& endpoint);
+  void tell_accepted_again();
 
+  std::string what_;
   mutable std::mutex mutex_;
   std::optional<int> status_;
   const Interrupt* interrupt_ = nullptr;  ///< while it is waited for
-  std::set<std::string> refused_;         ///< what has been told since the client was last connected; the driver's
-  Client client_;
+  std::string again_;                     ///< the endpoint that has answered after a reconnection; empty for none
+  std::set<std::string> refused_;         ///< what has been told since the broker last accepted all
+  Client client_;                         ///< first to go: its callbacks use the rest
 };
 
 }  // namespace wirecall::cli

@@ -15,6 +15,9 @@
 
 namespace wirecall::cli {
 
+/// Of endpoints with a connection, by which a server calls its client; for messages.
+inline constexpr std::string_view kConnectionSchemes = "tcp://, tls://, ws://, wss:// or unix://";
+
 struct Target {
   std::vector<std::string> urls;  ///< at least one
   ClientOptions client = {};

@@ -15,13 +15,16 @@ namespace wirecall::net {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
+// Of endpoints with a connection, by which a server calls its client.
+constexpr const char* kConnectionSchemes = "tcp://, tls://, ws://, wss:// or unix://";
+
 static bool none_calls_back(const std::vector<Endpoint>& endpoints) noexcept {
   return std::ranges::none_of(endpoints, &calls_back);
 }
 
 static std::string cannot_be_called(const Endpoint& endpoint) {
   return endpoint.uri() + ": a server does not call its client by " +
-         (endpoint.kind() == EndpointKind::udp ? "UDP" : "HTTP") + "; connect to tcp:// or unix://";
+         (endpoint.kind() == EndpointKind::udp ? "UDP" : "HTTP") + "; connect to " + kConnectionSchemes;
 }
 
 void require_callable(const std::vector<Endpoint>& endpoints, std::string_view what) {
@@ -91,8 +94,8 @@ bool ConnectionPool::wanted(const ClientConnection& connection) const noexcept {
 // he has authenticated.
 std::string ConnectionPool::cannot_use(const Endpoint& endpoint) const {
   if (endpoint.kind() == EndpointKind::udp && !shared_.options.token.empty())
-    return "cannot connect to " + endpoint.uri() +
-           ": a token is not sent by UDP; connect to tcp:// or unix://, or give none";
+    return "cannot connect to " + endpoint.uri() + ": a token is not sent by UDP; connect to " + kConnectionSchemes +
+           ", or give none";
   const bool provides = shared_.provides();
   if (calls_back(endpoint) || (!provides && !user_.declares())) return {};
   return (provides ? "methods cannot be offered at " : "events cannot be had at ") + cannot_be_called(endpoint) +

@@ -252,7 +252,9 @@ TEST_F(Reply, exit_statuses) {
   EXPECT_EQ(run({"reply", "greet", "a", "--policy", "nearest"}).status, 1);
   const Ended by_http = run({"reply", "greet", "a", "--url", "http://127.0.0.1:" + std::to_string(port_)});
   EXPECT_EQ(by_http.status, 2);
-  EXPECT_NE(by_http.error.find(": a server cannot call its clients by HTTP; use tcp:// or unix://"), std::string::npos)
+  EXPECT_NE(
+      by_http.error.find(": a server cannot call its clients by HTTP; name tcp://, tls://, ws://, wss:// or unix://"),
+      std::string::npos)
       << by_http.error;
   EXPECT_EQ(run({"reply", "greet", "a", "--url", "tcp://127.0.0.1:1"}).status, 3);
   const SilentServer silent;

@@ -179,6 +179,9 @@ TEST_F(Sub, exit_statuses) {
   EXPECT_EQ(run({"sub", "a", "b"}).status, 2);
   EXPECT_EQ(run({"sub", "a", "--count", "0"}).status, 2);
   EXPECT_EQ(run({"sub", "a", "--url", "http://127.0.0.1:" + std::to_string(port_)}).status, 2);
+  const Ended by_https = run({"sub", "a", "--url", "https://127.0.0.1:1"});
+  EXPECT_EQ(by_https.status, 2);
+  EXPECT_NE(by_https.error.find("`curl -N https://HOST/events?topic=TOPIC`"), std::string::npos) << by_https.error;
   EXPECT_EQ(run({"sub", "a", "--url", "tcp://127.0.0.1:1"}).status, 3);
   EXPECT_EQ(run({"sub", "a", "--url", "nonsense:"}).status, 2);
   EXPECT_EQ(run({"pub"}).status, 2);

@@ -67,7 +67,7 @@ TEST_F(UdpTool, loads_a_server) {
 }
 
 TEST_F(UdpTool, what_needs_a_connection_says_so) {
-  const std::string instead = " has none: name a server of tcp:// or unix:// by --url\n";
+  const std::string instead = " has none: name a server of tcp://, tls://, ws://, wss:// or unix:// by --url\n";
   for (const std::vector<std::string>& words : {std::vector<std::string>{"sub", "news"},
                                                 {"pub", "news", "1"},
                                                 {"reply", "greet", "hi"},

@@ -363,7 +363,7 @@ TEST(ClientPosts, methods_of_the_client_s_own_cannot_be_offered_and_other_endpoi
     EXPECT_EQ(refused.error().code(), -32001);
     EXPECT_EQ(refused.error().message(),
               "methods cannot be offered at http://place:8545/v1?k=1: a server does not call its client by HTTP; "
-              "connect to tcp:// or unix://, or add no methods");
+              "connect to tcp://, tls://, ws://, wss:// or unix://, or add no methods");
     EXPECT_TRUE(world.dialed.empty());
     EXPECT_THROW(world.client->connect(), ConnectionError);
   }

@@ -193,7 +193,8 @@ TEST(ClientProvide, what_cannot_be_provided_is_refused_with_the_cure) {
     by_http.provide("gpu.add", add);
     FAIL();
   } catch (const std::logic_error& error) {
-    EXPECT_NE(std::string_view{error.what()}.find("connect to tcp:// or unix://"), std::string_view::npos);
+    EXPECT_NE(std::string_view{error.what()}.find("connect to tcp://, tls://, ws://, wss:// or unix://"),
+              std::string_view::npos);
   }
   EXPECT_THROW(static_cast<void>(by_http.subscribe("news", [](const Event&) {})), std::logic_error);
 }

@@ -132,7 +132,8 @@ TEST_F(UdpClient, what_needs_a_connection_is_refused) {
     ADD_FAILURE() << "a token is sent";
   } catch (const ConnectionError& error) {
     EXPECT_EQ(std::string{error.what()},
-              "cannot connect to " + uri_ + ": a token is not sent by UDP; connect to tcp:// or unix://, or give none");
+              "cannot connect to " + uri_ +
+                  ": a token is not sent by UDP; connect to tcp://, tls://, ws://, wss:// or unix://, or give none");
   }
 }
 

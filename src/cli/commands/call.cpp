@@ -126,9 +126,8 @@ class CallCommand final : public MethodCommand {
     Target server = target();
     for (const std::string& url : server.urls) {
       if ((stream_ || all_) && url.starts_with("udp://"))
-        throw UsageError{
-            fmt::format("{} needs a connection, and {} has none: name a server of tcp:// or unix:// by --url",
-                        stream_ ? "--stream" : "--all", url)};
+        throw UsageError{fmt::format("{} needs a connection, and {} has none: name a server of {} by --url",
+                                     stream_ ? "--stream" : "--all", url, kConnectionSchemes)};
     }
     if (json_) server.unreachable = [](const Error& error) { static_cast<void>(print_json(error)); };
     const std::chrono::milliseconds own{server.client.wait_ms};
