@@ -111,7 +111,7 @@ static int run(int argc, char** argv) {
       if (!serve_config.path().empty()) block_sighup();  // one that comes from now on is for the server
       serving.server = require(serve_config.load());
       if (print_config) return print(toml_of_options(serving.server));
-      if (!serve_config.path().empty() || !serving.server.principals_file.empty() || !serving.server.tls.cert.empty())
+      if (!serve_config.path().empty() || !serving.server.principals_file.empty() || serving.server.tls.on())
         serving.reload = [&] { return serve_config.load(); };
       return serve(serving);
     }

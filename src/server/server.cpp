@@ -75,6 +75,16 @@ void warn_of_no_takeover(const LogSink& log, int error) {
   log(LogLevel::warning, line);
 }
 
+// Nobody is asked to show them, so that whoever has nothing else is let in as nobody.
+void warn_of_unasked_certificates(const Options& options, std::span<const Principal> principals) {
+  if (options.tls.client_auth != ClientAuth::none) return;
+  const auto found = std::ranges::find_if(principals, [](const Principal& one) { return !one.certificates.empty(); });
+  if (found == principals.end()) return;
+  options.log(LogLevel::warning,
+              "principals have certificates, which no client is asked for: set tls.client_auth to optional or required",
+              {{"principal", found->name}});
+}
+
 }  // namespace
 
 struct Server::State {
@@ -176,6 +186,7 @@ Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level
     }
   }
   if (std::vector<Principal> principals = principals_of(options); !principals.empty()) {
+    warn_of_unasked_certificates(options, principals);
     const auto authority = std::make_shared<const rpc::Authority>(std::move(principals));
     for (const auto& loop : loops) loop->set_authority(authority);
     net::warn_of_open_principals_file(options);
@@ -197,6 +208,7 @@ Server& Server::operator=(Server&&) noexcept = default;
 
 void Server::set_principals(std::vector<Principal> principals) {
   std::shared_ptr<const rpc::Authority> authority;
+  warn_of_unasked_certificates(state_->options, principals);
   if (!principals.empty()) authority = std::make_shared<const rpc::Authority>(std::move(principals));
   for (const auto& loop : state_->loops) {
     static_cast<void>(loop->loop().post([&serving = *loop, authority] { serving.set_authority(authority); }));

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <memory>
 #include <signal.h>
@@ -66,6 +67,29 @@ TEST(TlsTool, banner_of_a_server_with_a_certificate_of_its_own_has_lines_that_ru
     EXPECT_EQ(printed.status, 0) << line;
     EXPECT_EQ(printed.text, "\"pong\"\n") << line;
   }
+}
+
+TEST(TlsTool, a_certificate_of_its_own_stays_at_a_hang_up) {
+  Process server{{"serve", "--port", "0", "--tls-self-signed"}};
+  const std::vector<std::string> lines = lines_with(server.read_error_until("nc -q1"), "--url tls://");
+  ASSERT_EQ(lines.size(), 1U);
+  server.signal(SIGHUP);
+  EXPECT_TRUE(server.read_error_until("the configuration is in force").contains("the certificate stays"));
+  EXPECT_EQ(in_shell(lines.front()).text, "\"pong\"\n");
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.wait(), 0);
+}
+
+TEST(TlsTool, the_fingerprint_is_in_a_log_of_json) {
+  Process server{{"serve", "--port", "0", "--tls-self-signed", "--log-format", "json"}};
+  const std::string line = server.read_error_until("\n");
+  const std::size_t at = line.find(R"("tls":"on","fingerprint":"sha256:)");
+  ASSERT_NE(at, std::string::npos) << line;
+  const std::size_t pin = line.find("sha256:", at);
+  const std::size_t port = line.find("tcp://127.0.0.1:") + std::string_view{"tcp://"}.size();
+  const Ended ended = run({"call", "rpc.ping", "--url", "tls://" + line.substr(port, line.find('"', port) - port),
+                           "--tls-pin", line.substr(pin, line.find('"', pin) - pin)});
+  EXPECT_EQ(ended.output, "\"pong\"\n") << ended.error;
 }
 
 class TlsToolWithFiles : public testing::Test {
@@ -140,6 +164,50 @@ TEST_F(TlsToolWithFiles, clients_show_certificates) {
   const Ended none = ping(url, {"--cafile", usual_.cafile});
   EXPECT_NE(none.status, 0);
   EXPECT_TRUE(none.error.contains("certificate required")) << none.error;
+  const std::vector<std::string> lines = lines_with(server.read_error_until("nc -q1"), "--tls-pin sha256:");
+  ASSERT_EQ(lines.size(), 3U);
+  for (std::string line : lines) {
+    for (const auto& [placeholder, file] : {std::pair{std::string{"client.pem"}, usual_.client_files.certificate},
+                                            {"client.key", usual_.client_files.key}})
+      line.replace(line.find(placeholder), placeholder.size(), file);
+    EXPECT_EQ(in_shell(line).text, "\"pong\"\n") << line;
+  }
+}
+
+TEST_F(TlsToolWithFiles, principals_by_certificates_that_nobody_is_asked_for_are_warned_of) {
+  constexpr std::string_view kWarning =
+      "warning principals have certificates, which no client is asked for: set tls.client_auth to optional or required "
+      "principal=ada\n";
+  const std::string path = folder_.write("principals.json", R"([{"name":"ada","certificates":["dns:ada.example"]}])");
+  Process server{with({"--principals-file", path})};
+  EXPECT_TRUE(server.read_error_until("nc -q1").contains(kWarning));
+  static_cast<void>(folder_.write("principals.json", R"([{"name":"ada","certificates":["dns:ada.test"]}])"));
+  server.signal(SIGHUP);
+  server.read_error_until(kWarning, 2);
+  Process asking{with({"--principals-file", path, "--tls-client-auth", "optional", "--tls-client-ca", usual_.cafile})};
+  EXPECT_FALSE(asking.read_error_until("nc -q1").contains("warning"));
+}
+
+TEST_F(TlsToolWithFiles, who_is_not_known_any_more_by_his_certificate_is_told_once_and_ends) {
+  const std::string path = folder_.path + "/principals.json";
+  const auto know = [&](const std::string& certificate) {
+    std::ofstream{path} << R"([{"name":"ada","certificates":[")" + certificate + R"("],"subscribe":[">"]}])";
+  };
+  know("email:ada@example.com");
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  Process server{with({"--tls-client-auth", "optional", "--tls-client-ca", usual_.cafile, "--principals-file", path})};
+  const std::string url = "tls://127.0.0.1:" + port_text(server);
+  Process sub{{"sub", "news", "--url", url, "--cafile", usual_.cafile, "--tls-client-cert",
+               usual_.client_files.certificate, "--tls-client-key", usual_.client_files.key, "--reconnect-min-ms", "5",
+               "--reconnect-max-ms", "10"}};
+  sub.read_error_until("subscribed to news\n");
+  know("email:bob@example.com");
+  server.signal(SIGHUP);
+  const std::string told = sub.rest_of_error();
+  EXPECT_EQ(sub.wait(), 1) << told;
+  EXPECT_FALSE(told.contains(" again: ")) << told;
+  EXPECT_EQ(told.find("error -32004: "), told.rfind("error -32004: ")) << told;
+  EXPECT_TRUE(told.contains("error -32004: ")) << told;
 }
 
 TEST_F(TlsToolWithFiles, sighup_reads_certificates_anew_and_refuses_bad_ones_as_a_whole) {
@@ -157,7 +225,13 @@ TEST_F(TlsToolWithFiles, sighup_reads_certificates_anew_and_refuses_bad_ones_as_
   EXPECT_EQ(ping(url, pinned(usual_.server)).status, 0);
   static_cast<void>(folder_.write("key.pem", transport::key_pem_of(renewed)));
   server.signal(SIGHUP);
-  server.read_error_until("the configuration is in force");
+  const std::string taken = server.read_error_until("the configuration is in force changed=1");
+  const auto shown = [](const Issued& one) { return "sha256:" + fingerprint_of(one.certificate.get()); };
+  EXPECT_TRUE(taken.contains("the certificates are read anew files=" + cert_ + " was=" + shown(usual_.server) +
+                             " fingerprint=" + shown(renewed)))
+      << taken;
+  server.signal(SIGHUP);
+  server.read_error_until("the configuration is in force changed=0");
   EXPECT_EQ(ping(url, pinned(renewed)).status, 0);
   EXPECT_NE(ping(url, pinned(usual_.server)).status, 0);
   server.signal(SIGTERM);

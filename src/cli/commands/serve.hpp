@@ -1,4 +1,4 @@
-// `wirecall serve`: a server in the foreground, and the banner that tells how to call it.
+// `wirecall serve`: a server in the foreground. What it says first is in banner.hpp.
 #pragma once
 
 #include "cli/config/config_reloader.hpp"
@@ -20,9 +20,5 @@ struct ServeOptions {
 
 /// Serves until a signal ends it; returns the exit status.
 int serve(const ServeOptions& options);
-
-/// Every way in, with lines to copy.
-[[nodiscard]] std::string banner(const ServeOptions& options, std::span<const Endpoint> endpoints,
-                                 const Registry& registry);
 
 }  // namespace wirecall::cli

@@ -46,12 +46,32 @@ void ConfigReloader::wait() {
 }
 
 Reload::Reload(Server& server, Options in_force, Load load)
-    : server_(&server), in_force_(std::move(in_force)), load_(std::move(load)), principals_(principals_of(in_force_)) {}
+    : server_(&server),
+      in_force_(std::move(in_force)),
+      load_(std::move(load)),
+      principals_(principals_of(in_force_)),
+      fingerprint_(server.certificate_fingerprint()) {}
 
 void Reload::refuse(std::string_view reason) const {
   in_force_.log(LogLevel::error, "the configuration is refused as a whole, and all stays as it is",
                 {{"reason", reason}});
   notify_ready();
+}
+
+// Whether it is another one that clients are shown; of several, the first.
+bool Reload::tell_certificates(const LogSink& log) {
+  const std::string now = server_->certificate_fingerprint();
+  if (now.empty()) return false;
+  const std::string is = "sha256:" + now;
+  if (in_force_.tls.self_signed) {
+    log(LogLevel::info, "the certificate stays, since the server has made it itself", {{"fingerprint", is}});
+    return false;
+  }
+  std::string files;
+  for (const std::string& file : in_force_.tls.cert) files.append(files.empty() ? "" : ",").append(file);
+  const std::string was = "sha256:" + std::exchange(fingerprint_, now);
+  log(LogLevel::info, "the certificates are read anew", {{"files", files}, {"was", was}, {"fingerprint", is}});
+  return was != is;
 }
 
 void Reload::operator()() {
@@ -78,7 +98,7 @@ void Reload::operator()() {
   }
   // Whoever asks for another level sees that, and what else has changed, unless neither level lets it through.
   const LogSink log = in_force_.log.at_least(std::min(in_force_.log_level, loaded->log_level));
-  std::int64_t taken = 0;
+  std::int64_t taken = tell_certificates(log) ? 1 : 0;
   std::int64_t need_restart = 0;
   if (principals) {
     ++taken;

@@ -29,11 +29,13 @@ class Reload {
 
  private:
   void refuse(std::string_view reason) const;
+  [[nodiscard]] bool tell_certificates(const LogSink& log);
 
   Server* server_;
   Options in_force_;
   Load load_;
   std::vector<Principal> principals_;
+  std::string fingerprint_;  // of the certificate in force; empty where the server speaks no TLS
 };
 
 class ConfigReloader {
