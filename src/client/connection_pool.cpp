@@ -259,7 +259,7 @@ void ConnectionPool::connect(Lock& lock) {
   refusal_.reset();
   for (const auto& connection : connections_) connection->dialer.try_now();
   const nanoseconds waits_until = shared_.loop.now() + milliseconds{options.wait_ms};
-  await_news(lock, milliseconds{options.connect_timeout_ms} * shared_.endpoints.size(),
+  await_news(lock, (milliseconds{options.connect_timeout_ms} + Dialer::kGrace) * shared_.endpoints.size(),
              [this] { return connected_as_wanted() || refusal_ || !last_failure_.empty(); });
   for (nanoseconds now; !connected_as_wanted() && !refusal_ && (now = shared_.loop.now()) < waits_until;) {
     await_news(lock, waits_until - now, [this] { return connected_as_wanted() || refusal_; });

@@ -204,20 +204,22 @@ void ClientCore::end_all(Lock& lock) noexcept {
   }
   try {
     if (told) turn(lock, nanoseconds{0});
-    end_encryption(lock);
+    say_ends(lock);
   } catch (const std::bad_alloc&) {
     // Then they make answers that are not read.
   }
   calls_.deliver_ended(lock);  // last, since others may begin calls as long as the mutex is let go now and then
 }
 
-// Where TLS is closed with input that has not been read, the system resets the connection, and what it has not sent by
-// then is lost. A server that has been sent notifications alone may have tickets on the way: so its end is waited for,
-// but not long. It comes at once where no handler of theirs still runs.
-void ClientCore::end_encryption(Lock& lock) {
+// Where a connection is closed with input that has not been read, the system resets it, and what it has not sent by
+// then is lost. A server that has been sent notifications alone may have TLS's tickets on the way, or WebSocket's word
+// for the end: so its end is waited for, but not long. It comes at once where no handler of theirs still runs.
+void ClientCore::say_ends(Lock& lock) {
   constexpr nanoseconds kPatience = std::chrono::milliseconds{200};
   const auto awaited = [](const auto& connection) {
-    return connection->is_open() && connection->endpoint().encrypted() && connection->ends_with_notification;
+    const Endpoint& endpoint = connection->endpoint();
+    return connection->is_open() && connection->ends_with_notification &&
+           (endpoint.encrypted() || endpoint.by_websocket());
   };
   bool told = false;
   for (const auto& connection : connections_) {

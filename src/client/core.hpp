@@ -77,7 +77,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>,
   [[nodiscard]] BackgroundNeed background_need() const noexcept override;
   void deliver_ended(Lock& lock) override { calls_.deliver_ended(lock); }
   void end_all(Lock& lock) noexcept override;
-  void end_encryption(Lock& lock);
+  void say_ends(Lock& lock);
   [[nodiscard]] std::shared_ptr<void> keep_alive() override { return shared_from_this(); }
   // PoolUser.
   [[nodiscard]] bool calls_wait() const noexcept override { return calls_.queued(); }

@@ -14,9 +14,6 @@ namespace wirecall::net {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// An attempt keeps its time by itself but for resolving a name, and is given so much more to say what has failed.
-constexpr milliseconds kGrace{100};
-
 // Shared with the thread that dials, which may outlive the dialer: resolving a name cannot be interrupted.
 struct Dialer::Attempt {
   std::mutex mutex;

@@ -30,6 +30,8 @@ class Dialer {
     transport::PendingConnection connection{};
     std::string failure;  ///< why there is none
   };
+  /// An attempt keeps its time by itself but for resolving a name, and is given so much more to say what has failed.
+  static constexpr std::chrono::milliseconds kGrace{100};
 
   Dialer(const std::vector<Endpoint>& endpoints, const ClientOptions& options, DialFunction dial, unsigned seed);
   Dialer(Dialer&&) = delete;
