@@ -19,8 +19,9 @@ struct OwnAddress {
 constexpr std::size_t kSourceBytes = sizeof(sockaddr_in6);
 static_assert(kSourceBytes + sizeof(OwnAddress) == sizeof(DatagramAddress::bytes));
 
-// Room for control messages: those of an address, and two numbers.
-constexpr std::size_t kControlBytes = CMSG_SPACE(sizeof(in6_pktinfo)) + 2 * CMSG_SPACE(sizeof(int));
+// Room for control messages: the address in both forms, as a socket of IPv6 tells it of IPv4, and two numbers.
+constexpr std::size_t kControlBytes =
+    CMSG_SPACE(sizeof(in6_pktinfo)) + CMSG_SPACE(sizeof(in_pktinfo)) + 2 * CMSG_SPACE(sizeof(int));
 struct alignas(cmsghdr) Control {
   std::array<char, kControlBytes> bytes;
 };
@@ -35,6 +36,14 @@ sa_family_t family_of(const DatagramAddress& address) noexcept {
 socklen_t address_bytes(const DatagramAddress& address) noexcept {
   if (address.size == 0) return 0;
   return family_of(address) == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+}
+
+// Port 0 is where nobody is: who sends from it wants no reply (RFC 768).
+bool can_be_answered(const DatagramAddress& source) noexcept {
+  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+  sockaddr_in address{};
+  std::memcpy(&address, source.bytes.data(), sizeof address);
+  return address.sin_port != 0;
 }
 
 template <class T>
@@ -123,14 +132,19 @@ int UdpInput::receive(int descriptor, Stats& stats) {
   for (int i = 0; i < received; ++i) {
     Slot slot{.source = slots_[i].source, .room = static_cast<std::size_t>(i), .bytes = messages[i].msg_len};
     slot.source.size = kSourceBytes;
-    if (!read_control(messages[i].msg_hdr, slot, stats)) continue;
+    const bool came_to_us_alone = read_control(messages[i].msg_hdr, slot, stats);
     if (slot.segment == 0) slot.segment = slot.bytes;
-    slots_[count_++] = slot;
+    if (came_to_us_alone && can_be_answered(slot.source)) {
+      slots_[count_++] = slot;
+    } else {
+      stats.datagrams_dropped += slot.bytes == 0 ? 1 : (slot.bytes + slot.segment - 1) / slot.segment;
+    }
   }
   return 0;
 }
 
-// False for what has come to many at once, by broadcast: it would be answered by many, and to whom is said by one.
+// False for what has come to many at once, by broadcast or multicast: it would be answered by many, and to whom is said
+// by one.
 bool UdpInput::read_control(msghdr& header, Slot& slot, Stats& stats) noexcept {
   for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr; control = CMSG_NXTHDR(&header, control)) {
     const int type = control->cmsg_type;
@@ -147,6 +161,7 @@ bool UdpInput::read_control(msghdr& header, Slot& slot, Stats& stats) noexcept {
       if (family_of(slot.source) == AF_INET) set_own(slot.source, own);
     } else if (control->cmsg_level == IPPROTO_IPV6 && type == IPV6_PKTINFO) {
       const auto info = read_as<in6_pktinfo>(*control);
+      if (IN6_IS_ADDR_MULTICAST(&info.ipi6_addr)) return false;
       OwnAddress own;
       if (IN6_IS_ADDR_LINKLOCAL(&info.ipi6_addr)) own.interface = info.ipi6_ifindex;
       std::memcpy(own.bytes.data(), &info.ipi6_addr, sizeof info.ipi6_addr);
@@ -188,6 +203,10 @@ int UdpOutput::flush() noexcept {
     send_all();
     messages_.clear();
     bytes_.clear();
+    if (join_less_for_ != 0 && --join_less_for_ == 0) [[unlikely]] {
+      segments_max_ = kSegmentsMax;
+      segment_max_ = kJoinedBytesMax;
+    }
   }
   return std::exchange(refused_, 0);
 }
@@ -232,21 +251,28 @@ void UdpOutput::send_all() noexcept {
     if (errno == EINTR) continue;
     const int error = errno;
     const Message& refused = messages_[at++];
-    // For what the path does not take in one piece, or a device that does not join: each for itself.
+    // What the path does not take in one piece, or a device that does not join, is sent each for itself. Where that is
+    // refused as well, it is the address that is at fault, and others are sent what is theirs as before.
     if (refused.count > 1 && error != EAGAIN && error != ENOBUFS && error != ECONNREFUSED) {
-      if (error == EINVAL && refused.count > kSegmentsOfOldKernels) {
-        segments_max_ = kSegmentsOfOldKernels;
-      } else {
-        segment_max_ = std::min(segment_max_, error == EINVAL ? refused.segment - 1 : 0);
-      }
-      send_apart(refused);
+      if (send_apart(refused)) join_less(refused, error);
     } else {
       lost(refused.count, error);
     }
   }
 }
 
-void UdpOutput::send_apart(const Message& message) noexcept {
+// Other paths may take more, and this one later: so it is tried again after some time.
+void UdpOutput::join_less(const Message& refused, int error) noexcept {
+  if (error == EINVAL && refused.count > kSegmentsOfOldKernels) {
+    segments_max_ = kSegmentsOfOldKernels;
+  } else {
+    segment_max_ = std::min(segment_max_, error == EINVAL ? refused.segment - 1 : 0);
+  }
+  join_less_for_ = kJoinLessFlushes;
+}
+
+// Returns whether any has been sent. After one that is refused the others would be as well: they are lost with it.
+bool UdpOutput::send_apart(const Message& message) noexcept {
   Control control{};
   for (std::size_t at = 0; at < message.bytes; at += message.segment) {
     Message one{.to = message.to,
@@ -264,12 +290,13 @@ void UdpOutput::send_apart(const Message& message) noexcept {
                   .msg_flags = 0};
     append_own(header, one.to);
     if (header.msg_controllen == 0) header.msg_control = nullptr;
-    if (::sendmsg(descriptor_, &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
-      sent(one);
-    } else {
-      lost(1, errno);
+    if (::sendmsg(descriptor_, &header, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+      lost(message.count - at / message.segment, errno);
+      return at != 0;
     }
+    sent(one);
   }
+  return true;
 }
 
 }  // namespace wirecall::transport

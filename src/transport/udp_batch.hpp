@@ -28,7 +28,7 @@ class UdpInput {
   [[nodiscard]] bool next(Datagram& datagram) noexcept;
   [[nodiscard]] bool has_more() const noexcept { return at_ != count_; }
   /// Receives what there is, after the last of the former: 0, or EAGAIN for nothing, or another errno. What the kernel
-  /// had no room for is counted.
+  /// had no room for is counted, and so is what nobody may be answered for: what has come from port 0, or to many.
   [[nodiscard]] int receive(int descriptor, Stats& stats);
 
  private:
@@ -74,6 +74,7 @@ class UdpOutput {
   static constexpr std::size_t kJoinedBytesMax = 64'000;
   static constexpr std::size_t kMessagesMax = 64;
   static constexpr std::size_t kBytesMax = 512 * 1024;
+  static constexpr std::uint32_t kJoinLessFlushes = 1024;
 
   // Datagrams of one size to one address, the last of which may be smaller; they stand behind each other.
   struct Message {
@@ -86,7 +87,8 @@ class UdpOutput {
 
   [[nodiscard]] bool joins(const Message& last, std::string_view datagram, const DatagramAddress& to) const noexcept;
   void send_all() noexcept;
-  void send_apart(const Message& message) noexcept;
+  [[nodiscard]] bool send_apart(const Message& message) noexcept;
+  void join_less(const Message& refused, int error) noexcept;
   void lost(std::size_t datagrams, int error) noexcept;
   void sent(const Message& message) noexcept;
 
@@ -97,6 +99,7 @@ class UdpOutput {
   int refused_ = 0;  // an errno
   std::size_t segments_max_ = kSegmentsMax;
   std::size_t segment_max_ = kJoinedBytesMax;  // larger ones are not joined, since the kernel has refused to
+  std::uint32_t join_less_for_ = 0;            // so many flushes; 0 where both are what they were
 };
 
 }  // namespace wirecall::transport

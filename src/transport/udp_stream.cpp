@@ -37,7 +37,6 @@ UdpStream::UdpStream(Loop& loop, runtime::Descriptor socket)
 }
 
 UdpStream::~UdpStream() {
-  if (gone_ != nullptr) *gone_ = true;
   loop_->forget(*this);
   loop_->release(1);
 }
@@ -71,25 +70,20 @@ void UdpStream::tell_sent() {
   if (std::exchange(sending_, false)) user_->sent(std::move(sent_));
 }
 
+// The rest is told in the next turn, after what has come of this.
 void UdpStream::receive() {
-  bool gone = false;
-  gone_ = &gone;
-  int error = 0;
-  while ((error = in_.receive(socket_.get(), stats_)) == 0) {
-    run_.clear();
-    for (UdpInput::Datagram one; in_.next(one);) {
-      if (one.bytes.empty()) continue;
-      append_length(run_, one.bytes.size());
-      run_.append(one.bytes);
-    }
-    if (run_.empty()) continue;
-    static_cast<void>(run_.padded());
-    user_->received({run_.data(), run_.size()});
-    if (gone) return;
-    break;  // the rest is told in the next turn, after what has come of this
+  const int error = in_.receive(socket_.get(), stats_);
+  if (error == EAGAIN || error == EINTR) return;
+  if (error != 0) return user_->failed(error);
+  run_.clear();
+  for (UdpInput::Datagram one; in_.next(one);) {
+    if (one.bytes.empty()) continue;
+    append_length(run_, one.bytes.size());
+    run_.append(one.bytes);
   }
-  gone_ = nullptr;
-  if (error != 0 && error != EAGAIN && error != EINTR) user_->failed(error);
+  if (run_.empty()) return;
+  static_cast<void>(run_.padded());
+  user_->received({run_.data(), run_.size()});
 }
 
 std::size_t UdpStream::readable() const noexcept {

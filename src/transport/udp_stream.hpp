@@ -46,8 +46,7 @@ class UdpStream final : public ByteStream, private runtime::TurnUser {
   Buffer run_;   // what has been received, with lengths
   Buffer sent_;  // to be given back
   bool sending_ = false;
-  int error_ = 0;         // with which the system has refused some of it
-  bool* gone_ = nullptr;  // where whoever is telling the user learns that the stream has gone
+  int error_ = 0;  // with which the system has refused some of it
   Watch watch_;
 };
 

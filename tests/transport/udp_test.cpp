@@ -3,7 +3,10 @@
 #include "transport/udp.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstring>
+#include <functional>
 #include <gtest/gtest.h>
 #include <linux/udp.h>
 #include <map>
@@ -12,9 +15,11 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "runtime/descriptor.hpp"
 #include "tests/server/engines.hpp"
 #include "tests/transport/udp_peer.hpp"
 
@@ -105,6 +110,104 @@ TEST_P(UdpTest, one_socket_serves_both_versions_of_ip) {
       << "of IPv6 the first 64 bits";
 }
 
+TEST_P(UdpTest, one_socket_serves_both_versions_of_ip_after_datagrams_have_been_dropped) {
+  std::optional<Endpoint> everywhere;
+  try {
+    everywhere.emplace(open("udp://[::]:0"));
+  } catch (const std::runtime_error& refusal) {
+    GTEST_SKIP() << refusal.what();
+  }
+  const UdpPeer peer{Endpoint{"udp://127.0.0.2"}.with_port(everywhere->port())};
+  const UdpPeer other{Endpoint{"udp://[::1]"}.with_port(everywhere->port())};
+  // From now on the kernel tells with each datagram how many it had no room for.
+  const std::string large(60'000, 'x');
+  for (int i = 0; i < 1000; ++i) peer.send(large);
+  for (int turns = 0; turns < 1000 && stats.datagrams_dropped == 0; ++turns) {
+    other.send("later");
+    loop->turn(milliseconds{10});
+  }
+  other.send("last");
+  for (int turns = 0; turns < 1000 && got.back() != "last"; ++turns) loop->turn(milliseconds{10});
+  EXPECT_GT(stats.datagrams_dropped, 0U);
+  got.clear();
+  echo();
+  other.send("::1");
+  peer.send("127.0.0.2");
+  turn_until(2);
+  EXPECT_EQ(other.receive(), "::1");
+  EXPECT_EQ(peer.receive(), "127.0.0.2");
+  const int segment = 2;
+  ASSERT_EQ(::setsockopt(peer.descriptor(), IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof segment), 0);
+  peer.send("ababc");
+  turn_until(5);
+  EXPECT_EQ(got, (std::vector<std::string>{"::1", "127.0.0.2", "ab", "ab", "c"}));
+}
+
+// Whoever sends so would be answered by many.
+TEST_P(UdpTest, what_comes_to_many_at_once_is_dropped_and_counted) {
+  const int on = 1;
+  const int hops = 0;  // not beyond this host
+  std::size_t dropped = 0;
+  for (const char* const uri : {"udp://0.0.0.0:0", "udp://[::]:0"}) {
+    std::optional<Endpoint> everywhere;
+    try {
+      everywhere.emplace(open(uri));
+    } catch (const std::runtime_error&) {
+      continue;
+    }
+    const UdpPeer peer{Endpoint{"udp://127.0.0.1"}.with_port(everywhere->port())};
+    ASSERT_EQ(::setsockopt(peer.descriptor(), SOL_SOCKET, SO_BROADCAST, &on, sizeof on), 0);
+    sockaddr_in broadcast{};
+    broadcast.sin_family = AF_INET;
+    broadcast.sin_port = htons(everywhere->port());
+    broadcast.sin_addr.s_addr = htonl(0x7FFFFFFF);
+    const int segment = 4;
+    ASSERT_EQ(::setsockopt(peer.descriptor(), IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof segment), 0);
+    ASSERT_EQ(
+        ::sendto(peer.descriptor(), "manymany", 8, 0, reinterpret_cast<const sockaddr*>(&broadcast), sizeof broadcast),
+        8);
+    dropped += 2;
+    if (std::string_view{uri}.ends_with("[::]:0")) {
+      sockaddr_in6 all{};
+      all.sin6_family = AF_INET6;
+      all.sin6_port = broadcast.sin_port;
+      all.sin6_addr = {{{0xFF, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}}};
+      const runtime::Descriptor sender{::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+      ASSERT_EQ(::setsockopt(sender.get(), IPPROTO_IPV6, IPV6_MULTICAST_HOPS, &hops, sizeof hops), 0);
+      for (all.sin6_scope_id = 1; all.sin6_scope_id < 16; ++all.sin6_scope_id) {
+        const ssize_t sent = ::sendto(sender.get(), "many", 4, 0, reinterpret_cast<const sockaddr*>(&all), sizeof all);
+        if (sent == 4) ++dropped;  // the interface has such addresses
+      }
+    }
+    peer.send("one.");
+    turn_until(got.size() + 1);
+    EXPECT_EQ(got.back(), "one.");
+    EXPECT_EQ(stats.datagrams_dropped, dropped);
+  }
+}
+
+TEST_P(UdpTest, what_comes_from_port_0_is_dropped_and_counted) {
+  const Endpoint endpoint = open();
+  const runtime::Descriptor raw{::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_UDP)};
+  if (raw.get() < 0) GTEST_SKIP() << "only an administrator may send from there";
+  const std::string bytes = "from nowhere";
+  const std::array<std::uint16_t, 4> head{0, htons(endpoint.port()),
+                                          htons(static_cast<std::uint16_t>(8 + bytes.size())), 0};
+  std::string packet(reinterpret_cast<const char*>(head.data()), sizeof head);
+  packet += bytes;
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(::sendto(raw.get(), packet.data(), packet.size(), 0, reinterpret_cast<const sockaddr*>(&to), sizeof to),
+              static_cast<ssize_t>(packet.size()));
+  }
+  UdpPeer{endpoint}.send("from somewhere");
+  turn_until(1);
+  EXPECT_EQ(got, std::vector<std::string>{"from somewhere"});
+  EXPECT_EQ(stats.datagrams_dropped, 3U);
+}
+
 TEST_P(UdpTest, what_was_joined_on_the_way_is_told_one_by_one) {
   echo();
   const UdpPeer peer{open()};
@@ -172,6 +275,81 @@ TEST_P(UdpTest, what_the_system_has_no_room_for_is_counted) {
   const std::size_t large_ones = static_cast<std::size_t>(std::ranges::count(got, large));
   EXPECT_LT(large_ones, 1000U);
   EXPECT_EQ(stats.datagrams_dropped, 1000U - large_ones);
+}
+
+// Three of one size are one datagram to a peer that takes them so, unless they have been sent apart.
+class JoinedReplies : public UdpTest {
+ protected:
+  JoinedReplies() {
+    answer = [this](std::string_view datagram, const DatagramAddress& source) {
+      if (before) before();
+      for (int i = 0; i < 3; ++i) socket->send(datagram, source);
+    };
+  }
+  static void take_joined(const UdpPeer& peer) {
+    const int on = 1;
+    ASSERT_EQ(::setsockopt(peer.descriptor(), IPPROTO_UDP, UDP_GRO, &on, sizeof on), 0);
+  }
+  // By how many receives the replies to one datagram come.
+  std::size_t receives(const UdpPeer& peer, std::size_t size) {
+    const std::string datagram(size, 'x');
+    peer.send(datagram);
+    turn_until(got.size() + 1);
+    std::size_t count = 0;
+    for (std::size_t bytes = 0; bytes < 3 * size; ++count) {
+      const std::string joined = peer.receive();
+      if (joined.empty()) break;
+      bytes += joined.size();
+    }
+    return count;
+  }
+
+  std::function<void()> before;
+};
+
+TEST_P(JoinedReplies, an_address_that_cannot_be_sent_to_takes_nothing_from_others) {
+  const Endpoint endpoint = open();
+  const UdpPeer peer{endpoint};
+  take_joined(peer);
+  EXPECT_EQ(receives(peer, 100), 1U);
+  // What nobody has, EINVAL; and what may be sent to with an option alone (SO_BROADCAST), EACCES.
+  struct Refused {
+    std::uint32_t address;
+    std::uint16_t port;
+  };
+  for (const Refused& refused : {Refused{INADDR_LOOPBACK, 0}, Refused{0x7FFFFFFF, 9}}) {
+    const std::uint64_t dropped = stats.datagrams_dropped;
+    before = [&] {
+      DatagramAddress to{.size = sizeof(sockaddr_in6)};
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_port = htons(refused.port);
+      address.sin_addr.s_addr = htonl(refused.address);
+      std::memcpy(to.bytes.data(), &address, sizeof address);
+      for (int i = 0; i < 100; ++i) socket->send("nobody", to);
+    };
+    EXPECT_EQ(receives(peer, 100), 1U);
+    before = nullptr;
+    EXPECT_EQ(receives(peer, 100), 1U) << "nor do they lose it later";
+    EXPECT_EQ(stats.datagrams_dropped, dropped + 100);
+  }
+}
+
+TEST_P(JoinedReplies, are_tried_again_some_time_after_they_have_been_refused) {
+  std::vector<BoundUdpSocket> bound = listen_on_udp(Endpoint{"udp://127.0.0.1:0"}, 1);
+  const int descriptor = bound.front().descriptor.get();
+  const auto sums = [&](int off) { ASSERT_EQ(::setsockopt(descriptor, SOL_SOCKET, SO_NO_CHECK, &off, sizeof off), 0); };
+  socket = std::make_unique<UdpSocket>(*loop, std::move(bound.front().descriptor), stats);
+  socket->start(*this);
+  const UdpPeer peer{bound.front().endpoint};
+  take_joined(peer);
+  sums(1);  // without a checksum the kernel sends only single datagrams
+  EXPECT_EQ(receives(peer, 100), 3U);
+  sums(0);
+  EXPECT_EQ(receives(peer, 100), 3U);
+  std::size_t turns = 2;
+  while (turns < 5000 && receives(peer, 100) == 3) ++turns;
+  EXPECT_EQ(turns, 1024U);
 }
 
 TEST_P(UdpTest, where_the_system_refuses_to_join_each_is_sent_alone) {
@@ -260,6 +438,8 @@ TEST(UdpListening, where_it_cannot_be_says_why) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, UdpTest, net::kEachEngine,
+                         [](const auto& tested) { return net::engine_name(tested); });
+INSTANTIATE_TEST_SUITE_P(Engines, JoinedReplies, net::kEachEngine,
                          [](const auto& tested) { return net::engine_name(tested); });
 
 }  // namespace
