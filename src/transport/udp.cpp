@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/assert.hpp"
+#include "transport/datagram_receiver.hpp"
 #include "transport/setup.hpp"
 #include "transport/udp_batch.hpp"
 #include "wirecall/bytes.hpp"
@@ -19,7 +20,6 @@
 namespace wirecall::transport {
 
 // Of one turn: then others have theirs.
-constexpr std::size_t kDatagramsInTurn = 256;
 constexpr std::size_t kBytesInTurn = 256 * 1024;
 // What the kernel is asked to keep for us until we receive it; it may grant less.
 constexpr int kReceiveBytes = 4 * 1024 * 1024;
@@ -71,20 +71,15 @@ static bool is_bound_everywhere(int fd) noexcept {
 
 // ---- UdpSocket ----
 
-// Outlives the socket while its user is being told, which may destroy it.
-class UdpSocket::State final : public runtime::TurnUser, public std::enable_shared_from_this<State> {
+class UdpSocket::State final : public DatagramReceiver {
  public:
   State(Loop& loop, Descriptor bound, Stats& stats)
-      : loop_(&loop), stats_(&stats), descriptor_(std::move(bound)), out_(descriptor_.get(), stats) {}
-  State(State&&) = delete;
+      : DatagramReceiver(loop), stats_(&stats), descriptor_(std::move(bound)), out_(descriptor_.get(), stats) {}
 
   [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
-  void open(DatagramUser& user) { user_ = &user; }
-  /// The user has gone.
   void close() noexcept {
-    user_ = nullptr;
     static_cast<void>(out_.flush());
-    loop_->forget(*this);
+    end();
   }
   void receive();
   void send(std::string_view datagram, const DatagramAddress& to) {
@@ -93,32 +88,22 @@ class UdpSocket::State final : public runtime::TurnUser, public std::enable_shar
   }
 
  private:
-  void mark() {
-    if (!std::exchange(marked_, true)) loop_->at_turn_end(*this);
-  }
   void turn_ended() override {
-    marked_ = false;
+    unmark();
     static_cast<void>(out_.flush());  // who cannot be answered has asked in vain
     // Left by a handler that has lost the loop: nothing else need come that would tell us.
-    if (in_.has_more()) loop_->at_next_turn(*this);
+    if (in_.has_more()) loop().at_next_turn(*this);
   }
   void next_turn() override { receive(); }
 
-  Loop* loop_;
   Stats* stats_;
   Descriptor descriptor_;
-  DatagramUser* user_ = nullptr;
   UdpInput in_;
   UdpOutput out_;
-  std::uint64_t part_ = 0;  // of what has been received, by one thread
-  bool marked_ = false;     // turn_ended is going to be called
 };
 
-// A handler of the user may lose the loop, whose next turns come here as well: they go on with what has been received,
-// and the thread that comes back leaves it to them.
 void UdpSocket::State::receive() {
-  const std::shared_ptr<State> alive = shared_from_this();
-  const std::uint64_t mine = ++part_;
+  const Part part{*this};
   std::size_t datagrams = 0;
   std::size_t bytes = 0;
   mark();
@@ -128,8 +113,7 @@ void UdpSocket::State::receive() {
       if (lent != *one.room) lent = *one.room;
       ++datagrams;
       bytes += one.bytes.size();
-      user_->received(one.bytes, *one.source);
-      if (user_ == nullptr || part_ != mine) return;
+      if (!part.tell(one.bytes, *one.source)) return;
     }
     if (datagrams >= kDatagramsInTurn || bytes >= kBytesInTurn) return;
   } while (in_.receive(descriptor_.get(), *stats_) == 0);  // an error is of something that was sent

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "base/assert.hpp"
-#include "runtime/turn.hpp"
+#include "transport/datagram_receiver.hpp"
 #include "transport/setup.hpp"
 #include "transport/socket.hpp"
 #include "transport/xdp_filter.hpp"
@@ -26,8 +26,6 @@ namespace {
 
 using IPv4 = std::array<std::uint8_t, 4>;
 
-// Of one turn: then others have theirs.
-constexpr std::size_t kDatagramsInTurn = 256;
 // What the interface had no room for is sent after such a pause.
 constexpr std::chrono::milliseconds kFullPause{1};
 // The kernel leaves some bytes in front of a frame (XDP_PACKET_HEADROOM), and what reads a datagram wants some behind
@@ -138,11 +136,10 @@ class XdpSocket final : public DatagramSocket {
   }
 
  private:
-  // Outlives the socket while its user is being told, which may destroy it.
-  class State final : public runtime::TurnUser, private Timer, public std::enable_shared_from_this<State> {
+  class State final : public DatagramReceiver, private Timer {
    public:
     State(Loop& loop, const Interface& interface, std::uint16_t port, Stats& stats)
-        : loop_(&loop),
+        : DatagramReceiver(loop),
           stats_(&stats),
           interface_(interface),
           rings_(interface.index),
@@ -150,16 +147,13 @@ class XdpSocket final : public DatagramSocket {
                                         .hardware = interface.hardware,
                                         .address = interface.address,
                                         .port = port}) {}
-    State(State&&) = delete;
 
     [[nodiscard]] int descriptor() const noexcept { return rings_.descriptor(); }
     [[nodiscard]] std::size_t bytes_max() const noexcept { return interface_.bytes_max; }
-    void open(DatagramUser& user) { user_ = &user; }
     void close() noexcept {
-      user_ = nullptr;
       static_cast<void>(rings_.flush());
-      loop_->forget(*this);
-      if (std::exchange(waits_, false)) loop_->stop(*this);
+      end();
+      if (std::exchange(waits_, false)) loop().stop(*this);
     }
     void receive();
     void send(std::string_view datagram, const DatagramAddress& to) noexcept;
@@ -168,14 +162,11 @@ class XdpSocket final : public DatagramSocket {
     [[nodiscard]] bool may_be_answered(const XdpEnds& ends) const noexcept {
       return ends.peer_address != interface_.address && ends.peer_address != interface_.broadcast;
     }
-    void mark() {
-      if (!std::exchange(marked_, true)) loop_->at_turn_end(*this);
-    }
     void turn_ended() override {
-      marked_ = false;
+      unmark();
       if (rings_.flush() == 0 || waits_) return;
       try {
-        loop_->start(*this, kFullPause);
+        loop().start(*this, kFullPause);
         waits_ = true;
       } catch (const std::bad_alloc&) {
         // It is sent with what is sent next.
@@ -187,40 +178,35 @@ class XdpSocket final : public DatagramSocket {
       turn_ended();
     }
 
-    Loop* loop_;
     Stats* stats_;
     Interface interface_;
-    DatagramUser* user_ = nullptr;
     XdpRings rings_;
     XdpFilter filter_;
-    std::uint64_t part_ = 0;  // of what has been received, by one thread
-    bool marked_ = false;     // turn_ended is going to be called
-    bool waits_ = false;      // the timer runs
+    bool waits_ = false;  // the timer runs
   };
 
   std::shared_ptr<State> state_;
   Watch watch_;
 };
 
-// A handler of the user may lose the loop, whose next turns come here as well: they go on with what has been received,
-// and the thread that comes back gives its frame back and leaves the others to them.
+// Where others have gone on, they have left the frame at hand to this thread.
 void XdpSocket::State::receive() {
-  const std::shared_ptr<State> alive = shared_from_this();
-  const std::uint64_t mine = ++part_;
+  const Part part{*this};
   for (std::size_t i = 0; i < kDatagramsInTurn; ++i) {
     const std::span<char> frame = rings_.receive();
     if (frame.empty()) return;
     const std::optional<XdpDatagram> datagram = read_xdp_frame(frame);
+    bool goes_on = true;
     if (datagram && frame.size() <= kFrameBytesMax && may_be_answered(datagram->ends)) {
       DatagramAddress source{.size = sizeof(XdpEnds)};
       frame.data()[kXdpHeadBytes + datagram->bytes.size()] = '\0';
       std::memcpy(source.bytes.data(), &datagram->ends, sizeof datagram->ends);
-      user_->received(datagram->bytes, source);
+      goes_on = part.tell(datagram->bytes, source);
     } else {
       ++stats_->datagrams_dropped;
     }
     rings_.give_back(frame);
-    if (user_ == nullptr || part_ != mine) return;
+    if (!goes_on) return;
   }
 }
 
