@@ -52,7 +52,7 @@ constexpr StatsField kFields[] = {
     {"datagrams_out", {}, "Datagrams sent", false, &Stats::datagrams_out},
     {"datagrams_dropped",
      {},
-     "Datagrams lost here, received or to be sent, for want of room",
+     "Datagrams received or to be sent that were dropped here, mostly for want of room",
      false,
      &Stats::datagrams_dropped},
     {"datagrams_too_large",

@@ -13,8 +13,9 @@ using transport::DatagramAddress;
 // waited or has been counted: then the dispatcher knows its source.
 class DatagramService::Transaction final : private rpc::MessageSink {
  public:
-  explicit Transaction(DatagramService& service)
+  Transaction(DatagramService& service, const DatagramAddress& source)
       : service_(&service),
+        source_(source),
         dispatcher(service.host_->registry, *this, service.limits_, service.host_->loop_context, load_.get()) {}
 
   void serve(std::string_view datagram, const DatagramAddress& source);
@@ -27,6 +28,9 @@ class DatagramService::Transaction final : private rpc::MessageSink {
   [[nodiscard]] std::size_t calls() const noexcept {
     return std::max<std::size_t>(load_->calls, dispatcher.in_flight());
   }
+  /// Its calls count for its source until it goes, as of the last of these. Without memory they count for none.
+  void count_for_source() noexcept;
+  std::size_t count_anew() noexcept;
 
  private:
   Buffer& open_message() override {
@@ -61,6 +65,7 @@ class DatagramService::Transaction final : private rpc::MessageSink {
   Encoding encoding_ = Encoding::json;
   bool replied_ = false;
   std::shared_ptr<rpc::PeerLoad> load_ = std::make_shared<rpc::PeerLoad>();
+  rpc::CallCount counted_;  // those of `calls` that count for its source
 
  public:
   rpc::Dispatcher dispatcher;
@@ -119,13 +124,50 @@ void DatagramService::Transaction::handle(std::string_view text,
   }
 }
 
+void DatagramService::Transaction::count_for_source() noexcept {
+  try {
+    counted_.use(service_->sources_.of(peer_source(), service_->host_->loop_context.now()));
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  counted_ += calls();
+}
+
+// How many there are.
+std::size_t DatagramService::Transaction::count_anew() noexcept {
+  const std::size_t now = calls();
+  if (now < counted_) counted_ -= counted_ - now;
+  if (now > counted_) counted_ += now - counted_;
+  return now;
+}
+
 // ---- its reply ----
+
+// Whether it is errors for nobody alone, as what is no request is answered with.
+static bool answers_no_request(Buffer& json) {
+  constexpr std::string_view kForNobody = R"("id":null})";
+  const std::string_view text = json.view();
+  const auto is_for_nobody = [](const Received& reply) { return reply.has(Member::error) && reply.id() == "null"; };
+  const bool batch = text.ends_with(']');
+  if (!text.substr(0, text.size() - (batch ? 1 : 0)).ends_with(kForNobody)) return false;
+  Limits limits;
+  limits.depth = kDepthMax;
+  Received reply;
+  if (read_message(json.padded(), limits, true, reply).status != ScanStatus::complete) return false;
+  if (!batch) return is_for_nobody(reply);
+  BatchElements elements{reply.text};
+  for (Received element; elements.next(element);) {
+    if (!is_for_nobody(element)) return false;
+  }
+  return true;
+}
 
 void DatagramService::Transaction::close_compact_as(MessageForm form) {
   static_cast<void>(form);  // it is always JSON
   replied_ = true;
   ++service_->stats().messages_out;
   try {
+    if (answers_no_request(reply_) && !service_->may_refuse()) return lose_answer();
     if (send(reply_) || send_too_large()) return;
     ++service_->stats().datagrams_too_large;
   } catch (const std::bad_alloc&) {
@@ -186,41 +228,85 @@ void DatagramService::received(std::string_view datagram, const DatagramAddress&
   ++counted.datagrams_in;
   counted.bytes_in += datagram.size();
   try {
-    Transaction& transaction = begin_transaction();
+    Transaction& transaction = begin_transaction(datagram, source);
     transaction.serve(datagram, source);
     // Its handler may have lost the loop: then others have gone on with the next transaction.
     if (current_.get() != &transaction || transaction.is_reusable()) [[likely]]
       return;
-    calls_ += transaction.calls();
     retire_current();
   } catch (const std::bad_alloc&) {
     ++stats().datagrams_dropped;
   }
 }
 
-DatagramService::Transaction& DatagramService::begin_transaction() {
+DatagramService::Transaction& DatagramService::begin_transaction(std::string_view datagram,
+                                                                 const DatagramAddress& source) {
   WIRECALL_ASSERT(socket_ != nullptr);
   if (current_ != nullptr && current_->is_serving()) [[unlikely]]
     retire_current();
   const std::uint32_t round = host_->loop.rounds();
-  if (std::exchange(swept_in_, round) != round) [[unlikely]]
-    sweep();
-  const std::size_t calls_max = limits_.datagram_calls;
-  limits_.in_flight = std::min(host_->limits.in_flight, calls_max - std::min(calls_max, calls_));
+  if (std::exchange(round_, round) != round) [[unlikely]] {
+    take_limits();
+    if (round - swept_in_ >= kRoundsUnswept) sweep();
+  }
+  limits_.in_flight = std::min(host_->limits.in_flight, calls_left(datagram, source));
+  limits_.principal_calls = is_account_full(source) ? 0 : host_->limits.principal_calls;
   reserve_extra(waiting_, 1);
-  if (current_ == nullptr) current_ = make_transaction();
+  if (current_ == nullptr) current_ = make_transaction(source);
   return *current_;
+}
+
+// How many calls the datagram may begin.
+std::size_t DatagramService::calls_left(std::string_view datagram, const DatagramAddress& source) {
+  const std::size_t wanted = std::min(limits_.batch, 1 + datagram.size() / kRequestBytesMin);
+  // Mostly so few are in progress that a source which has them all may have these as well.
+  if (calls_ + wanted <= limits_.datagram_calls / 2) [[likely]]
+    return limits_.datagram_calls - calls_;
+  const std::size_t left = share_left(source);
+  if (left >= wanted || swept_in_ == *round_) return left;
+  sweep();
+  return share_left(source);
+}
+
+// All calls of a source are at most half of what those of others leave: so one source takes no other's place.
+std::size_t DatagramService::share_left(const DatagramAddress& source) {
+  const std::size_t left = limits_.datagram_calls - std::min(limits_.datagram_calls, calls_);
+  const std::size_t own = sources_.of(socket_->peer_source(source), host_->loop_context.now())->calls;
+  const std::size_t own_max = (left + std::min(own, calls_) + 1) / 2;
+  return std::min(left, own_max - std::min(own_max, own));
+}
+
+// The first call of a peer is not asked how many its account has, and here each is a peer's first.
+bool DatagramService::is_account_full(const DatagramAddress& source) {
+  const std::size_t all = host_->limits.principal_calls;
+  if (stats().calls_in_flight < all) [[likely]]
+    return false;
+  rpc::LoopContext& context = host_->loop_context;
+  return context.budgets.accounts.of("source " + socket_->peer_source(source), context.now())->calls >= all;
+}
+
+// So often that it is no burden, and so rarely that whoever answers whatever comes to him, and is answered here, does
+// not go on for ever.
+bool DatagramService::may_refuse() noexcept {
+  constexpr std::chrono::nanoseconds kSecond = std::chrono::seconds{1};
+  const std::chrono::nanoseconds now = host_->loop_context.now();
+  const std::chrono::nanoseconds next = std::max(refusal_due_, now) + kSecond / kRefusalsInSecond;
+  if (next - now > kSecond) return false;
+  refusal_due_ = next;
+  return true;
 }
 
 // The next datagram is served by another one. Needs no memory: begin_transaction has reserved it.
 void DatagramService::retire_current() noexcept {
   if (current_ == nullptr) return;
   if (current_->is_done()) return current_.reset();
+  calls_ += current_->calls();
+  current_->count_for_source();
   waiting_.push_back(std::move(current_));
 }
 
-std::unique_ptr<DatagramService::Transaction> DatagramService::make_transaction() {
-  auto made = std::make_unique<Transaction>(*this);
+std::unique_ptr<DatagramService::Transaction> DatagramService::make_transaction(const DatagramAddress& source) {
+  auto made = std::make_unique<Transaction>(*this, source);
   if (draining_) made->dispatcher.drain();
   if (host_->loop_context.services.authority != nullptr) made->dispatcher.identify(&anybody(), {});
   return made;
@@ -241,13 +327,18 @@ void DatagramService::authority_changed(bool was_open) {
   retire_current();
 }
 
-void DatagramService::sweep() noexcept {
-  std::erase_if(waiting_, [](const auto& transaction) { return transaction->is_done(); });
-  calls_ = 0;
-  for (const auto& transaction : waiting_) calls_ += transaction->calls();
+void DatagramService::take_limits() noexcept {
   limits_ = host_->limits;  // they change between turns
   limits_.max_message_size = std::min(limits_.max_message_size, socket_->bytes_max());
   reply_bytes_max_ = std::min(limits_.datagram_reply_bytes, socket_->bytes_max());
+}
+
+// As many steps as calls are in progress: so not for each datagram, nor in each round.
+void DatagramService::sweep() noexcept {
+  swept_in_ = *round_;
+  std::erase_if(waiting_, [](const auto& transaction) { return transaction->is_done(); });
+  calls_ = 0;
+  for (const auto& transaction : waiting_) calls_ += transaction->count_anew();
 }
 
 void DatagramService::drain() noexcept {

@@ -4,7 +4,8 @@
 //
 // A source may be forged, so a reply is never larger than a multiple of what asked for it. A larger one becomes -32006
 // without data for each id that it answers; where that is too large as well nothing is sent, which is counted. Nor can
-// a source show a token: where others have to, it may call what is declared safe, and nothing else.
+// a source show a token: where others have to, it may call what is declared safe, and nothing else. Of the calls in
+// progress a source has at most half of what the others leave, and errors that answer no request are few.
 #pragma once
 
 #include "connection/connection.hpp"
@@ -37,12 +38,24 @@ class DatagramService final : public Connection, private transport::DatagramUser
  private:
   class Transaction;
 
+  // Errors that answer no request: on each socket.
+  static constexpr int kRefusalsInSecond = 16;
+  // No request has fewer bytes, in JSON or MessagePack.
+  static constexpr std::size_t kRequestBytesMin = 10;
+  // Rounds of the loop after which what has ended is given back, if it has not been before.
+  static constexpr std::uint32_t kRoundsUnswept = 64;
+
   void received(std::string_view datagram, const transport::DatagramAddress& source) override;
-  Transaction& begin_transaction();
+  Transaction& begin_transaction(std::string_view datagram, const transport::DatagramAddress& source);
   void retire_current() noexcept;
-  [[nodiscard]] std::unique_ptr<Transaction> make_transaction();
+  [[nodiscard]] std::unique_ptr<Transaction> make_transaction(const transport::DatagramAddress& source);
+  [[nodiscard]] std::size_t calls_left(std::string_view datagram, const transport::DatagramAddress& source);
+  [[nodiscard]] std::size_t share_left(const transport::DatagramAddress& source);
+  [[nodiscard]] bool is_account_full(const transport::DatagramAddress& source);
+  [[nodiscard]] bool may_refuse() noexcept;
   [[nodiscard]] const Principal& anybody();
   [[nodiscard]] Stats& stats() const noexcept { return host_->loop_context.stats; }
+  void take_limits() noexcept;
   void sweep() noexcept;
 
   Host* host_;
@@ -54,7 +67,10 @@ class DatagramService final : public Connection, private transport::DatagramUser
   std::unique_ptr<Transaction> current_;               // of the datagram that is being served, or the next; or null
   std::vector<std::unique_ptr<Transaction>> waiting_;  // others: for an answer, or for a handler that has lost the loop
   std::size_t calls_ = 0;                              // in progress of `waiting_`, as of `swept_in_`, and newer ones
-  std::optional<std::uint32_t> swept_in_;              // a round of the loop
+  rpc::Accounts sources_;                              // of which they are
+  std::chrono::nanoseconds refusal_due_{0};            // when the next would be due, were there no burst
+  std::optional<std::uint32_t> round_;                 // of the loop, in which the last datagram has come
+  std::uint32_t swept_in_ = 0;                         // likewise
   bool draining_ = false;
 };
 

@@ -72,7 +72,10 @@ bool refuse_rate(const Received& message, CallState& state) {
 
 std::optional<Error> refuse_full(ServedPeer& peer) {
   if (peer.load->calls >= peer.limits.in_flight) {
-    return message::limit_exceeded("too many calls of this connection are in flight", "in_flight");
+    const bool datagram = peer.sink.capabilities().datagrams;
+    return message::limit_exceeded(
+        datagram ? "too many calls by UDP are in flight" : "too many calls of this connection are in flight",
+        "in_flight");
   }
   if (peer.broker && peer.broker->shed_call()) return std::nullopt;
   return too_many_of_principal("no");

@@ -38,7 +38,8 @@ PeerIdentity& ServedPeer::identity() {
 
 void ServedPeer::use_account() {
   CallCount& count = calls->load->calls;
-  const Principal* const known = principal();
+  const Principal* known = principal();
+  if (known != nullptr && known->name.empty()) known = nullptr;  // anybody, by datagrams
   // No name of a principal and no source is the other's.
   const std::string_view kind = known != nullptr ? "principal " : "source ";
   if (count.account()) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "rpc/access.hpp"
 #include "server/loop_takeover.hpp"
 #include "tests/runtime/simulated_backend.hpp"
 #include "tests/transport/memory_datagrams.hpp"
@@ -39,7 +40,9 @@ std::string too_large(std::string_view id) {
 
 class Datagrams : public testing::Test, protected ConnectionOwner {
  protected:
-  Datagrams() : loop(std::make_unique<runtime::SimulatedBackend>(7)) {
+  Datagrams() : Datagrams(std::make_unique<runtime::SimulatedBackend>(7)) {}
+  explicit Datagrams(std::unique_ptr<runtime::SimulatedBackend> backend)
+      : simulated(backend.get()), loop(std::move(backend)) {
     registry.method("subtract", [](int a, int b) { return a - b; }, {"minuend", "subtrahend"});
     registry.method("big", [](std::size_t bytes) { return std::string(bytes, 'x'); }, {"bytes"});
     registry.method("note", [this](std::string text) { notes.push_back(std::move(text)); }, {"text"});
@@ -85,6 +88,7 @@ class Datagrams : public testing::Test, protected ConnectionOwner {
   std::vector<std::string> notes;
   std::vector<Completion<std::string>> waiting;
   std::shared_ptr<transport::MemoryDatagrams> net = std::make_shared<transport::MemoryDatagrams>();
+  runtime::SimulatedBackend* simulated;
   Loop loop;
   rpc::LoopContext loop_context{json_codec(), &loop, nullptr};
   Host host{.loop = loop, .registry = registry, .limits = limits, .loop_context = loop_context, .owner = *this};
@@ -222,29 +226,116 @@ TEST_F(Datagrams, an_answer_may_come_late_and_in_any_order) {
   EXPECT_FALSE(service->busy());
 }
 
+std::string too_many(std::string_view id, std::string_view limit = "in_flight",
+                     std::string_view reason = "too many calls by UDP are in flight") {
+  return R"({"jsonrpc":"2.0","error":{"code":-32005,"message":"Limit exceeded","data":{"reason":")" +
+         std::string{reason} + R"(","origin":"local","delivered":"no","limit":")" + std::string{limit} +
+         R"("}},"id":)" + std::string{id} + "}";
+}
+
 TEST_F(Datagrams, calls_beyond_the_bound_are_refused_one_by_one) {
-  limits.datagram_calls = 3;
+  limits.datagram_calls = 7;
   open({.reply_factor_max = 10});
-  const auto refused = [](std::string_view id) {
-    return R"({"jsonrpc":"2.0","error":{"code":-32005,"message":"Limit exceeded","data":{"reason":)"
-           R"("too many calls of this connection are in flight","origin":"local","delivered":"no",)"
-           R"("limit":"in_flight"}},"id":)" +
-           std::string{id} + "}";
-  };
   send(call("wait", "[]", "1"), "a");
-  send("[" + call("wait", "[]", "2") + "," + call("wait", "[]", "3") + "," + call("wait", "[]", "4") + "]", "b");
-  for (int i = 5; i != 105; ++i) send(call("wait", "[]", std::to_string(i)), "c");
+  send("[" + call("wait", "[]", "2") + "," + call("wait", "[]", "3") + "," + call("wait", "[]", "4") + "," +
+           call("wait", "[]", "5") + "]",
+       "b");                                                                        // half of the 6 that a leaves
+  for (int i = 6; i != 106; ++i) send(call("wait", "[]", std::to_string(i)), "c");  // of 3, more than half
   const Replies to_c = replies("c");
-  ASSERT_EQ(to_c.size(), 100U);
-  EXPECT_EQ(to_c.front(), refused("5"));
-  EXPECT_EQ(to_c.back(), refused("104"));
-  EXPECT_EQ(waiting.size(), 3U);
+  ASSERT_EQ(to_c.size(), 98U);
+  EXPECT_EQ(to_c.front(), too_many("8"));
+  EXPECT_EQ(to_c.back(), too_many("105"));
+  EXPECT_EQ(waiting.size(), 6U);
+  send(call("wait", "[]", "1"), "d");
+  send(call("wait", "[]", "1"), "e");
+  EXPECT_EQ(replies("d"), Replies{});
+  EXPECT_EQ(replies("e"), Replies{too_many("1")}) << "there is none left";
+  EXPECT_EQ(ask(call("wait", "[]", "2")), Replies{too_many("2")});
   answer_all("x");
   EXPECT_EQ(replies("a"), Replies{result(R"("x")", "1")});
-  EXPECT_EQ(replies("b"),
-            Replies{"[" + result(R"("x")", "2") + "," + result(R"("x")", "3") + "," + refused("4") + "]"});
+  EXPECT_EQ(replies("b"), Replies{"[" + result(R"("x")", "2") + "," + result(R"("x")", "3") + "," +
+                                  result(R"("x")", "4") + "," + too_many("5") + "]"});
   EXPECT_EQ(ask(call("wait", "[]", "6")), Replies{}) << "there is a place again";
   EXPECT_EQ(waiting.size(), 1U);
+}
+
+TEST_F(Datagrams, of_one_source_leave_others_their_place) {
+  open({.reply_factor_max = 10});  // with as many calls as a server has unless it is told otherwise
+  for (int i = 0; i != 5000; ++i) send(call("wait", "[]", std::to_string(i)), "a");
+  const Replies refused = replies("a");
+  ASSERT_EQ(refused.size(), 5000U - 2048U);
+  EXPECT_EQ(refused.front(), too_many("2048"));
+  for (int i = 0; i != 1100; ++i) send(call("wait", "[]", std::to_string(i)), "b");
+  EXPECT_EQ(replies("b").size(), 1100U - 1024U);
+  send(call("wait", "[]", "1"), "c");
+  send(call("subtract", "[42,23]", "2"), "c");
+  EXPECT_EQ(replies("c"), Replies{result("19", "2")});
+  ASSERT_EQ(waiting.size(), 2048U + 1024U + 1U);
+
+  // Who has fewer in progress may begin more, until all that it has are half of what others leave: of a's 3,071 that
+  // is 1,536.
+  const auto end_of_a = [&](std::size_t count) {
+    for (std::size_t i = 0; i != count; ++i) waiting[i].set("x");
+    waiting.erase(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(count));
+    EXPECT_EQ(replies("a").size(), count);
+  };
+  end_of_a(512);
+  EXPECT_EQ(ask(call("wait", "[]", "5000")), Replies{too_many("5000")});
+  end_of_a(1);
+  EXPECT_EQ(ask(call("wait", "[]", "5001")), Replies{});
+  EXPECT_EQ(ask(call("wait", "[]", "5002")), Replies{too_many("5002")});
+  answer_all("x");
+}
+
+TEST_F(Datagrams, of_one_source_together_have_the_calls_of_a_principal) {
+  limits.principal_calls = 2;
+  open({.reply_factor_max = 10});
+  for (const char* const id : {"1", "2", "3"}) send(call("wait", "[]", id), "a");
+  constexpr std::string_view kReason = "too many calls of this principal, address or user are in flight";
+  EXPECT_EQ(replies("a"), Replies{too_many("3", "principal_calls", kReason)});
+  send(call("wait", "[]", "1"), "b");
+  EXPECT_EQ(replies("b"), Replies{});
+  EXPECT_EQ(waiting.size(), 3U);
+  answer_all("x");
+  EXPECT_EQ(replies("a").size(), 2U);
+  EXPECT_EQ(ask(call("wait", "[]", "4")), Replies{});
+}
+
+TEST_F(Datagrams, of_one_source_use_up_its_rate_alone_also_where_others_have_to_say_who_they_are) {
+  limits.principal_rate = 1;
+  registry.method("look", [] { return 1; }).safe();
+  loop_context.services.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+      {.name = "ada", .tokens = {"secret"}, .call = {">"}, .provide = {}, .publish = {}, .subscribe = {}}});
+  open({.reply_factor_max = 10});
+  for (const char* const id : {"1", "2", "3"}) send(call("look", "[]", id), "a");
+  send(call("look", "[]", "1"), "b");
+  const Replies to_a = replies("a");
+  ASSERT_EQ(to_a.size(), 3U);
+  EXPECT_EQ(to_a[0], result("1", "1"));
+  EXPECT_NE(to_a[2].find("principal_rate"), std::string::npos) << to_a[2];
+  EXPECT_EQ(replies("b"), Replies{result("1", "1")});
+}
+
+// A service that answers whatever comes to it would be answered for ever.
+TEST_F(Datagrams, that_are_no_requests_are_refused_so_many_times_a_second) {
+  open({.reply_factor_max = 10});
+  const std::vector<std::string> nonsense{"{\"jsonrpc\"", "!\"#$%&'()*+,-./0123456789",
+                                          R"({"status":"unknown command"})", R"([1,2,"neither is a request"])",
+                                          std::string(40, '\x92')};
+  const auto refused_of = [&](std::size_t count) {
+    for (std::size_t i = 0; i != count; ++i) send(nonsense[i % nonsense.size()], i % 2 == 0 ? "a" : "b");
+    return replies("a").size() + replies("b").size();
+  };
+  EXPECT_EQ(refused_of(100), 16U);
+  EXPECT_EQ(stats().datagrams_dropped, 84U);
+  EXPECT_EQ(ask(call("subtract", "[42,23]", "1")), Replies{result("19", "1")});
+  EXPECT_EQ(ask("[" + call("subtract", "[42,23]", "1") + ",1]").size(), 1U) << "there is a request among them";
+  EXPECT_EQ(ask(call("nothing", "[]", "1")).size(), 1U);
+  EXPECT_EQ(ask(call("subtract", "[42,23]", "null")), Replies{result("19", "null")});
+  simulated->take_time(milliseconds{500});
+  EXPECT_EQ(refused_of(100), 8U);
+  simulated->take_time(milliseconds{60'000});
+  EXPECT_EQ(refused_of(100), 16U);
 }
 
 TEST_F(Datagrams, nothing_that_outlasts_a_reply_is_for_such_a_peer) {
