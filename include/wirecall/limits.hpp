@@ -64,10 +64,12 @@ struct Limits {
   /// messages, batches in progress and unsent answers. A connection that holds at most 64 KiB is not counted. Beyond it
   /// the connection that holds most is closed.
   std::size_t principal_bytes = 256 * 1024 * 1024;
-  /// Calls in progress on one thread whose callers have closed their sending side (a TCP half-close). One caller may
-  /// take at most half of what is left of the limit. More is -32005.
+  /// Calls in progress on one thread whose callers have closed their sending side (a TCP half-close), and notifications
+  /// in progress whose senders have gone. One peer may take at most half of what is left of the limit. More calls are
+  /// -32005, more notifications are cancelled.
   std::size_t half_closed_calls = 16'384;
-  /// Milliseconds that a call may take after its caller has closed its sending side. Then it is -32002.
+  /// Milliseconds that a call may take after its caller has closed its sending side; then it is -32002. Likewise a
+  /// notification after its sender has gone; then it is cancelled.
   std::uint32_t half_closed_ms = 10'000;
   /// Bytes of unsent output on one connection. Beyond it the server drops events for the connection, and does not read
   /// from it, unless it provides methods, until the peer has taken most of the output.
