@@ -280,7 +280,8 @@ TEST(HttpBrowser, of_another_origin_is_refused_before_its_call_is_made) {
       text("403 Forbidden", "Forbidden: pages of this Origin may not call; name it in allow_origins if they may\n"));
   EXPECT_TRUE(server.waiting.calls.empty());
   EXPECT_EQ(server.ask(post(request(1), "Sec-Fetch-Site: cross-site\r\n")),
-            text("403 Forbidden", "Forbidden: pages of other sites may not ask for this\n"));
+            text("403 Forbidden",
+                 "Forbidden: pages of other sites may ask for this only with an Origin that allow_origins names\n"));
 }
 
 TEST(HttpBrowser, of_an_allowed_origin_may_read_the_answer_and_asks_first) {

@@ -132,7 +132,9 @@ TEST(ProgramRoute, has_the_limits_and_checks_of_others) {
                 text("403 Forbidden", "Forbidden: this Host is not one of ours; name it in allow_hosts if it is\n"),
                 settings);
   expect_answer(get("/mine", "Sec-Fetch-Site: cross-site\r\n"),
-                text("403 Forbidden", "Forbidden: pages of other sites may not ask for this\n"), settings);
+                text("403 Forbidden",
+                     "Forbidden: pages of other sites may ask for this only with an Origin that allow_origins names\n"),
+                settings);
   Http server;
   server.http = settings;
   server.loop_context.services.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{

@@ -150,7 +150,8 @@ def difference(deflate, our, their):
         if their[-1:] in ([("lost", "1007")], [("lost", "1002")]):
             return None
     before = len(their) - 1
-    if deflate and their[-1:] == [("lost", "1007")] and our[:before] == their[:-1] and (len(our) == before or our[before][0] == "lost"):
+    read_since = any(kind in ("text", "binary") for kind, _ in our[before:])
+    if deflate and their[-1:] == [("lost", "1007")] and our[:before] == their[:-1] and not read_since:
         return None  # earlier: by a part of a compressed message, which we unpack once all of it has come
     if our and our[-1] == ("close", "1014") and their == [*our[:-1], ("lost", "1002")]:
         return None

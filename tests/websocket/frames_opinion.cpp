@@ -107,7 +107,7 @@ std::string events_of(std::string_view mode, const std::vector<std::string_view>
 
 // The same must be found wherever the bytes are cut in two: else what is found says so.
 std::string answer_to(std::string_view mode, std::string_view hex) {
-  constexpr std::size_t kCutBytesMax = 3000;
+  constexpr std::size_t kCutBytesMax = 500;  // that takes the square of it
   std::string all;
   std::vector<std::size_t> sizes;
   while (!hex.empty()) {
