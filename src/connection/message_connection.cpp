@@ -16,8 +16,8 @@ using framing::Recovery;
 constexpr std::size_t kFramingStepBytes = 256 * 1024;
 // A message that is longer moves to a large buffer, if there is one, instead of growing.
 constexpr std::size_t kLargeMessageBytes = 256 * 1024;
-// A step of the share pays for as much of a message that is compressed. What it stands for is paid for as well: that may
-// be a thousand times as much.
+// A step of the share pays for as much of a message that is compressed. What it stands for is paid for as well: that
+// may be a thousand times as much.
 constexpr std::size_t kPackedBytesOfStep = 16;
 
 // Bytes of a header that come one by one keep a connection from being idle, not from being late.
