@@ -28,7 +28,11 @@ export class BatchCalls {
     this.face = {
       // eslint-disable-next-line @typescript-eslint/no-explicit-any -- as above
       call: (method, params, options) => add(method, params, options).promise as Promise<any>,
-      notify: (method, params, options) => add(method, params, options, true).promise as Promise<void>,
+      notify: (method, params, options) => {
+        const { promise } = add(method, params, options, true);
+        promise.catch(() => undefined); // whoever does not await it does not want to know
+        return promise as Promise<void>;
+      },
     };
   }
 

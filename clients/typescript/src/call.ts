@@ -156,7 +156,7 @@ export class Call {
   }
 
   #listen(signal: AbortSignal | undefined): void {
-    if (!signal) return;
+    if (!signal || this.over) return;
     const cancel = (): void => {
       const reason = { reason: "the call was cancelled" };
       this.giveUp(localError(ErrorCode.cancelled, "Cancelled", this.delivered, reason, { cause: signal.reason }));

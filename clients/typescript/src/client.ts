@@ -171,26 +171,8 @@ class Core {
     if (wrong !== undefined || urls.length === 0) {
       throw new TypeError(`${wrong ?? "no URL"}: a client connects to ws:// or wss://, or to one http:// or https://`);
     }
-    const { clientId, token, tokenBy = "hello", onConnection, onRefused, onLagged } = options;
-    const { reconnectMin = 50, reconnectMax = 5000 } = options;
-    this.session = new Session(
-      urls,
-      {
-        clientId,
-        token,
-        tokenBy,
-        timeout: this.#timeout,
-        bigint: this.#bigint,
-        reconnectMin,
-        reconnectMax,
-        log,
-        onConnection,
-        onRefused,
-        onLagged,
-      },
-      this.#provider,
-      this.#subscriptions,
-    );
+    const [timeout, bigint] = [this.#timeout, this.#bigint];
+    this.session = new Session(urls, { ...options, timeout, bigint, log }, this.#provider, this.#subscriptions);
     this.#channel = this.session;
   }
 

@@ -4,23 +4,28 @@
 export async function* eventData(body: ReadableStream<Uint8Array>): AsyncGenerator<string, undefined> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
-  let rest = "";
+  let line = ""; // what has come of it
   let data: string[] = [];
+  let afterReturn = false; // which has ended a line, together with a line feed if one follows
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return undefined;
-      rest += decoder.decode(value, { stream: true });
-      // A carriage return at the end may be the first half of a line's end.
-      const lines = rest.split(/\r\n|\n|\r(?!$)/);
-      rest = lines.pop() ?? "";
-      for (const line of lines) {
+      let text = decoder.decode(value, { stream: true });
+      if (text === "") continue;
+      if (afterReturn && text.startsWith("\n")) text = text.slice(1);
+      afterReturn = text.endsWith("\r");
+      // Only what is new is looked at: a long line comes in many pieces.
+      const [more = "", ...lines] = text.split(/\r\n|\n|\r/);
+      line += more;
+      for (const next of lines) {
         if (line === "") {
           if (data.length > 0) yield data.join("\n");
           data = [];
         } else if (/^data(:|$)/.test(line)) {
           data.push(line.slice(5).replace(/^ /, ""));
         }
+        line = next;
       }
     }
   } finally {

@@ -2,12 +2,11 @@
 // where a number would lose digits; bytes are written as docs/wire.md says; NaN, which JSON cannot hold, is refused
 // rather than sent as null.
 
-// Of engines with "JSON.parse source text access"; others take the slower way below.
-interface JsonWithSource {
+// Of engines that write raw JSON; others take the slower way below.
+interface JsonWithRaw {
   rawJSON?: (text: string) => unknown;
 }
-const rawJson = (JSON as JsonWithSource).rawJSON?.bind(JSON);
-type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown;
+const rawJson = (JSON as JsonWithRaw).rawJSON?.bind(JSON);
 
 const integer = /^-?\d+$/;
 
@@ -54,16 +53,20 @@ function refuseLoneSurrogates(text: string): void {
   }
 }
 
+// Strings, to be passed over, and numbers.
+const token = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
+
 /** The value of JSON text; integers that a number cannot hold exactly come as bigint. SyntaxError for no JSON. */
 export function decodeExactly(text: string): unknown {
-  let knowsSource = true as boolean; // which is what the engine is asked
-  const value: unknown = JSON.parse(text, ((_key, item, context) => {
-    if (typeof item !== "number") return item;
-    const source = context?.source;
-    if (source === undefined) knowsSource = false;
-    return source === undefined ? item : numberOf(source);
-  }) as Reviver);
-  return knowsSource ? value : decodeByHand(text);
+  JSON.parse(text); // from here on it is known to be JSON, and what follows does not check that again
+  // Such an integer goes through as a string that begins with the mark, which no peer can guess.
+  const mark = `${String(Math.random())}n`;
+  const marked = text.replace(token, (found) =>
+    integer.test(found) && !Number.isSafeInteger(Number(found)) ? `"${mark}${found}"` : found,
+  );
+  return JSON.parse(marked, (_key, item: unknown) =>
+    typeof item === "string" && item.startsWith(mark) ? BigInt(item.slice(mark.length)) : item,
+  );
 }
 
 /**
@@ -84,68 +87,6 @@ export function exactView(text: string, value: unknown): () => unknown {
 /** JSON text of an id that a peer has sent, whatever it is. */
 export function idText(id: unknown): string {
   return typeof id === "bigint" ? String(id) : JSON.stringify(id);
-}
-
-/** The same where the engine does not tell a number's text. */
-export function decodeByHand(text: string): unknown {
-  JSON.parse(text); // from here on it is known to be JSON, and what follows does not check that again
-  let at = 0;
-  const number = /-?\d[\d.eE+-]*/y;
-  const next = (): string => {
-    while (" \t\n\r".includes(text.charAt(at))) at++;
-    return text.charAt(at);
-  };
-  const string = (): string => {
-    const begin = at;
-    at = endOfString(text, begin);
-    return JSON.parse(text.slice(begin, at)) as string;
-  };
-  const value = (): unknown => {
-    const first = next();
-    if (first === '"') return string();
-    if (first === "[" || first === "{") {
-      const items: unknown[] = [];
-      const members: [string, unknown][] = [];
-      at++;
-      while (!"]}".includes(next())) {
-        if (first === "[") {
-          items.push(value());
-        } else {
-          const name = string();
-          next();
-          at++; // the colon
-          members.push([name, value()]);
-        }
-        if (next() === ",") at++;
-      }
-      at++;
-      // It defines its members, "__proto__" as well, as JSON.parse does.
-      return first === "[" ? items : Object.fromEntries(members);
-    }
-    number.lastIndex = at;
-    const found = number.exec(text);
-    if (found) {
-      at = number.lastIndex;
-      return numberOf(found[0]);
-    }
-    at += first === "f" ? 5 : 4;
-    return first === "n" ? null : first === "t";
-  };
-  return value();
-}
-
-function numberOf(text: string): number | bigint {
-  const value = Number(text);
-  return !Number.isSafeInteger(value) && integer.test(text) ? BigInt(text) : value;
-}
-
-// Behind the quotation mark that ends the string which begins there.
-function endOfString(text: string, begin: number): number {
-  for (let at = text.indexOf('"', begin + 1); ; at = text.indexOf('"', at + 1)) {
-    let backslashes = 0;
-    while (text[at - 1 - backslashes] === "\\") backslashes++;
-    if (backslashes % 2 === 0) return at + 1;
-  }
 }
 
 /** RFC 4648 section 4, with padding. */

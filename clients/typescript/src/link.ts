@@ -1,9 +1,19 @@
-// Link: one WebSocket to a server, from its opening to its end. It sends calls, matches responses and items to them by
+// Link: one WebSocket to a server, from its making to its end. It sends calls, matches responses and items to them by
 // id, and hands requests and notifications of the server on. It does not reconnect: a Session does.
 import { type Call, type Channel, messageOf } from "./call.js";
-import { exactView } from "./json.js";
-import { ErrorCode, localError, member, readError, type RpcError } from "./rpc_error.js";
-import { openSocket, type SocketOptions } from "./socket.js";
+import { base64url, exactView } from "./json.js";
+import { lost, member, readError, type RpcError, tooLarge } from "./rpc_error.js";
+import type { SocketClass } from "./socket.js";
+import { unreachable } from "./unreachable.js";
+
+export interface LinkOptions {
+  /** Shown in the handshake, as a subprotocol: a browser can set no header. */
+  token: string | undefined;
+  /** Milliseconds until it has to be open. */
+  timeout: number;
+  /** Params are received with all digits of their integers. */
+  bigint: boolean;
+}
 
 /** A request of the server, to be answered once, by `answer`, with the text of a response. */
 export interface Request {
@@ -39,33 +49,61 @@ export class Link implements Channel {
   /** performance.now() of the last message. */
   heard = performance.now();
 
+  /** Rejects with -32001, delivered "no", where there is no server in time, or it takes no WebSocket. */
+  readonly opened: Promise<void>;
+
   readonly #socket: WebSocket;
   readonly #keeper: LinkKeeper;
   readonly #exact: boolean;
   readonly #pending = new Map<unknown, Call>();
+  #refuse!: (error: RpcError) => void;
   #complaint: RpcError | undefined;
   #over = false;
+  #closed: Promise<void> | undefined;
 
-  private constructor(url: string, socket: WebSocket, keeper: LinkKeeper, exact: boolean) {
+  /** SyntaxError for what is no URL. */
+  constructor(Socket: SocketClass, url: string, options: LinkOptions, keeper: LinkKeeper) {
+    const { token, timeout, bigint } = options;
+    const socket = new Socket(url, token === undefined ? [] : ["jsonrpc", `bearer.${base64url(token)}`]);
     this.url = url;
     this.#socket = socket;
     this.#keeper = keeper;
-    this.#exact = exact;
+    this.#exact = bigint;
+    this.opened = new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        fail({ message: "no answer in time" });
+      }, timeout);
+      const fail = (error: unknown): void => {
+        this.#lose(unreachable(url, error, "no"));
+      };
+      this.#refuse = (error): void => {
+        clearTimeout(timer);
+        reject(error);
+      };
+      socket.onopen = (): void => {
+        clearTimeout(timer);
+        resolve();
+        // Of `ws` somebody has to listen.
+        socket.onerror = (event): void => {
+          const { message } = event as ErrorEvent;
+          this.#complaint ??= lost(message, "maybe");
+        };
+        socket.onclose = (event: CloseEvent): void => {
+          const why = event.reason || (this.#complaint?.message ?? `code ${String(event.code)}`);
+          this.#lose(this.#ended(`the connection to ${url} has ended: ${why}`));
+        };
+      };
+      // A browser says nothing more, on purpose. Node's own does not close one that could not be opened.
+      socket.onerror = (event): void => {
+        fail((event as { error?: unknown }).error);
+      };
+      socket.onclose = (): void => {
+        fail(undefined);
+      };
+    });
     socket.onmessage = (event: MessageEvent): void => {
       if (typeof event.data === "string") this.#receive(event.data);
     };
-    socket.onerror = null;
-    socket.onclose = (event: CloseEvent): void => {
-      const code = `code ${String(event.code)}`;
-      const why = event.reason === "" ? (this.#complaint?.message ?? code) : event.reason;
-      this.#lose(`the connection to ${url} has ended: ${why}`);
-    };
-  }
-
-  /** Rejects with -32001 when there is no server, or it takes no WebSocket. */
-  static async open(url: string, options: SocketOptions & { bigint: boolean }, keeper: LinkKeeper): Promise<Link> {
-    const socket = await openSocket(url, options);
-    return new Link(url, socket, keeper, options.bigint);
   }
 
   get pending(): number {
@@ -85,8 +123,7 @@ export class Link implements Channel {
   send(calls: readonly Call[], batch: boolean): void {
     const text = messageOf(calls, batch);
     if (exceeds(text, this.limits.messageBytes)) {
-      const limit = { limit: "max_message_size" };
-      for (const call of calls) call.fail(localError(ErrorCode.tooLarge, "Too large", "no", limit));
+      for (const call of calls) call.fail(tooLarge("no"));
       return;
     }
     for (const call of calls) {
@@ -111,8 +148,8 @@ export class Link implements Channel {
 
   /** Resolves when the connection is closed, by the peer too or after a second; what is pending ends now. */
   close(reason: string): Promise<void> {
-    const socket = this.#socket as WebSocket & { terminate?: () => void };
-    const closed = new Promise<void>((resolve) => {
+    this.#closed ??= new Promise((resolve) => {
+      const socket = this.#socket as WebSocket & { terminate?: () => void };
       const timer = setTimeout(() => {
         socket.terminate?.();
         resolve();
@@ -122,22 +159,25 @@ export class Link implements Channel {
         resolve();
       };
       socket.onclose = done;
-      if (socket.readyState === 3) done();
+      // One that is not open yet is given up at once.
+      if (socket.readyState === 0 || socket.readyState === 3) done();
+      socket.close(1000);
     });
-    socket.close(1000);
-    this.#lose(reason);
-    return closed;
+    this.#lose(this.#ended(reason));
+    return this.#closed;
   }
 
-  #lose(message: string): void {
+  #ended(message: string): RpcError {
+    return lost(message, "maybe", this.#complaint && { cause: this.#complaint });
+  }
+
+  #lose(error: RpcError): void {
     if (this.#over) return;
     this.#over = true;
-    const cause = this.#complaint && { cause: this.#complaint };
-    for (const call of this.#pending.values()) {
-      call.fail(localError(ErrorCode.providerLost, message, "maybe", {}, cause));
-    }
+    this.#refuse(error);
+    for (const call of this.#pending.values()) call.fail(error);
     this.#pending.clear();
-    this.#keeper.lost(this, localError(ErrorCode.providerLost, message, "maybe", {}, cause));
+    this.#keeper.lost(this, error);
   }
 
   // ---- what comes ----
@@ -205,11 +245,12 @@ export class Link implements Channel {
       return;
     }
     this.#pending.delete(id);
+    const from = call.exact ? exactly() : message;
     if (failed) {
-      const error = readError(member(message, "error"));
+      const error = readError(member(from, "error"));
       if (!this.#keeper.retries(this, call, error)) call.fail(error);
     } else {
-      call.succeed(member(call.exact ? exactly() : message, "result"));
+      call.succeed(member(from, "result"));
     }
     this.#keeper.ended(this);
   }

@@ -81,10 +81,15 @@ export function withMethods<Face extends object>(face: Face, caller: Caller, opt
 
 function methodAt(path: string, caller: Caller, options?: CallOptions): unknown {
   return new Proxy(() => undefined, {
-    // Whatever is wrong with the arguments is the outcome of the call.
-    apply: async (_target, _this, given: unknown[]) => {
-      const [params, own] = argumentsOf(given, options);
-      return caller.call(path, params, own);
+    // Whatever is wrong with the arguments is the outcome of the call. The promise is the caller's own: a batch that is
+    // not sent sees to it that nobody has to catch those of its calls.
+    apply: (_target, _this, given: unknown[]) => {
+      try {
+        return caller.call(path, ...argumentsOf(given, options));
+      } catch (error: unknown) {
+        // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- whatever it is
+        return Promise.reject(error);
+      }
     },
     get: (_target, name) => {
       if (hidden(name)) return undefined;
@@ -93,10 +98,7 @@ function methodAt(path: string, caller: Caller, options?: CallOptions): unknown 
           methodAt(path, caller, { ...options, ...checkedOptions(more, callOptionNames, "a call") });
       }
       if (name === "stream" && caller.stream) {
-        return (...given: unknown[]) => {
-          const [params, own] = argumentsOf(given, options);
-          return caller.stream?.(path, params, own);
-        };
+        return (...given: unknown[]) => caller.stream?.(path, ...argumentsOf(given, options));
       }
       return methodAt(`${path}.${name}`, caller, options);
     },

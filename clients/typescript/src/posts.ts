@@ -4,7 +4,8 @@ import { type Call, type Channel, messageOf } from "./call.js";
 import { eventData } from "./event_stream.js";
 import { exactView } from "./json.js";
 import { retryPause } from "./retry.js";
-import { type Delivered, ErrorCode, localError, member, readError, RpcError } from "./rpc_error.js";
+import { closed, type Delivered, ErrorCode, localError, lost, member, readError, RpcError } from "./rpc_error.js";
+import { unreachable } from "./unreachable.js";
 
 export interface PostOptions {
   token: string | undefined;
@@ -31,7 +32,7 @@ export class Posts implements Channel {
   }
 
   send(calls: readonly Call[], batch: boolean): void {
-    if (this.#closed) this.#failAll(calls, localError(ErrorCode.providerLost, "the client is closed", "no"));
+    if (this.#closed) this.#failAll(calls, closed());
     else void this.#post(calls, batch);
   }
 
@@ -49,7 +50,7 @@ export class Posts implements Channel {
   close(): Promise<void> {
     this.#closed = true;
     for (const call of [...this.#posts.keys(), ...this.#retries.keys()]) {
-      call.giveUp(localError(ErrorCode.providerLost, "the client is closed", call.delivered));
+      call.giveUp(closed(call.delivered));
     }
     return Promise.resolve();
   }
@@ -78,7 +79,7 @@ export class Posts implements Channel {
       });
       await this.#read(response, post);
     } catch (error) {
-      this.#failAll(post.waiting, unreachable(this.#url, error));
+      this.#failAll(post.waiting, error instanceof RpcError ? error : unreachable(this.#url, error, "maybe"));
     }
   }
 
@@ -86,11 +87,12 @@ export class Posts implements Channel {
     if (response.type === "opaqueredirect" || (response.status >= 300 && response.status < 400)) {
       const target = response.headers.get("location");
       const where = target === null ? "elsewhere" : `to ${target}`;
-      throw localError(ErrorCode.providerLost, `the server redirects ${where}; calls do not follow`, "no");
+      throw lost(`the server redirects ${where}; calls do not follow`, "no");
     }
     if (response.body && response.headers.get("content-type")?.startsWith("text/event-stream")) {
       for await (const text of eventData(response.body)) {
         this.#message(text, post);
+        if (post.waiting.size === 0) break;
         for (const call of post.waiting) await call.sink?.room();
       }
     } else {
@@ -126,13 +128,14 @@ export class Posts implements Channel {
       return true;
     }
     const id = member(part, "id");
-    const failure = member(part, "error");
-    const error = failure === undefined ? undefined : readError(failure);
+    const failed = member(part, "error") !== undefined;
     // Without an id it is about all of them.
     for (const call of post.waiting) {
-      if (call.id !== id && !(error && id === null)) continue;
+      if (call.id !== id && !(failed && id === null)) continue;
       this.#end(call, post);
-      if (!error) call.succeed(member(call.exact ? exactly() : part, "result"));
+      const from = call.exact ? exactly() : part;
+      const error = failed && readError(member(from, "error"));
+      if (!error) call.succeed(member(from, "result"));
       else if (!this.#retry(call, error)) call.fail(error);
     }
     return true;
@@ -167,23 +170,6 @@ export class Posts implements Channel {
   }
 }
 
-function unreachable(url: string, error: unknown): RpcError {
-  if (error instanceof RpcError) return error;
-  // Node tells why; a browser does not, on purpose.
-  const { message, cause } = error as Error;
-  const code = member(cause, "code");
-  const refused = code === "ECONNREFUSED" || code === "ENOTFOUND";
-  const detail = typeof code === "string" ? code : message;
-  const cure = "start the server, check the address, or allow this page's origin there";
-  return localError(
-    ErrorCode.providerLost,
-    `cannot reach ${url}: ${detail}; ${cure}`,
-    refused ? "no" : "maybe",
-    {},
-    { cause: error },
-  );
-}
-
 const codes: Record<number, number> = {
   401: ErrorCode.unauthenticated,
   403: ErrorCode.forbidden,
@@ -197,7 +183,7 @@ const codes: Record<number, number> = {
 // Of a server that has answered in HTTP's words alone, or not to all.
 function refusal(response: Response): RpcError {
   const { status, statusText, ok } = response;
-  if (ok) return localError(ErrorCode.providerLost, "the server's response is no JSON-RPC", "maybe");
+  if (ok) return lost("the server's response is no JSON-RPC", "maybe");
   const delivered: Delivered = status < 500 || status === 501 || status === 505 ? "no" : "maybe";
   const name = statusText && ` (${statusText})`;
   const message = `the server answered with HTTP status ${String(status)}${name}`;

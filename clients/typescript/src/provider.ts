@@ -5,7 +5,7 @@ import type { CallContext } from "./call_context.js";
 import { encode, idText } from "./json.js";
 import { exceeds, type Link, type Request } from "./link.js";
 import type { Log } from "./log.js";
-import { ErrorCode, localError, member, RpcError } from "./rpc_error.js";
+import { ErrorCode, localError, member, RpcError, tooLarge } from "./rpc_error.js";
 
 /** Any function. One that is no arrow function has the CallContext as `this`; a generator is a stream. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- what a caller sends is checked by the handler
@@ -92,7 +92,10 @@ export class Provider {
     const key = idText(request.id);
     const respond = (response: string): void => {
       this.#running.delete(key);
-      request.answer(`{"jsonrpc":"2.0",${response},"id":${key}}`);
+      const text = (of: string): string => `{"jsonrpc":"2.0",${of},"id":${key}}`;
+      // The server would end the connection over one that is larger.
+      const large = exceeds(text(response), link.limits.messageBytes);
+      request.answer(text(large ? `"error":${encode(tooLarge("maybe"))}` : response));
     };
     const fail = (error: RpcError): void => {
       respond(`"error":${encode(error)}`);
@@ -218,7 +221,8 @@ class RunningCall implements CallContext {
       const returned = await handler.apply(this, argumentsOf(this.#request.params, params));
       const items = iterated(returned);
       const result = items ? await this.#stream(items) : returned;
-      if (!this.#isOver()) this.#answer(`"result":${this.#encoded(result ?? null)}`);
+      if (this.#isOver()) return;
+      this.#answer(`"result":${result instanceof Raw ? result.text : encode(result ?? null)}`);
     } catch (error) {
       // One that was stopped may fail over that; it has been answered.
       if (!this.#over) this.#fail(error);
@@ -246,28 +250,20 @@ class RunningCall implements CallContext {
         const item = encode(next.value);
         if (this.#credit > 0) {
           this.#credit--;
-          const id = idText(this.#request.id);
-          this.#link.say(
-            `{"jsonrpc":"2.0","method":"rpc.item","params":{"id":${id},"seq":${String(seq)},"value":${item}}}`,
-          );
+          const params = `{"id":${idText(this.#request.id)},"seq":${String(seq)},"value":${item}}`;
+          const text = `{"jsonrpc":"2.0","method":"rpc.item","params":${params}}`;
+          if (exceeds(text, max)) throw tooLarge("maybe");
+          this.#link.say(text);
         } else {
           gathered.push(item);
           size += item.length + 1;
-          if (size > max) throw localError(ErrorCode.tooLarge, "Too large", "maybe", { limit: "max_message_size" });
+          if (size > max) throw tooLarge("maybe");
         }
       }
     } finally {
       // Where it was left before its end its own `finally` runs.
       await items.return?.();
     }
-  }
-
-  #encoded(result: unknown): string {
-    const text = result instanceof Raw ? result.text : encode(result);
-    if (exceeds(text, this.#link.limits.messageBytes)) {
-      throw localError(ErrorCode.tooLarge, "Too large", "maybe", { limit: "max_message_size" });
-    }
-    return text;
   }
 
   #fail(error: unknown): void {

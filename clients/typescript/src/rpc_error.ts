@@ -79,6 +79,20 @@ export function localError(
   return new RpcError(code, message, { ...data, origin: "local", delivered }, options);
 }
 
+/** Of what no server has answered. */
+export function lost(message: string, delivered: Delivered, options?: ErrorOptions): RpcError {
+  return localError(ErrorCode.providerLost, message, delivered, {}, options);
+}
+
+export function closed(delivered: Delivered = "no"): RpcError {
+  return lost("the client is closed", delivered);
+}
+
+/** Of a message that the server would not take. */
+export function tooLarge(delivered: Delivered): RpcError {
+  return localError(ErrorCode.tooLarge, "Too large", delivered, { limit: "max_message_size" });
+}
+
 /** Reads the member `error` of a response. A peer may have put anything there. */
 export function readError(received: unknown): RpcError {
   const code = member(received, "code");

@@ -8,7 +8,8 @@ import { Link, type LinkKeeper, type Request } from "./link.js";
 import type { Log } from "./log.js";
 import type { Provider } from "./provider.js";
 import { retryPause } from "./retry.js";
-import { ErrorCode, localError, member, RpcError } from "./rpc_error.js";
+import { closed, ErrorCode, localError, lost, member, RpcError } from "./rpc_error.js";
+import { socketClass } from "./socket.js";
 import type { Subscriptions } from "./subscriptions.js";
 
 /** News of a client's connection. */
@@ -16,18 +17,19 @@ export type ConnectionEvent =
   | { readonly connected: true; readonly url: string }
   | { readonly connected: false; readonly url: string; readonly cause: RpcError };
 
+/** As of `connect`, where those that may be left out are described. */
 export interface SessionOptions {
-  clientId: string | undefined;
-  token: string | undefined;
-  tokenBy: "hello" | "subprotocol";
+  clientId?: string | undefined;
+  token?: string | undefined;
+  tokenBy?: "hello" | "subprotocol" | undefined;
   timeout: number;
   bigint: boolean;
-  reconnectMin: number;
-  reconnectMax: number;
+  reconnectMin?: number | undefined;
+  reconnectMax?: number | undefined;
   log: Log;
-  onConnection: ((event: ConnectionEvent) => void) | undefined;
-  onRefused: ((name: string, error: RpcError) => void) | undefined;
-  onLagged: ((topic: string, dropped: number) => void) | undefined;
+  onConnection?: ((event: ConnectionEvent) => void) | undefined;
+  onRefused?: ((name: string, error: RpcError) => void) | undefined;
+  onLagged?: ((topic: string, dropped: number) => void) | undefined;
 }
 
 interface Message {
@@ -44,9 +46,13 @@ export class Session implements Channel, LinkKeeper {
   /** Messages that wait for a connection, or for room on it; by each call as well. */
   readonly #queue = new Set<Message>();
   readonly #queued = new Map<Call, Message>();
+  /** Of refused calls that are queued again after a pause. */
+  readonly #pauses = new Map<Call, ReturnType<typeof setTimeout>>();
   readonly #secrets = new Map<string, string>();
   #at = 0; // of #urls: the next to be tried
   #link: Link | undefined;
+  /** The next one, until the server has answered its hello. */
+  #opening: Link | undefined;
   #ready = false;
   #leaving = false;
   #served = false;
@@ -75,7 +81,7 @@ export class Session implements Channel, LinkKeeper {
 
   send(calls: readonly Call[], batch: boolean): void {
     if (this.#closed) {
-      for (const call of calls) call.fail(closedError());
+      for (const call of calls) call.fail(closed());
       return;
     }
     const message = { calls, batch };
@@ -97,7 +103,7 @@ export class Session implements Channel, LinkKeeper {
 
   declare(declaration: Declaration): void {
     if (this.#closed) {
-      declaration.refuse(closedError());
+      declaration.refuse(closed());
       return;
     }
     this.#declared.add(declaration);
@@ -123,15 +129,15 @@ export class Session implements Channel, LinkKeeper {
   async close(): Promise<void> {
     this.#closed = true;
     this.#wake?.();
-    const link = this.#link;
-    const closed = link?.close("the client is closed");
-    const error = closedError();
-    for (const call of [...this.#queued.keys()]) call.fail(error);
-    this.#queued.clear();
-    this.#queue.clear();
+    const ended = (this.#link ?? this.#opening)?.close("the client is closed");
+    const error = closed();
+    for (const call of [...this.#queued.keys()]) {
+      this.#unqueue(call);
+      call.fail(error);
+    }
     for (const declaration of this.#declared) declaration.refuse(error);
     this.#declared.clear();
-    await closed;
+    await ended;
   }
 
   // ---- connecting ----
@@ -164,7 +170,7 @@ export class Session implements Channel, LinkKeeper {
 
   // Doubled each time, less a random part of up to half, so that clients who lost one server do not return together.
   #pause(lost: boolean): Promise<void> {
-    const { reconnectMin, reconnectMax } = this.#options;
+    const { reconnectMin = 50, reconnectMax = 5000 } = this.#options;
     const doubled = Math.min(reconnectMax, reconnectMin * 2 ** Math.max(0, this.#failures - 1));
     const longest = lost || this.#failures > 0 ? doubled : 0;
     return new Promise((resolve) => {
@@ -190,7 +196,7 @@ export class Session implements Channel, LinkKeeper {
   }
 
   async #tryAll(): Promise<void> {
-    let failure = closedError();
+    let failure = closed();
     for (let tried = 0; tried < this.#urls.length && !this.#closed; tried++) {
       const url = this.#urls[this.#at % this.#urls.length] ?? "";
       try {
@@ -205,18 +211,23 @@ export class Session implements Channel, LinkKeeper {
   }
 
   async #open(url: string): Promise<void> {
-    const { token, tokenBy, timeout, bigint } = this.#options;
-    const shown = tokenBy === "subprotocol" ? token : undefined;
-    const link = await Link.open(url, { token: shown, timeout: Math.min(timeout, callTimeout), bigint }, this);
+    const { tokenBy, timeout, bigint } = this.#options;
+    const token = tokenBy === "subprotocol" ? this.#options.token : undefined;
+    const Socket = await socketClass();
+    if (this.#closed) throw closed();
+    const link = new Link(Socket, url, { token, timeout: Math.min(timeout, callTimeout), bigint }, this);
+    this.#opening = link;
     let keepalive: number | undefined;
     try {
+      await link.opened;
       keepalive = await this.#greet(link);
-      if (this.#closed) throw closedError();
+      if (link.over) throw lost(`${url} has closed the connection`, "no");
     } catch (error) {
       void link.close("the server has refused this client");
       throw error;
+    } finally {
+      this.#opening = undefined;
     }
-    if (link.over) throw localError(ErrorCode.providerLost, `${url} has closed the connection`, "no");
     this.#link = link;
     this.#watch(link, keepalive);
     this.#served = false;
@@ -232,7 +243,7 @@ export class Session implements Channel, LinkKeeper {
     const { clientId, token, tokenBy } = this.#options;
     const params: Record<string, unknown> = {};
     if (clientId !== undefined) params.name = clientId;
-    if (token !== undefined && tokenBy === "hello") params.token = token;
+    if (token !== undefined && tokenBy !== "subprotocol") params.token = token;
     const resume = this.#secrets.get(link.url);
     let greeting: unknown;
     try {
@@ -275,21 +286,23 @@ export class Session implements Channel, LinkKeeper {
   // ---- what is provided and subscribed to ----
 
   #tellAll(link: Link): void {
-    const methods = [...this.#declared].filter((declaration) => declaration.kind === "method");
-    if (methods.length > 1) {
+    const of = (kind: string): Declaration[] => [...this.#declared].filter((declaration) => declaration.kind === kind);
+    const methods = of("method");
+    const one = (method: Declaration): void => {
+      this.#tell(link, method);
+    };
+    if (methods.length < 2) methods.forEach(one);
+    else
       this.#ask(link, "rpc.register", { methods: methods.map((method) => method.params) }).then(
         () => {
           for (const method of methods) method.accept();
         },
-        // One by one, so that one refusal does not cost the others.
+        // One by one, so that one refusal does not cost the others. What has no answer is said on the next connection.
         () => {
-          for (const method of methods) this.#tell(link, method);
+          if (!link.over) methods.filter((method) => this.#declared.has(method)).forEach(one);
         },
       );
-    }
-    for (const declaration of this.#declared) {
-      if (methods.length === 1 || declaration.kind === "topic") this.#tell(link, declaration);
-    }
+    of("topic").forEach(one);
   }
 
   #tell(link: Link, declaration: Declaration): void {
@@ -302,7 +315,7 @@ export class Session implements Channel, LinkKeeper {
         // What a lost connection has not answered is said again on the next one, and so is what a server that is about
         // to end has refused.
         if ((error as RpcError).code === ErrorCode.draining) this.#leave(link);
-        else if (!link.over) this.#refused(declaration, error as RpcError);
+        else if (!link.over && this.#declared.has(declaration)) this.#refused(declaration, error as RpcError);
       },
     );
   }
@@ -321,6 +334,7 @@ export class Session implements Channel, LinkKeeper {
 
   #ask(link: Link, method: string, params?: object): Promise<unknown> {
     const call = new Call(method, params, { timeout: callTimeout });
+    call.retried = true; // it is about this connection, and is not made on another
     call.by(link);
     return call.promise;
   }
@@ -342,6 +356,8 @@ export class Session implements Channel, LinkKeeper {
     const message = this.#queued.get(call);
     if (!message) return false;
     this.#queued.delete(call);
+    clearTimeout(this.#pauses.get(call));
+    this.#pauses.delete(call);
     if (!message.calls.some((other) => this.#queued.has(other))) this.#queue.delete(message);
     return true;
   }
@@ -390,12 +406,13 @@ export class Session implements Channel, LinkKeeper {
     call.obstacle = error;
     const message = { calls: [call], batch: false };
     this.#queued.set(call, message);
-    setTimeout(() => {
-      if (!this.#queued.has(call)) return;
+    const again = setTimeout(() => {
+      this.#pauses.delete(call);
       this.#queue.add(message);
       this.#flush();
       this.#reconnect();
     }, pause);
+    this.#pauses.set(call, again);
     return true;
   }
 
@@ -438,10 +455,6 @@ export class Session implements Channel, LinkKeeper {
 
 function isCancel(method: string): boolean {
   return method === "$/cancelRequest" || method === "rpc.cancel";
-}
-
-function closedError(): RpcError {
-  return localError(ErrorCode.providerLost, "the client is closed", "no");
 }
 
 function positive(value: unknown): number | undefined {

@@ -3,7 +3,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type * as Wirecall from "../src/index.js";
 import { connect } from "../src/index.js";
-import { hasBrowser, launch, PageServer } from "./page_server.js";
+import { hasBrowser, launch, PageServer, show } from "./page_server.js";
 import { Server } from "./server.js";
 
 const html = `<!doctype html><title>A page</title><script type="module">
@@ -69,6 +69,7 @@ describe.skipIf(!hasBrowser)("a page", () => {
       await c.close();
       return results;
     }, server[scheme]);
+    await show(page, `calls-by-${scheme}`, results);
     expect(results).toEqual({
       sum: 5,
       subtract: 19,
@@ -103,6 +104,7 @@ describe.skipIf(!hasBrowser)("a page", () => {
     const items: number[] = [];
     for await (const item of node.page.count.stream(100)) items.push(item);
     expect(items).toHaveLength(100);
+    await show(page, "provides-and-hears", items.length);
     await page.close();
     // The broker notices that it has left.
     await expect
@@ -123,6 +125,7 @@ describe.skipIf(!hasBrowser)("a page", () => {
       real = await Server.start(["--allow-origins", pages.origin], port);
       const node = await connect(real.ws);
       await expect.poll(() => node.page.title().catch((error: unknown) => error), { timeout: 10_000 }).toBe("A page");
+      await show(page, "reconnected", await node.page.title());
       await node.close();
     } finally {
       await real.stop();
@@ -141,6 +144,7 @@ describe.skipIf(!hasBrowser)("a page", () => {
           return String(error);
         }
       }, url);
+      await show(other, "of-another-origin", message);
       expect(message).toContain("allow this page's origin");
     }
     await other.close();

@@ -13,7 +13,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { transform } from "esbuild";
 import { connect } from "../src/index.js";
-import { hasBrowser, launch, PageServer } from "./page_server.js";
+import { hasBrowser, launch, PageServer, show } from "./page_server.js";
 import { command } from "./server.js";
 
 const run = promisify(execFile);
@@ -197,6 +197,7 @@ async function loadPage(origin: string, url: string): Promise<boolean> {
     await node.page.title();
     await node.publish("title", "told");
     await page.waitForFunction(() => document.title === "told", undefined, { timeout: 10_000 });
+    await show(page, "documented", "told");
     await node.close();
     if (failures.length > 0) throw new Error(String(failures[0]));
     return true;

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { createServer, type Server as HttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
-import { type Browser, chromium } from "playwright-core";
+import { type Browser, chromium, type Page } from "playwright-core";
 
 const bundle = fileURLToPath(new URL("../dist/wirecall.min.js", import.meta.url));
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
@@ -17,6 +17,21 @@ if (!hasBrowser)
 
 export function launch(): Promise<Browser> {
   return chromium.launch({ executablePath, args: ["--no-sandbox"] });
+}
+
+const screenshots = fileURLToPath(new URL("../build/screenshots/", import.meta.url));
+
+/** Writes what was found into the page, and saves a picture of it in build/screenshots, for people. */
+export async function show(page: Page, name: string, found: unknown): Promise<void> {
+  await page.evaluate(
+    (text) => {
+      const shown = document.createElement("pre");
+      shown.textContent = text;
+      document.body.append(document.title, shown);
+    },
+    JSON.stringify(found, undefined, 2),
+  );
+  await page.screenshot({ path: `${screenshots}${name}.png` });
 }
 
 export class PageServer {
