@@ -135,5 +135,6 @@ it("by HTTP a stream that goes on behind its response is not read any further", 
   expect(await client.items.stream().next()).toEqual({ done: true, value: undefined });
   await gone.promise;
   await client.close();
+  server.closeAllConnections();
   await new Promise((resolve) => server.close(resolve));
 }, 10_000);
