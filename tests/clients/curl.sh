@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# curl: calls by POST and GET over TCP and unix, a batch, a notification, two requests on one connection, errors, and
-# the pages for people and monitors.
+# curl: calls by POST and GET over TCP and unix, a batch, a notification, two requests on one connection, errors, the
+# pages for people and monitors, items as server-sent events, and https.
 set -euo pipefail
 at=http://127.0.0.1:$TCP_PORT
 rpc=(curl --silent --show-error --max-time 20 --header 'Content-Type: application/json')
@@ -37,3 +37,28 @@ expect 'readiness without Host' "$(curl -s -0 -o /dev/null -w '%{http_code}' -H 
 expect 'a call without Host' "$("${rpc[@]}" -o /dev/null -w '%{http_code}' -H 'Host:' "$at/rpc" -d "$call")" 400
 expect "another's Host" "$("${rpc[@]}" -o /dev/null -w '%{http_code}' -H 'Host: a.example' "$at/rpc" -d "$call")" 403
 expect "another's Host, unix" "$("${rpc[@]}" --unix-socket "$UNIX_PATH" http://a.example/rpc -d "$call")" "$reply"
+
+# Items as server-sent events.
+count='{"jsonrpc":"2.0","method":"count","params":[2],"id":1}'
+item() { printf 'data: {"jsonrpc":"2.0","method":"rpc.item","params":{"id":1,"seq":%s,"value":%s}}\n\n' "$1" "$1"; }
+events="$(item 0; item 1; printf 'data: {"jsonrpc":"2.0","result":null,"id":1}')"
+expect events "$("${rpc[@]}" --no-buffer -H 'Accept: text/event-stream' "$at/rpc" -d "$count")" "$events"
+
+# https, with a certificate of its own.
+folder=$(mktemp -d)
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=curl \
+  -addext subjectAltName=IP:127.0.0.1 -keyout "$folder/key.pem" -out "$folder/cert.pem" 2>/dev/null
+mkfifo "$folder/says"
+"$SERVED" --tls "$folder/cert.pem" "$folder/key.pem" tcp://127.0.0.1:0 2>"$folder/says" &
+server=$!
+trap 'kill "$server"; rm -r "$folder"' EXIT
+exec 3<"$folder/says"
+while read -r word uri <&3 && [[ $word != listening ]]; do :; done
+cat <&3 >&2 &
+secure=https://${uri#tcp://}
+tls=("${rpc[@]}" --cacert "$folder/cert.pem")
+expect https "$("${tls[@]}" "$secure/rpc" -d "$call")" "$reply"
+expect 'two on a connection by https' "$("${tls[@]}" "$secure/rpc" "$secure/rpc" -d "$call")" "$reply$reply"
+expect 'TLS 1.2' "$("${tls[@]}" --tls-max 1.2 "$secure/rpc" -d "$call")" "$reply"
+expect 'events by https' "$("${tls[@]}" --no-buffer -H 'Accept: text/event-stream' "$secure/rpc" -d "$count")" "$events"
+expect 'a certificate that is not trusted' "$("${rpc[@]}" "$secure/rpc" -d "$call" 2>/dev/null || echo $?)" 60

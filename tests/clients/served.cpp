@@ -1,8 +1,10 @@
 // What the third parties' clients call: the demo methods, one that calls its caller, and of Ethereum's API as much as
 // its clients need to subscribe.
 //
-//   served URI...          serves until a signal comes, and says on stderr, a line each, where it listens
-//   served --broker URI    the same of a broker at which a client provides them, but for the one that calls its caller
+//   served URI...                        serves until a signal comes, and says on stderr, a line each, where it listens
+//   served --tls CERTIFICATE KEY URI...  the same, with TLS as well
+//   served --broker URI                  the same of a broker at which a client provides them, but for the one that
+//                                        calls its caller
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -57,8 +59,8 @@ wirecall::Options served_options() {
   return options;
 }
 
-void serve(char** begin, char** end) {
-  wirecall::Server server{served_options()};
+void serve(char** begin, char** end, const wirecall::Options& options = served_options()) {
+  wirecall::Server server{options};
   wirecall::cli::add_demo_methods(server.registry());
   server.method("ask", ask, {"question"});
   server.method("eth_chainId", chain_id);
@@ -92,6 +94,11 @@ void serve_broker(const char* uri) {
 int main(int argc, char** argv) {
   if (argc == 3 && std::string_view{argv[1]} == "--broker") {
     serve_broker(argv[2]);
+  } else if (argc > 4 && std::string_view{argv[1]} == "--tls") {
+    wirecall::Options options = served_options();
+    options.tls.cert = {argv[2]};
+    options.tls.key = {argv[3]};
+    serve(argv + 4, argv + argc, options);
   } else {
     serve(argv + 1, argv + argc);
   }
