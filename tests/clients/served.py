@@ -1,5 +1,6 @@
-"""What served.cpp serves, from Python: served.py URI... says on stderr, a line each, where it listens; served.py --broker
-URI, the same of a broker at which a client provides it."""
+"""What served.cpp serves, from Python: served.py URI... says on stderr, a line each, where it listens; served.py --tls
+CERTIFICATE KEY URI... the same with TLS as well; served.py --broker URI, the same of a broker at which a client provides
+it."""
 
 import asyncio
 import dataclasses
@@ -9,8 +10,10 @@ from typing import Any, Literal
 
 import wirecall
 
+with_tls = sys.argv[1] == "--tls"
+tls = {"cert": [sys.argv[2]], "key": [sys.argv[3]]} if with_tls else {}
 # jsonrpclib-pelix takes any other status for an error.
-app = wirecall.Server("served", http_notification_status=200)
+app = wirecall.Server("served", http_notification_status=200, tls=tls)
 ETHEREUM = {"unsubscribe": "eth_unsubscribe", "notification": "eth_subscription"}
 
 
@@ -104,6 +107,6 @@ if sys.argv[1] == "--broker":
     with broker.serving(sys.argv[2]) as uri:
         asyncio.run(provide(uri))
 else:
-    for uri in sys.argv[1:]:
+    for uri in sys.argv[4 if with_tls else 1:]:
         print("listening", app.listen(uri), file=sys.stderr, flush=True)
     app.run(quiet=True)
