@@ -33,7 +33,8 @@ class Authority:
         self.folder = folder
         self.cafile = str(folder / "ca.pem")
         self._made = 0
-        self._openssl("req", "-x509", *self._new_key("ca"), "-days", "30", "-subj", "/CN=authority", "-out", self.cafile)
+        names = ["-subj", "/CN=authority", "-out", self.cafile]
+        self._openssl("req", "-x509", *self._new_key("ca"), "-days", "30", *names)
 
     def issue(self, names: str, usage: str = "serverAuth,clientAuth") -> Files:
         self._made += 1

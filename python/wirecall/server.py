@@ -294,9 +294,6 @@ class Server:
 
     def _serve(self) -> None:
         thread = None
-        sighup = _command_line.current.sighup
-        if sighup is not None and not _in_main_thread():
-            sighup.leave_to_program()
         if self._asynchronous:
             from ._asyncio_thread import AsyncioThread
 
@@ -323,8 +320,11 @@ class Server:
     def _handling_sighup(self) -> Iterator[None]:
         deferred = _command_line.current.sighup
         if not self._reloads():
+            # Before anybody is told that it serves: whoever reads that may send one.
             if deferred is not None and _in_main_thread():
                 deferred.release()
+            elif deferred is not None:
+                deferred.leave_to_program()
             yield
             return
         self._engine.install_sighup(self._read_options, deferred is not None and deferred.is_installed())
