@@ -45,7 +45,7 @@ void LongRunning::tell_connection(const ConnectionEvent& news) {
   if (!news.connected) return print_error(news.cause + "; connecting again");
   // What is declared goes out before any call and is answered in order: this answer comes behind all of those.
   client_.request("rpc.ping").then([this, endpoint = news.endpoint](const std::expected<void, Error>& pong) {
-    if (pong) answered_again(endpoint);
+    if (pong || pong.error().code() == static_cast<int>(ErrorCode::method_not_found)) answered_again(endpoint);
   });
 }
 
