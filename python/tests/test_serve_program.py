@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -328,6 +329,30 @@ def test_a_hang_up_makes_it_read_its_configuration_anew(serve, tmp_path):
     file.write_text("[limits]\nbach = 2\n")
     process.send_signal(signal.SIGHUP)
     assert "calc.toml: line 2: there is no option limits.bach" in lines_until(process, "is refused")[-1]
+
+
+def certify(folder: pathlib.Path) -> None:
+    words = ["openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-days", "30"]
+    words += ["-subj", "/CN=calc", "-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
+    subprocess.run(words, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("by", ["command", "program"])
+def test_a_hang_up_makes_it_read_its_certificates_anew(serve, tmp_path, by):
+    certify(tmp_path)
+    head, words = HEAD, ("--tls-cert", "cert.pem", "--tls-key", "key.pem")
+    if by == "program":
+        head, words = HEAD.replace("'calc'", "'calc', tls={'cert': ['cert.pem'], 'key': ['key.pem']}"), ()
+    process = serve(head, "calc.py", "--port", "0", *words)
+    (endpoint,) = endpoints_in(lines_until(process, " at ")[-1])
+    address = ("127.0.0.1", int(endpoint.rpartition(":")[2]))
+    assert ssl.get_server_certificate(address) == (tmp_path / "cert.pem").read_text()
+    certify(tmp_path)
+    process.send_signal(signal.SIGHUP)
+    lines_until(process, "the certificates are read anew")
+    assert ssl.get_server_certificate(address) == (tmp_path / "cert.pem").read_text()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=300) == 0
 
 
 def test_without_a_file_a_hang_up_ends_it(serve):

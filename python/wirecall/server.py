@@ -314,7 +314,8 @@ class Server:
         """Whether SIGHUP makes it read its files anew, rather than end."""
         if not _in_main_thread():
             return False
-        return bool(self._options.get("principals_file")) or _command_line.current.read_options is not None
+        files = self._options.get("principals_file") or self._options.get("tls", {}).get("cert")
+        return bool(files) or _command_line.current.read_options is not None
 
     @contextlib.contextmanager
     def _handling_sighup(self) -> Iterator[None]:
