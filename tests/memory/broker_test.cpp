@@ -23,8 +23,8 @@
 #include "http/browser_access.hpp"
 #include "server/serving_loop.hpp"
 #include "tests/memory/failing_memory.hpp"
+#include "tests/memory/spared_backend.hpp"
 #include "tests/runtime/simulated_backend.hpp"
-#include "tests/runtime/wrapped_backend.hpp"
 #include "wirecall/log.hpp"
 
 namespace wirecall::net {
@@ -33,21 +33,9 @@ namespace {
 using memory::Failing;
 using memory::FailingMemory;
 using memory::Spared;
+using memory::SparedBackend;
 using nlohmann::json;
 using runtime::SimulatedPeer;
-
-// The kernel's part, and so not of the memory that fails.
-class SparedBackend final : public runtime::WrappedBackend {
- public:
-  SparedBackend() : WrappedBackend(simulated) {}
-  std::span<runtime::Completion> turn(std::span<runtime::Operation> submitted,
-                                      std::chrono::nanoseconds until) override {
-    const Spared spared;
-    return simulated.turn(submitted, until);
-  }
-
-  runtime::SimulatedBackend simulated{7};
-};
 
 std::string request(const json& id, std::string_view method, const json& params, json more = json::object()) {
   more["jsonrpc"] = "2.0";
@@ -425,7 +413,7 @@ bool serve(std::size_t number, Failing failing) {
   registry.method("own", [](int a) { return a; }, {"a"});
   const HttpSettings http;
   ServerShared shared{.options = options, .registry = registry, .http = http, .make_broker = broker_factory(options)};
-  auto owned = std::make_unique<SparedBackend>();
+  auto owned = std::make_unique<SparedBackend>(7);
   SparedBackend& backend = *owned;
   ServingLoop serving{std::move(owned), shared};
   Company unlucky{serving, backend};

@@ -15,8 +15,8 @@
 
 #include "connection/datagram_service.hpp"
 #include "tests/memory/failing_memory.hpp"
+#include "tests/memory/spared_backend.hpp"
 #include "tests/runtime/simulated_backend.hpp"
-#include "tests/runtime/wrapped_backend.hpp"
 #include "tests/transport/memory_datagrams.hpp"
 #include "wirecall/registry.hpp"
 #include "wirecall/task.hpp"
@@ -27,6 +27,7 @@ namespace {
 using memory::Failing;
 using memory::FailingMemory;
 using memory::Spared;
+using memory::SparedBackend;
 using nlohmann::json;
 using transport::DatagramAddress;
 using transport::DatagramSocket;
@@ -51,18 +52,6 @@ class SystemSocket final : public DatagramSocket {
 
  private:
   MemoryDatagramSocket socket_;
-};
-
-class SystemBackend final : public runtime::WrappedBackend {
- public:
-  SystemBackend() : WrappedBackend(simulated) {}
-  std::span<runtime::Completion> turn(std::span<runtime::Operation> submitted,
-                                      std::chrono::nanoseconds until) override {
-    const Spared spared;
-    return simulated.turn(submitted, until);
-  }
-
-  runtime::SimulatedBackend simulated{7};
 };
 
 std::string call_of(std::string_view method, int id) {
@@ -116,7 +105,7 @@ class DatagramServer : ConnectionOwner {
   Registry registry_;
   std::vector<Completion<int>> waiting_;
   std::shared_ptr<MemoryDatagrams> net_ = std::make_shared<MemoryDatagrams>();
-  Loop loop_{std::make_unique<SystemBackend>()};
+  Loop loop_{std::make_unique<SparedBackend>(7)};
   rpc::LoopContext loop_context_{json_codec(), &loop_, nullptr};
   Host host_{.loop = loop_, .registry = registry_, .limits = limits_, .loop_context = loop_context_, .owner = *this};
   std::unique_ptr<DatagramService> service_;

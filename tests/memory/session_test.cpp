@@ -26,7 +26,7 @@
 #include "http/browser_access.hpp"
 #include "server/serving_loop.hpp"
 #include "tests/memory/failing_memory.hpp"
-#include "tests/runtime/wrapped_backend.hpp"
+#include "tests/memory/spared_backend.hpp"
 #include "tests/transport/simulated_client.hpp"
 #include "transport/io_thread.hpp"
 #include "transport/setup.hpp"
@@ -42,22 +42,10 @@ namespace {
 using memory::Failing;
 using memory::FailingMemory;
 using memory::Spared;
+using memory::SparedBackend;
 using nlohmann::json;
 using runtime::SimulatedPeer;
 using std::chrono::milliseconds;
-
-// The kernel's part, and so not of the memory that fails.
-class SparedBackend final : public runtime::WrappedBackend {
- public:
-  explicit SparedBackend(unsigned seed) : WrappedBackend(simulated), simulated(seed) {}
-  std::span<runtime::Completion> turn(std::span<runtime::Operation> submitted,
-                                      std::chrono::nanoseconds until) override {
-    const Spared spared;
-    return simulated.turn(submitted, until);
-  }
-
-  runtime::SimulatedBackend simulated;
-};
 
 // A connection to a loop, which the caller has the other end of: simulated, or a pair of sockets at the system, whose
 // bytes are carried over before each turn.

@@ -1,24 +1,17 @@
 // In which order, and how often, a client says on each connection what it provides and subscribes to.
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { type Client, connect } from "../src/index.js";
+import { beforeEach, expect, it, vi } from "vitest";
+import type { Client } from "../src/index.js";
 import { failure } from "./failure.js";
-import { type Message, type Peer, ScriptedServer } from "./scripted_server.js";
+import type { Message, Peer } from "./scripted_server.js";
+import { open, serveEachTest, server } from "./scripted_session.js";
 
-let server: ScriptedServer;
 let client: Client;
 let peer: Peer;
 const onRefused = vi.fn();
+serveEachTest();
 beforeEach(async () => {
   onRefused.mockReset();
-  server = await ScriptedServer.start();
-  const connecting = connect(server.url, { reconnectMin: 1, reconnectMax: 1, onRefused });
-  peer = await server.peer();
-  await peer.greet();
-  client = await connecting;
-});
-afterEach(async () => {
-  await client.close();
-  await server.stop();
+  [client, peer] = await open({ reconnectMax: 1, onRefused });
 });
 
 const said = (by: Peer): string[] => by.received.map(({ method }) => method as string);

@@ -1,28 +1,21 @@
 // The option bigint: wherever a value comes from the server, no digit of an integer is lost.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { type Client, connect } from "../src/index.js";
 import { deferred, failure } from "./failure.js";
-import { type Message, type Peer, ScriptedServer } from "./scripted_server.js";
+import type { Message, Peer } from "./scripted_server.js";
+import { open, serveEachTest } from "./scripted_session.js";
 
 const large = 18446744073709551615n;
 const written = String(large);
 
 describe("by WebSocket", () => {
-  let server: ScriptedServer;
   let client: Client;
   let peer: Peer;
+  serveEachTest();
   beforeEach(async () => {
-    server = await ScriptedServer.start();
-    const connecting = connect(server.url, { bigint: true });
-    peer = await server.peer();
-    await peer.greet();
-    client = await connecting;
-  });
-  afterEach(async () => {
-    await client.close();
-    await server.stop();
+    [client, peer] = await open({ bigint: true });
   });
 
   const answer = async (method: string, what: string): Promise<void> => {
