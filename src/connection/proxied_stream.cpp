@@ -15,8 +15,8 @@ using State = framing::ProxyHeader::State;
 // Who starts it once the header has been read hears of the stream below at first hand.
 void ProxiedStream::start(transport::StreamUser& user) {
   user_ = &user;
-  if (state_ == State::complete) return stream_->start(user);
-  stream_->start(*this);
+  if (state_ == State::complete) return below().start(user);
+  below().start(*this);
 }
 
 void ProxiedStream::received(std::span<char> bytes) {
@@ -35,7 +35,7 @@ void ProxiedStream::read_header(std::span<char> bytes) {
 
 std::string ProxiedStream::peer_source() const {
   const ProxiedClient& client = header_.client();
-  if (state_ != State::complete || client.family == ProxiedClient::Family::none) return stream_->peer_source();
+  if (state_ != State::complete || client.family == ProxiedClient::Family::none) return below().peer_source();
   if (client.family == ProxiedClient::Family::ipv4) {
     sockaddr_in address{};
     address.sin_family = AF_INET;

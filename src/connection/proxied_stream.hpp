@@ -8,32 +8,23 @@
 #include <functional>
 
 #include "framing/proxy_protocol.hpp"
-#include "transport/byte_stream.hpp"
+#include "transport/forwarding_stream.hpp"
 
 namespace wirecall::net {
 
-class ProxiedStream final : public transport::ByteStream, private transport::StreamUser {
+class ProxiedStream final : public transport::ForwardingStream, private transport::StreamUser {
  public:
   /// Told once: the `cause` for which a header is refused, empty for one that has been read; and where, by what is
   /// known by then, the peer comes from.
   using Read = std::function<void(std::string_view cause, const std::string& source)>;
 
   ProxiedStream(std::unique_ptr<transport::ByteStream> stream, Read read)
-      : stream_(std::move(stream)), read_(std::move(read)) {}
+      : ForwardingStream(std::move(stream)), read_(std::move(read)) {}
   ProxiedStream(ProxiedStream&&) = delete;
 
   void start(transport::StreamUser& user) override;
-  void send(Buffer bytes, bool prompt) override { stream_->send(std::move(bytes), prompt); }
-  void pause() override { stream_->pause(); }
-  void resume() override { stream_->resume(); }
-  [[nodiscard]] std::size_t readable() const noexcept override { return stream_->readable(); }
-  [[nodiscard]] std::size_t unsent() const noexcept override { return stream_->unsent(); }
-  void shut_down() override { stream_->shut_down(); }
-  [[nodiscard]] bool says_farewell() noexcept override { return stream_->says_farewell(); }
-  void watch_peer(std::chrono::nanoseconds time) noexcept override { stream_->watch_peer(time); }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return std::nullopt; }
   [[nodiscard]] std::string peer_source() const override;
-  [[nodiscard]] const transport::TlsSession* tls() const noexcept override { return stream_->tls(); }
 
  private:
   void received(std::span<char> bytes) override;
@@ -42,7 +33,6 @@ class ProxiedStream final : public transport::ByteStream, private transport::Str
   void failed(int error) override { user_->failed(error); }
   void read_header(std::span<char> bytes);
 
-  std::unique_ptr<transport::ByteStream> stream_;
   Read read_;
   transport::StreamUser* user_ = nullptr;
   framing::ProxyHeader header_;
