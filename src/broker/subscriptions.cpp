@@ -190,11 +190,13 @@ Pattern& Subscriptions::make_pattern(std::string_view text) {
   auto made = std::make_unique<Pattern>();
   made->text = text;
   Pattern& pattern = *made;
-  if (has_wildcard(text)) pattern.shape = &take_shape(text);
+  Shape* const shape = has_wildcard(text) ? &take_shape(text) : nullptr;
+  pattern.shape = shape;
   try {
     patterns_.emplace(pattern.text, std::move(made));
   } catch (...) {
-    if (pattern.shape != nullptr) give_back(*pattern.shape);
+    // The pattern is gone already where the table had taken it and found no memory to grow.
+    if (shape != nullptr) give_back(*shape);
     throw;
   }
   return pattern;
