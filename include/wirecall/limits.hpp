@@ -81,11 +81,13 @@ struct Limits {
   /// that may be forged. More is -32006 without data, and where even that is too much, nothing. What is larger than
   /// the path to the client takes in one piece is sent in several, and lost as a whole.
   std::size_t datagram_reply_bytes = 1200;
-  /// Calls in progress on one thread that have come by UDP. More is -32005 with `data.limit:"in_flight"`.
+  /// Calls in progress on one thread that have come by UDP; those of one address are at most half of what others
+  /// leave. More is -32005 with `data.limit:"in_flight"`.
   std::size_t datagram_calls = 4096;
   /// Connections open at once, on all threads together. More are closed as soon as they are accepted.
   std::size_t connections = 65'536;
-  /// TLS handshakes in progress on one thread. One more is closed as soon as it begins.
+  /// TLS handshakes in progress on one thread; those of one address (IPv6: of one /64 network) are at most half of what
+  /// others leave. One more is closed as soon as it begins.
   std::size_t tls_handshakes = 4096;
   /// Bytes of the head of an HTTP message or of a Content-Length message. More is 431, or -32700, and close; a client
   /// closes too, and its call fails.

@@ -5,16 +5,44 @@
 
 namespace wirecall::net {
 
+/// A handshake in progress, which counts for its source.
+class TlsService::Handshake final : public transport::TlsObserver {
+ public:
+  Handshake(TlsService& service, std::shared_ptr<rpc::Account> source) : service_(&service) {
+    ++service_->in_progress_;
+    of_source_.use(std::move(source));
+    ++of_source_;
+  }
+  Handshake(Handshake&&) = delete;
+  ~Handshake() override {
+    --service_->in_progress_;
+    if (!agreed_) ++service_->loop_context_->stats.tls_handshakes_refused;
+  }
+
+  [[nodiscard]] bool agreed(const transport::TlsSession& session) override {
+    agreed_ = service_->agreed(session);
+    return agreed_;
+  }
+  void refused(const transport::TlsSession& session, const std::string& source) override {
+    service_->refused(session, source);
+  }
+
+ private:
+  TlsService* service_;
+  rpc::CallCount of_source_;
+  bool agreed_ = false;
+};
+
 std::unique_ptr<transport::TlsStream> TlsService::accept(std::unique_ptr<transport::ByteStream> stream) {
-  if (in_progress_ >= limits_->tls_handshakes) {
+  std::shared_ptr<rpc::Account> source = sources_.of(stream->peer_source(), loop_context_->now());
+  const std::size_t left = limits_->tls_handshakes - std::min(limits_->tls_handshakes, in_progress_);
+  if (left == 0 || source->calls >= (left + source->calls + 1) / 2) {
     ++loop_context_->stats.tls_handshakes_refused;
     return nullptr;
   }
   auto session = std::make_unique<transport::TlsSession>(context_);
-  auto made = std::make_unique<transport::TlsStream>(*loop_, std::move(stream), std::move(session),
-                                                     static_cast<transport::TlsObserver*>(this));
-  ++in_progress_;
-  return made;
+  return std::make_unique<transport::TlsStream>(*loop_, std::move(stream), std::move(session),
+                                                std::make_unique<Handshake>(*this, std::move(source)));
 }
 
 // Some 2 ms of the processor's, with keys on P-256.
@@ -55,18 +83,9 @@ void TlsService::next_turn() {
   if (!waiting_.empty()) loop_->at_next_turn(*this);
 }
 
-void TlsService::gone() noexcept {
-  --in_progress_;
-  ++loop_context_->stats.tls_handshakes_refused;
-}
-
 // Other authorities may vouch for clients than did when the handshake began.
 bool TlsService::agreed(const transport::TlsSession& session) {
-  --in_progress_;
-  if (!session.is_accepted_by(*context_)) {
-    ++loop_context_->stats.tls_handshakes_refused;
-    return false;
-  }
+  if (!session.is_accepted_by(*context_)) return false;
   Stats& stats = loop_context_->stats;
   ++(session.version() == "TLSv1.2" ? stats.tls_1_2_handshakes : stats.tls_1_3_handshakes);
   if (session.resumed()) ++stats.tls_handshakes_resumed;
@@ -74,8 +93,6 @@ bool TlsService::agreed(const transport::TlsSession& session) {
 }
 
 void TlsService::refused(const transport::TlsSession& session, const std::string& source) {
-  --in_progress_;
-  ++loop_context_->stats.tls_handshakes_refused;
   if (!refused_.admits(loop_context_->now())) return;
   (*loop_context_->log)(LogLevel::info, "a TLS handshake has failed",
                         {{"reason", session.failure()}, {"source", source}, {"failed", refused_.take_count()}});

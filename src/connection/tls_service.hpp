@@ -8,6 +8,7 @@
 
 #include "base/log_pause.hpp"
 #include "rpc/access.hpp"
+#include "rpc/accounts.hpp"
 #include "rpc/loop_context.hpp"
 #include "runtime/turn.hpp"
 #include "transport/tls_stream.hpp"
@@ -26,7 +27,7 @@ class TlsAcceptor {
   ~TlsAcceptor() = default;
 };
 
-class TlsService final : private transport::TlsObserver, private runtime::TurnUser {
+class TlsService final : private runtime::TurnUser {
  public:
   /// All outlive it. Throws std::bad_alloc.
   TlsService(Loop& loop, const Limits& limits, rpc::LoopContext& loop_context,
@@ -40,7 +41,8 @@ class TlsService final : private transport::TlsObserver, private runtime::TurnUs
     loop_->release(1);
   }
 
-  /// The stream behind a handshake that has yet to be made; null where too many are in progress. Throws std::bad_alloc.
+  /// The stream behind a handshake that has yet to be made. Null where too many are in progress: all, or those of its
+  /// source, which are at most half of what those of others leave. Throws std::bad_alloc.
   [[nodiscard]] std::unique_ptr<transport::TlsStream> accept(std::unique_ptr<transport::ByteStream> stream);
   /// Has it shake hands, at once or in a later turn. False where that is later. Throws std::bad_alloc.
   [[nodiscard]] bool begin(TlsAcceptor& acceptor, std::span<char> first);
@@ -56,9 +58,10 @@ class TlsService final : private transport::TlsObserver, private runtime::TurnUs
   }
 
  private:
-  [[nodiscard]] bool agreed(const transport::TlsSession& session) override;
-  void refused(const transport::TlsSession& session, const std::string& source) override;
-  void gone() noexcept override;
+  class Handshake;
+
+  [[nodiscard]] bool agreed(const transport::TlsSession& session);
+  void refused(const transport::TlsSession& session, const std::string& source);
   void turn_ended() override {}
   void next_turn() override;
   [[nodiscard]] bool may_begin() noexcept;
@@ -74,6 +77,7 @@ class TlsService final : private transport::TlsObserver, private runtime::TurnUs
   std::shared_ptr<const transport::TlsServerContext> context_;
   std::deque<Waiting> waiting_;
   std::size_t in_progress_ = 0;
+  rpc::Accounts sources_;    // which count handshakes in progress where others count calls
   std::uint32_t round_ = 0;  // of the loop, in which `begun_` have begun
   std::uint32_t begun_ = 0;
   LogPause refused_;

@@ -27,11 +27,24 @@ void HttpTransaction::begin(const HttpHead& head, bool draining) noexcept {
   head_only_ = head.method == framing::HttpMethod::head;
 }
 
+// Whether an element of Accept says that its type is not acceptable: by a weight of zero (RFC 9110, 12.4.2).
+static bool is_excluded(std::string_view element) noexcept {
+  for (std::size_t at = element.find(';'); at != element.npos; at = element.find(';')) {
+    element.remove_prefix(at + 1);
+    element.remove_prefix(std::min(element.find_first_not_of(" \t"), element.size()));
+    if (!framing::same_word(element.substr(0, 2), "q=")) continue;
+    const std::string_view weight = element.substr(2, element.find(';') - 2);
+    return weight.find_first_not_of("0. \t") == weight.npos;
+  }
+  return false;
+}
+
 void HttpTransaction::choose_encoding(const HttpHead& head) noexcept {
   std::string_view accepted = head[HttpField::accept];
   // What browsers and curl say of themselves names neither.
   while (!accepted.empty()) {
     const std::string_view type = framing::take_element(accepted);
+    if (is_excluded(type)) continue;
     const std::optional<Encoding> encoding = message::encoding_of_type(type);
     if (!encoding && framing::same_word(type.substr(0, type.find(';')), kEventType)) wants_events_ = true;
     if (!encoding && !wants_events_) continue;

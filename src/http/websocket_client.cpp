@@ -86,6 +86,12 @@ WebSocketHandshake::~WebSocketHandshake() {
 }
 
 std::size_t WebSocketHandshake::read(std::span<char> input) {
+  std::size_t at = 0;
+  while (at < input.size() && !agreed_) at += read_head(input.subspan(at));
+  return at;
+}
+
+std::size_t WebSocketHandshake::read_head(std::span<char> input) {
   HttpResponseHead head;
   std::string_view text{input.data(), input.size()};
   const std::size_t kept = head_.size();
@@ -101,6 +107,10 @@ std::size_t WebSocketHandshake::read(std::span<char> input) {
   if (found.size == 0) {
     if (kept == 0) head_.append(text);
     return input.size();
+  }
+  if (head.status < 200 && head.status != 101) {
+    give_back(head_);
+    return found.size - kept;  // the answer is still to come
   }
   std::expected<WebSocketAnswer, std::string> answer = read_handshake_answer(head, request_);
   give_back(head_);  // in which the head stands

@@ -44,6 +44,7 @@ class WebSocketHandshake final : public Channel, private Timer {
 
  private:
   std::size_t read(std::span<char> input) override;
+  std::size_t read_head(std::span<char> input);
   void input_complete() override;
   // The two are about handlers, of which there are none.
   void leave_message(std::vector<Buffer>&) override {}

@@ -17,12 +17,11 @@ constexpr std::size_t kRecordExtraBytes = 64;
 constexpr std::size_t kWaitingBytesMax = 64 * 1024;
 
 TlsStream::TlsStream(Loop& loop, std::unique_ptr<ByteStream> stream, std::unique_ptr<TlsSession> session,
-                     TlsObserver* observer)
-    : loop_(&loop), stream_(std::move(stream)), session_(std::move(session)), observer_(observer) {}
+                     std::unique_ptr<TlsObserver> observer)
+    : loop_(&loop), stream_(std::move(stream)), session_(std::move(session)), observer_(std::move(observer)) {}
 
 TlsStream::~TlsStream() {
   if (destroyed_ != nullptr) *destroyed_ = true;
-  if (observer_ != nullptr) observer_->gone();
 }
 
 void TlsStream::start(StreamUser& user) {
@@ -68,9 +67,9 @@ bool TlsStream::may_go_on(TlsSession::State before) {
   const bool failed = now == TlsSession::State::failed;
   if (before != TlsSession::State::handshaking || now == TlsSession::State::handshaking || observer_ == nullptr)
     return !failed;
-  TlsObserver& observer = *std::exchange(observer_, nullptr);
-  if (!failed) return observer.agreed(*session_);
-  observer.refused(*session_, peer_source());
+  const std::unique_ptr<TlsObserver> observer = std::move(observer_);
+  if (!failed) return observer->agreed(*session_);
+  observer->refused(*session_, peer_source());
   return false;
 }
 

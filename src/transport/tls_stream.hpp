@@ -13,23 +13,20 @@
 namespace wirecall::transport {
 
 /// Is told how handshakes of accepted connections end. Outlives its streams.
+/// Destroyed once the handshake has ended, and told how before, unless the connection has gone first.
 class TlsObserver {
  public:
+  virtual ~TlsObserver() = default;
   /// False where the connection may not go on.
   [[nodiscard]] virtual bool agreed(const TlsSession& session) = 0;
   virtual void refused(const TlsSession& session, const std::string& source) = 0;
-  /// It has gone before either.
-  virtual void gone() noexcept = 0;
-
- protected:
-  ~TlsObserver() = default;
 };
 
 class TlsStream final : public ByteStream, private StreamUser {
  public:
   /// `observer` is null for nobody, and for a session whose handshake is done.
   TlsStream(Loop& loop, std::unique_ptr<ByteStream> stream, std::unique_ptr<TlsSession> session,
-            TlsObserver* observer = nullptr);
+            std::unique_ptr<TlsObserver> observer = nullptr);
   TlsStream(TlsStream&&) = delete;
   ~TlsStream() override;
 
@@ -63,7 +60,7 @@ class TlsStream final : public ByteStream, private StreamUser {
   Loop* loop_;
   std::unique_ptr<ByteStream> stream_;
   std::unique_ptr<TlsSession> session_;
-  TlsObserver* observer_;  // until the handshake has ended
+  std::unique_ptr<TlsObserver> observer_;  // until the handshake has ended
   StreamUser* user_ = nullptr;
   bool* destroyed_ = nullptr;  // set when it is, where its user is being called
   Buffer sends_;               // the user's, while it is sent

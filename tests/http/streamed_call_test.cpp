@@ -110,12 +110,14 @@ TEST(StreamedCall, ends_with_its_connection) {
 
 TEST(StreamedCall, is_asked_for_by_the_first_type_that_is_known) {
   for (const std::string_view accept : {"application/json, text/event-stream", "text/html, application/json",
-                                        "application/json;q=0.5, text/event-stream"}) {
+                                        "application/json;q=0.5, text/event-stream", "text/event-stream;q=0",
+                                        "text/event-stream; Q=0.000 ;x=1", "text/event-stream;q=0, */*"}) {
     EXPECT_EQ(StreamedCalls{}.ask(post(request(1), "Accept: " + std::string{accept} + "\r\n")), ok(result("19", 1)))
         << accept;
   }
   for (const std::string_view accept :
-       {"text/event-stream, application/json", "text/html, Text/Event-Stream;q=1", "*/*, text/event-stream"}) {
+       {"text/event-stream, application/json", "text/html, Text/Event-Stream;q=1", "*/*, text/event-stream",
+        "application/json;q=0, text/event-stream; q=0.01", "text/event-stream;a=0"}) {
     EXPECT_EQ(StreamedCalls{}.ask(post(request(1), "Accept: " + std::string{accept} + "\r\n")),
               kHead + event(result("19", 1)))
         << accept;

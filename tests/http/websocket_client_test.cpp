@@ -140,6 +140,25 @@ TEST(WebSocketClientHandshake, is_answered_byte_by_byte) {
   }
 }
 
+TEST(WebSocketClientHandshake, looks_over_interim_responses) {
+  const std::string hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n";
+  const std::size_t size = 2 * hints.size() + Asking{}.answer(kTaken).size();
+  for (std::size_t cut = 0; cut <= size; ++cut) {
+    SCOPED_TRACE(cut);
+    Asking client;
+    const std::string bytes =
+        "HTTP/1.1 100 Continue\r\n\r\n" + hints + client.answer(kTaken) + server_frame(kTextFrame, request(1));
+    client.peer->send(bytes.substr(0, cut));
+    client.turns(8);
+    client.peer->send(bytes.substr(cut));
+    client.turns();
+    ASSERT_FALSE(client.end.has_value()) << client.handshake->failure();
+    EXPECT_TRUE(client.compresses);
+    ASSERT_EQ(frames_of(client.peer->take()),
+              (std::vector<std::pair<int, std::string>>{{kTextFrame, result("19", 1)}}));
+  }
+}
+
 TEST(WebSocketClientHandshake, goes_without_compression_that_is_not_taken_up) {
   Asking client;
   client.peer->send(client.answer() + server_frame(kTextFrame, request(1)) +

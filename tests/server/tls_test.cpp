@@ -1,7 +1,10 @@
 // A server that speaks TLS beside what else it speaks: every protocol, how connections end, and peers that dribble,
 // flood or go.
 #include <algorithm>
+#include <arpa/inet.h>
 #include <filesystem>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <thread>
 
 #include "tests/framing/websocket_frames.hpp"
@@ -264,14 +267,27 @@ TEST_P(TlsServer, a_handshake_that_does_not_end_in_time_is_not_waited_for) {
   EXPECT_EQ(stats().connections_timed_out, 4U);
 }
 
+// A connection to 127.0.0.1 from another address of this machine.
+int connected_from(const char* address, const Endpoint& endpoint) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in ends{};
+  ends.sin_family = AF_INET;
+  ::inet_pton(AF_INET, address, &ends.sin_addr);
+  EXPECT_EQ(::bind(fd, reinterpret_cast<const sockaddr*>(&ends), sizeof ends), 0);
+  ends.sin_port = htons(static_cast<std::uint16_t>(endpoint.port()));
+  ::inet_pton(AF_INET, "127.0.0.1", &ends.sin_addr);
+  EXPECT_EQ(::connect(fd, reinterpret_cast<const sockaddr*>(&ends), sizeof ends), 0);
+  return fd;
+}
+
 TEST_P(TlsServer, handshakes_in_progress_are_bounded) {
-  options_.limits.tls_handshakes = 2;
+  options_.limits.tls_handshakes = 4;
   const Endpoint endpoint = serve();
   RawPeer one{endpoint};
   RawPeer other{endpoint};
   one.send("\x16\x03\x01\x02");
   other.send("\x16\x03\x01\x02");
-  // They have begun when a third is turned away.
+  // They have begun when a third from there is turned away: one address has half of what others leave.
   EXPECT_TRUE(comes_true([&] {
     TlsSocket third{endpoint};
     return !third.open;
@@ -280,6 +296,11 @@ TEST_P(TlsServer, handshakes_in_progress_are_bounded) {
   RawPeer plain{endpoint};
   plain.send(kPing);
   EXPECT_EQ(plain.line(), kPong);
+  transport::TlsPeer hello;
+  hello.shake_hands();
+  RawPeer elsewhere{connected_from("127.0.0.2", endpoint)};
+  elsewhere.send(hello.take());
+  EXPECT_EQ(elsewhere.bytes(1), "\x16");
   one.close();
   EXPECT_TRUE(comes_true([&] {
     TlsSocket third{endpoint};

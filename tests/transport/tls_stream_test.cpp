@@ -104,24 +104,38 @@ struct User final : StreamUser {
   int error = 0;
 };
 
-struct Observer final : TlsObserver {
-  bool agreed(const TlsSession&) override {
-    events += "agreed ";
-    return admits;
-  }
+struct Seen {
   bool admits = true;
-  void refused(const TlsSession& session, const std::string& source) override {
-    events += "refused(" + session.failure() + ", " + source + ") ";
-  }
-  void gone() noexcept override { events += "gone "; }
   std::string events;
+};
+
+class Observer final : public TlsObserver {
+ public:
+  explicit Observer(Seen& seen) : seen_(&seen) {}
+  ~Observer() override {
+    if (!told_) seen_->events += "gone ";
+  }
+  bool agreed(const TlsSession&) override {
+    told_ = true;
+    seen_->events += "agreed ";
+    return seen_->admits;
+  }
+  void refused(const TlsSession& session, const std::string& source) override {
+    told_ = true;
+    seen_->events += "refused(" + session.failure() + ", " + source + ") ";
+  }
+
+ private:
+  Seen* seen_;
+  bool told_ = false;
 };
 
 class TlsStreamTest : public testing::Test {
  protected:
   TlsStreamTest() {
-    stream = std::make_unique<TlsStream>(loop, std::make_unique<FakeStream>(below),
-                                         std::make_unique<TlsSession>(server_context()), &observer);
+    stream =
+        std::make_unique<TlsStream>(loop, std::make_unique<FakeStream>(below),
+                                    std::make_unique<TlsSession>(server_context()), std::make_unique<Observer>(seen));
     stream->start(user);
   }
   // Everything that either has to say goes to the other.
@@ -140,14 +154,14 @@ class TlsStreamTest : public testing::Test {
   }
   void agree() {
     exchange();
-    ASSERT_EQ(observer.events, "agreed ");
+    ASSERT_EQ(seen.events, "agreed ");
     below->sends = 0;
   }
   void send(const std::string& text, bool prompt = false) { stream->send(Buffer{text}, prompt); }
 
   Loop loop{std::make_unique<runtime::SimulatedBackend>(1)};
   std::shared_ptr<Below> below = std::make_shared<Below>();
-  Observer observer;
+  Seen seen;
   User user;
   TlsPeer peer;
   std::string peer_heard;
@@ -428,11 +442,11 @@ TEST_F(TlsStreamTest, that_fails_while_its_alert_is_sent_tells_of_the_first_fail
 
 TEST_F(TlsStreamTest, tells_its_observer_of_a_handshake_that_is_refused) {
   below->bring("GET / HTTP/1.1\r\n");
-  EXPECT_EQ(observer.events, "refused(http request, 192.0.2.7) ");
+  EXPECT_EQ(seen.events, "refused(http request, 192.0.2.7) ");
   below->pass_all();
   EXPECT_EQ(user.error, EPROTO);
   stream.reset();
-  EXPECT_EQ(observer.events, "refused(http request, 192.0.2.7) ");
+  EXPECT_EQ(seen.events, "refused(http request, 192.0.2.7) ");
 }
 
 TEST_F(TlsStreamTest, tells_its_observer_of_one_that_goes_within_its_handshake) {
@@ -440,9 +454,9 @@ TEST_F(TlsStreamTest, tells_its_observer_of_one_that_goes_within_its_handshake) 
   below->bring(peer.take().substr(0, 50));
   below->user->ended();
   EXPECT_EQ(user.error, ECONNRESET);
-  EXPECT_EQ(observer.events, "");
+  EXPECT_EQ(seen.events, "");
   stream.reset();
-  EXPECT_EQ(observer.events, "gone ");
+  EXPECT_EQ(seen.events, "gone ");
 }
 
 TEST_F(TlsStreamTest, does_not_wait_for_a_peer_that_has_it_answer_and_reads_nothing) {
@@ -476,12 +490,13 @@ TEST_F(TlsStreamTest, may_go_at_any_moment) {
   // Each moment of a conversation, one stream each.
   for (int moment = 0; moment < 12; ++moment) {
     const auto made = std::make_shared<Below>();
-    Observer seen;
+    Seen seen;
     User one;
     TlsPeer other;
     int now = 0;
-    auto going = std::make_unique<TlsStream>(loop, std::make_unique<FakeStream>(made),
-                                             std::make_unique<TlsSession>(server_context()), &seen);
+    auto going =
+        std::make_unique<TlsStream>(loop, std::make_unique<FakeStream>(made),
+                                    std::make_unique<TlsSession>(server_context()), std::make_unique<Observer>(seen));
     const auto step = [&](const std::function<void()>& act) {
       if (going == nullptr) return;
       if (now++ == moment) {
