@@ -53,7 +53,13 @@ void Channel::client_authorities_changed(const transport::TlsServerContext& now)
 }
 
 void Channel::failed(int error) {
-  end(CloseReason::lost, error);
+  // Where nothing is owed any more, a peer that closes its socket ahead of our end loses nothing.
+  const bool answered = state() == State::ended && !has_output() && !working() && off_loop() == 0;
+  if (state() == State::lingering || answered) {
+    end(reason());
+  } else {
+    end(CloseReason::lost, error);
+  }
   check();
 }
 

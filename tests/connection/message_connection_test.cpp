@@ -2,6 +2,7 @@
 // is cut; limits; half-close; resets; and a second framing through the same connection.
 #include "connection/message_connection.hpp"
 
+#include <cerrno>
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <memory>
@@ -184,6 +185,23 @@ TEST_P(MessageConnectionTest, everything_before_the_end_is_answered_and_then_it_
   EXPECT_EQ(peer->take(), expected);
   EXPECT_EQ(harness_.end, CloseReason::finished);
   EXPECT_TRUE(peer->closed);
+}
+
+TEST(ConnectionEnd, is_in_order_though_the_peer_does_not_take_the_farewell_of_its_stream) {
+  for (const bool answered : {true, false}) {
+    Harness harness{1};
+    std::string out;
+    MemoryStream& stream = open_in_memory(harness, out);
+    stream.farewell = true;
+    stream.receive(answered ? request(1) : call("wait", 1));
+    harness.turns(2);
+    if (answered) stream.complete_send();
+    stream.finish();
+    harness.turns(2);
+    ASSERT_FALSE(harness.end.has_value());
+    stream.fail(EPIPE);
+    EXPECT_EQ(harness.end, answered ? CloseReason::finished : CloseReason::lost);
+  }
 }
 
 TEST_P(MessageConnectionTest, calls_still_running_at_the_end_are_answered) {

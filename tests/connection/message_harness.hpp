@@ -136,6 +136,7 @@ class MemoryStream final : public transport::ByteStream {
   [[nodiscard]] std::size_t readable() const noexcept override { return 0; }
   [[nodiscard]] std::size_t unsent() const noexcept override { return 0; }
   void shut_down() override { out_->append("<end>"); }
+  [[nodiscard]] bool says_farewell() noexcept override { return farewell; }
 
   // The bytes stand in a heap block of their exact size and padding.
   void receive(std::string_view bytes) {
@@ -144,11 +145,13 @@ class MemoryStream final : public transport::ByteStream {
     user_->received({block.get(), bytes.size()});
   }
   void finish() { user_->ended(); }
+  void fail(int error) { user_->failed(error); }
   [[nodiscard]] const transport::StreamUser& user() const { return *user_; }
   void complete_send() {
     if (std::exchange(sending_, false)) user_->sent(std::move(taken_));
   }
   bool paused = false;
+  bool farewell = false;  // as TLS's close_notify, it has yet to be sent
 
  private:
   std::string* out_;

@@ -391,6 +391,14 @@ TEST(WebSocketClose, of_the_peer_is_answered_at_once) {
   EXPECT_EQ(server.end, CloseReason::finished);
 }
 
+TEST(WebSocketClose, is_followed_by_an_end_in_order_though_the_peer_resets_the_connection) {
+  Socket server;
+  EXPECT_EQ(server.ask(client_frame(kCloseFrame, code(1000))), closes(1000));
+  server.peer->reset();
+  server.turns();
+  EXPECT_EQ(server.end, CloseReason::finished);
+}
+
 TEST(WebSocketClose, is_not_waited_for_for_ever) {
   Socket server;
   EXPECT_EQ(server.ask(client_frame(kCloseFrame, "")), server_frame(kCloseFrame, ""));

@@ -370,7 +370,8 @@ class SideThread {
 bool serve(World world, Protocol protocol, std::size_t number, Failing failing) {
   // At the system, time passes by itself and turns are many.
   const bool simulates = world == World::simulated || world == World::encrypted;
-  const int turns_max = simulates ? 3000 : 20'000;
+  // Turns that wait for another thread are the most: some seconds of them, as that thread may not get a processor.
+  const int turns_max = simulates ? 3000 : has_io_threads(world) ? 5'000'000 : 20'000;
   // Between threads not even the end of a connection is told without memory: it waits until there is some again.
   const int turns_without = has_io_threads(world) ? 1000 : turns_max;
   Options options;
@@ -419,6 +420,7 @@ bool serve(World world, Protocol protocol, std::size_t number, Failing failing) 
   bool failed = false;
   // Simulated time passes where nothing wakes the loop; at the system, only we know that bytes are to be carried.
   const auto run_turns = [&] {
+    if (has_io_threads(world)) std::this_thread::yield();
     if (simulated == nullptr) serving.loop().wake();
   };
   const std::function<bool()> over = [&] {
