@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "wirecall/detail/names.hpp"
@@ -95,6 +96,11 @@ consteval bool is_inline_scope() {
   return kInlineNamespace<FixedString<Size + 1>{qualified_name<Function>().substr(0, Size)}>;
 }
 
+template <auto Function>
+inline constexpr bool kIsFunction =
+    std::is_function_v<std::remove_pointer_t<decltype(Function)>> ||
+    std::is_member_function_pointer_v<decltype(Function)>;
+
 /// Whether the function has a name that another program can know it by.
 template <auto Function>
 inline constexpr bool kHasMethodName =
@@ -141,4 +147,20 @@ consteval std::string_view method_name() {
   }
 }
 
+namespace detail {
+
+/// Whether `Function` can be served and called by its name; does not compile where it cannot.
+template <auto Function>
+consteval bool check_function() {
+  static_assert(kIsFunction<Function>,
+                "wirecall: this is no function or member function; a lambda, or another object, has no name that another "
+                "program can know");
+  if constexpr (kIsFunction<Function>) {
+    constexpr std::string_view kName = method_name<Function>();
+    return !kName.empty();
+  }
+  return false;
+}
+
+}  // namespace detail
 }  // namespace wirecall

@@ -255,6 +255,14 @@ template <class C, class R, bool kNoexcept, class... A>
 struct FunctionType<R (C::*)(A...) const noexcept(kNoexcept)> {
   using type = R(A...);
 };
+template <class C, class R, bool kNoexcept, class... A>
+struct FunctionType<R (C::*)(A...) & noexcept(kNoexcept)> {
+  using type = R(A...);
+};
+template <class C, class R, bool kNoexcept, class... A>
+struct FunctionType<R (C::*)(A...) const & noexcept(kNoexcept)> {
+  using type = R(A...);
+};
 
 }  // namespace detail
 }  // namespace wirecall
