@@ -219,10 +219,9 @@ class BatchWays {
     if constexpr (std::is_same_v<Results, Decoded>) {
       return promise->get_future();
     } else {
-      return std::async(std::launch::deferred,
-                        [decoded = promise->get_future(), variables = variables_]() mutable {
-                          return take_results(decoded.get(), variables);
-                        });
+      return std::async(std::launch::deferred, [decoded = promise->get_future(), variables = variables_]() mutable {
+        return take_results(decoded.get(), variables);
+      });
     }
   }
   /// Sends it when awaited. Throws Cancelled when stop is requested of the task, which also cancels all calls.
@@ -350,7 +349,8 @@ class [[nodiscard]] BatchOf : public detail::BatchWays<std::vector<std::expected
                   "wirecall: the function's result is another type than the batch's");
     if constexpr (detail::check_call<Function, Args&&...>())
       detail::SharedFunction<Function>::write(
-          [this](const auto&... written) { this->call(method_name<Function>(), written...); }, std::forward<Args>(args)...);
+          [this](const auto&... written) { this->call(method_name<Function>(), written...); },
+          std::forward<Args>(args)...);
   }
   /// Adds a notification, which has no result.
   template <class... Args>

@@ -201,9 +201,9 @@ class Client {
 
   // By a function that both sides know from a shared header (docs/typed.md): client.call<math::mean>(values). It is
   // called by its name, method_name<math::mean>(). The arguments are checked as those of a direct call and converted to
-  // the types of its parameters, and its result is what is returned; of a Task, an expected or a Stream what that holds.
-  // A variable given for a parameter `T&` or `Out<T>` is written when the answer comes. What does not fit does not
-  // compile.
+  // the types of its parameters, and its result is what is returned; of a Task, an expected or a Stream what that
+  // holds. A variable given for a parameter `T&` or `Out<T>` is written when the answer comes. What does not fit does
+  // not compile.
 
   /// Throws as the `call` above.
   template <auto Function, class... Args>
@@ -220,7 +220,9 @@ class Client {
     using Result = typename detail::SharedFunction<Function>::Result;
     if constexpr (detail::check_call<Function, Args&&...>()) {
       return detail::SharedFunction<Function>::write(
-          [this](const auto&... written) { return this->template request<Result>(method_name<Function>(), written...); },
+          [this](const auto&... written) {
+            return this->template request<Result>(method_name<Function>(), written...);
+          },
           std::forward<Args>(args)...);
     } else {
       std::unreachable();
@@ -242,7 +244,8 @@ class Client {
     detail::check_notification<detail::SharedFunction<Function>::kGivesBack>();
     if constexpr (!detail::SharedFunction<Function>::kGivesBack && detail::check_call<Function, Args&&...>()) {
       detail::SharedFunction<Function>::write(
-          [this](const auto&... written) { this->notify(method_name<Function>(), written...); }, std::forward<Args>(args)...);
+          [this](const auto&... written) { this->notify(method_name<Function>(), written...); },
+          std::forward<Args>(args)...);
     }
   }
 
@@ -313,9 +316,9 @@ class Client {
   /// Provides a function of a shared header by its name: client.provide<math::mean>({.params = {"values"}}).
   template <auto Function>
   void provide(const ProvideOptions& options = {}) {
-    static_assert(!std::is_member_function_pointer_v<decltype(Function)>,
-                  "wirecall: a member function is provided together with its object");
-    if constexpr (detail::check_function<Function>())
+    constexpr bool kNeedsObject = std::is_member_function_pointer_v<decltype(Function)>;
+    static_assert(!kNeedsObject, "wirecall: a member function is provided together with its object");
+    if constexpr (!kNeedsObject && detail::check_function<Function>())
       provide(std::string{method_name<Function>()}, Function, options);
   }
   /// A member function of `object`, which outlives the client: client.provide<&Counter::add>(counter).
@@ -324,9 +327,8 @@ class Client {
   void provide(C& object, const ProvideOptions& options = {}) {
     if constexpr (detail::check_function<Function>()) {
       const std::string name{method_name<Function>()};
-      provide_method(name, options, [&](Registry& methods) -> Method& {
-        return methods.method<Function>(object, options.params);
-      });
+      provide_method(name, options,
+                     [&](Registry& methods) -> Method& { return methods.method<Function>(object, options.params); });
     }
   }
   /// Provides a subscription method to the other clients of a broker: client.provide_subscription(

@@ -30,8 +30,8 @@ struct FixedString {
   char chars[N]{};
 };
 
-/// Specialise it to give a function the name by which it is called: one of several overloads, an instance of a template,
-/// an operator.
+/// Specialise it to give a function the name by which it is called: one of several overloads, an instance of a
+/// template, an operator.
 ///
 ///     template <>
 ///     struct wirecall::MethodName<wirecall::overload<double(double)>(math::abs)> {
@@ -54,8 +54,8 @@ consteval std::string_view printed_function() {
   return __PRETTY_FUNCTION__;
 }
 
-/// The function's qualified name as the compiler prints it; the arguments of a template, which only GCC prints, are left
-/// out.
+/// The function's qualified name as the compiler prints it; the arguments of a template, which only GCC prints, are
+/// left out.
 template <auto Function>
 consteval std::string_view qualified_name() {
   std::string_view text = printed_function<Function>();
@@ -97,9 +97,8 @@ consteval bool is_inline_scope() {
 }
 
 template <auto Function>
-inline constexpr bool kIsFunction =
-    std::is_function_v<std::remove_pointer_t<decltype(Function)>> ||
-    std::is_member_function_pointer_v<decltype(Function)>;
+inline constexpr bool kIsFunction = std::is_function_v<std::remove_pointer_t<decltype(Function)>> ||
+                                    std::is_member_function_pointer_v<decltype(Function)>;
 
 /// Whether the function has a name that another program can know it by.
 template <auto Function>
@@ -140,9 +139,10 @@ consteval std::string_view method_name() {
   if constexpr (requires { MethodName<Function>::value; }) {
     return MethodName<Function>::value;
   } else {
-    static_assert(detail::kHasMethodName<Function>,
-                  "wirecall: this function has no name that another program can know: it is in an anonymous namespace or "
-                  "local, a lambda, an operator, or a member of a class template; give it one with wirecall::MethodName");
+    static_assert(
+        detail::kHasMethodName<Function>,
+        "wirecall: this function has no name that another program can know: it is in an anonymous namespace or "
+        "local, a lambda, an operator, or a member of a class template; give it one with wirecall::MethodName");
     return detail::kMethodNamePool<Function>[0];
   }
 }
@@ -152,9 +152,10 @@ namespace detail {
 /// Whether `Function` can be served and called by its name; does not compile where it cannot.
 template <auto Function>
 consteval bool check_function() {
-  static_assert(kIsFunction<Function>,
-                "wirecall: this is no function or member function; a lambda, or another object, has no name that another "
-                "program can know");
+  static_assert(
+      kIsFunction<Function>,
+      "wirecall: this is no function or member function; a lambda, or another object, has no name that another "
+      "program can know");
   if constexpr (kIsFunction<Function>) {
     constexpr std::string_view kName = method_name<Function>();
     return !kName.empty();

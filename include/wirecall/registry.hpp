@@ -141,9 +141,9 @@ class Registry {
   /// "math.mean". Throws as `method`. A function without a name that another program can know does not compile.
   template <auto Function>
   Method& method(std::vector<Param> params = {}) {
-    static_assert(!std::is_member_function_pointer_v<decltype(Function)>,
-                  "wirecall: a member function is served together with its object");
-    if constexpr (detail::check_function<Function>())
+    constexpr bool kNeedsObject = std::is_member_function_pointer_v<decltype(Function)>;
+    static_assert(!kNeedsObject, "wirecall: a member function is served together with its object");
+    if constexpr (!kNeedsObject && detail::check_function<Function>())
       return method(std::string{method_name<Function>()}, Function, std::move(params));
   }
   /// Adds a member function of `object`, which outlives the registry: method<&Counter::add>(counter) is "Counter.add".

@@ -3,8 +3,8 @@
 //
 // The variables are written where the answer is taken: by `call` and `try_call` before they return, by `future` in its
 // get(), by a coroutine as it is resumed, on the thread that does so; by `then` before the callback, on the thread that
-// drives. They are written all or none: none where the call fails, so never after its timeout, nor where the answer does
-// not fit. They outlive the request, and whatever of the four ways takes its answer. Thread: as Request.
+// drives. They are written all or none: none where the call fails, so never after its timeout, nor where the answer
+// does not fit. They outlive the request, and whatever of the four ways takes its answer. Thread: as Request.
 #pragma once
 
 #include <chrono>

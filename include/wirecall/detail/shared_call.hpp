@@ -68,8 +68,7 @@ struct SharedSignature<R(P...)> {
   using Decoded = DecodedOf<Result, typename WrittenAs<P>::type...>;
 
   template <class... Args>
-  static constexpr bool kReferencesBind =
-      (... && (!Parameter<P>::kComesBack || std::is_convertible_v<Args, P>));
+  static constexpr bool kReferencesBind = (... && (!Parameter<P>::kComesBack || std::is_convertible_v<Args, P>));
   template <class... Args>
   static constexpr bool kConverts = (... && std::is_convertible_v<Args, P>);
 
@@ -85,7 +84,8 @@ struct SharedSignature<R(P...)> {
     using As = typename WrittenAs<Parameter>::type;
     if constexpr (std::is_same_v<std::remove_cvref_t<A>, As>) {
       return static_cast<const As&>(argument);
-    } else if constexpr (std::is_lvalue_reference_v<Parameter> && std::is_same_v<As, std::reference_wrapper<std::remove_reference_t<Parameter>>>) {
+    } else if constexpr (std::is_lvalue_reference_v<Parameter> &&
+                         std::is_same_v<As, std::reference_wrapper<std::remove_reference_t<Parameter>>>) {
       return As{static_cast<Parameter>(argument)};
     } else {
       return static_cast<As>(std::forward<A>(argument));
@@ -126,9 +126,10 @@ consteval bool check_call() {
                   "server's to give, and default arguments are not known here)");
     return false;
   } else if constexpr (!S::template kReferencesBind<Args...>) {
-    static_assert(S::template kReferencesBind<Args...>,
-                  "wirecall: a parameter taken by non-const reference or as Out comes back, so its argument is a variable "
-                  "of just its type: no temporary, no constant, and nothing that is converted");
+    static_assert(
+        S::template kReferencesBind<Args...>,
+        "wirecall: a parameter taken by non-const reference or as Out comes back, so its argument is a variable "
+        "of just its type: no temporary, no constant, and nothing that is converted");
     return false;
   } else {
     static_assert(S::template kConverts<Args...>,

@@ -45,7 +45,7 @@ struct ArgumentType {
   /// Of the last one, to take what is given by a name that is no parameter's; null where such a name is a mistake.
   bool (*decode_other)(Reader&, void* argument, std::string_view name) = nullptr;
   void (*give_back)(Writer&, const void* argument) = nullptr;  ///< of one that comes back: encodes it
-  bool sent = true;                                             ///< false for one that only comes back
+  bool sent = true;                                            ///< false for one that only comes back
 
   /// It takes any number of values, and has no name. Those that do come after all that have one.
   [[nodiscard]] bool gathers() const noexcept { return rest || decode_other != nullptr; }
