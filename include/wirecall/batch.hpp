@@ -293,7 +293,7 @@ class [[nodiscard]] Batch
   /// Adds a notification, which has no result.
   template <class... Args>
   Batch&& notify(std::string_view method, const Args&... args) && {
-    detail::check_notification<detail::kHasOutputs<Args...>>();
+    detail::check_notification<detail::kHasOutputs<Args...>, Args...>();
     batch_.add_notification(begin_call(method, args...));
     return std::move(*this);
   }
@@ -355,7 +355,7 @@ class [[nodiscard]] BatchOf : public detail::BatchWays<std::vector<std::expected
   /// Adds a notification, which has no result.
   template <class... Args>
   void notify(std::string_view method, const Args&... args) {
-    detail::check_notification<detail::kHasOutputs<Args...>>();
+    detail::check_notification<detail::kHasOutputs<Args...>, Args...>();
     batch_.add_notification(begin_call(method, args...));
   }
   /// For the calls that have been added; see Request::timeout.

@@ -274,7 +274,7 @@ class Client {
   /// and LocalError -32602 when JSON cannot hold an argument.
   template <class... Args>
   void notify(std::string_view method, const Args&... args) {
-    detail::check_notification<detail::kHasOutputs<Args...>>();
+    detail::check_notification<detail::kHasOutputs<Args...>, Args...>();
     detail::OutgoingCall call{core_, method};
     detail::write_params(call, args...);
     detail::Answer sent = call.notify();

@@ -157,10 +157,11 @@ consteval bool check_function() {
       "wirecall: this is no function or member function; a lambda, or another object, has no name that another "
       "program can know");
   if constexpr (kIsFunction<Function>) {
-    constexpr std::string_view kName = method_name<Function>();
-    return !kName.empty();
+    static_cast<void>(method_name<Function>());
+    return kHasMethodName<Function>;
+  } else {
+    return false;
   }
-  return false;
 }
 
 }  // namespace detail

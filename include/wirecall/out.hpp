@@ -21,7 +21,7 @@ class Out {
 
   Out(T& variable) noexcept : variable_(std::addressof(variable)) {}  // NOLINT: implicit, as a reference is
   Out(const Out&) noexcept = default;
-  Out& operator=(const Out&) = delete;
+  const Out& operator=(const Out&) const = delete;
   ~Out() = default;
 
   /// Writes the variable.

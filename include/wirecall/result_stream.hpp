@@ -65,7 +65,7 @@ std::unique_ptr<StreamOutputs> stream_outputs(Variables<Ts...> variables) {
 class ItemReader {
  public:
   /// `outputs` may be null.
-  ItemReader(OutgoingCall call, std::uint32_t credit, std::unique_ptr<StreamOutputs> outputs);
+  ItemReader(OutgoingCall call, std::uint32_t credit, std::unique_ptr<StreamOutputs> outputs = nullptr);
   ItemReader(ItemReader&&) noexcept;
   ~ItemReader();
 

@@ -79,7 +79,7 @@ auto variables_of(const Args&... args) {
 }
 
 /// Does not compile where something is to come back.
-template <bool kComesBack>
+template <bool kComesBack, class... Args>
 consteval void check_notification() {
   static_assert(!kComesBack, "wirecall: a notification has no answer, so nothing can come back into a variable");
 }
