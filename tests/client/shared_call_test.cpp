@@ -32,7 +32,7 @@ wirecall::Task<int> append(wirecall::Context, std::vector<int>& to, int value, w
   text = std::to_string(value);
   co_return static_cast<int>(to.size());
 }
-wirecall::Stream<int> count(int n, int& total, const wirecall::Out<std::string>& last) {
+wirecall::Stream<int> count(int n, int& total, wirecall::Out<std::string> last) {
   for (int i = 1; i <= n; ++i) {
     total += i;
     last = std::to_string(i);

@@ -23,7 +23,7 @@ int larger(int a, int b);
 std::string larger(std::string a, std::string b);
 std::string_view first_word(std::string_view text);
 wirecall::Task<int> append(wirecall::Context context, std::vector<int>& to, int value, wirecall::Out<std::string> text);
-wirecall::Stream<int> count(int n, int& total, const wirecall::Out<std::string>& last);
+wirecall::Stream<int> count(int n, int& total, wirecall::Out<std::string> last);
 std::expected<int, wirecall::Error> positive(int value, wirecall::Out<int> doubled);
 int sum(wirecall::Rest<int> numbers);
 

@@ -73,6 +73,11 @@ void subscription() {
   server().subscription({"a", "b", "c"}, [](int& n) -> wirecall::Stream<int> { co_yield n; });
 }
 
+// expect: wirecall: Out is itself a reference, and is taken by value
+void out_by_reference() {
+  server().method("x", [](int, const wirecall::Out<int>& out) { out = 1; });
+}
+
 // ---- no name ----
 
 // expect: wirecall: this function has no name that another program can know

@@ -144,7 +144,7 @@ struct Parameter<T&> {
   using Passed = T&;
   static constexpr bool kSent = true;
   static constexpr bool kComesBack = true;
-  static_assert(!is_rest<T> && !kIsOf<T, Out>, "wirecall: a parameter of this type is taken by value");
+  static_assert(!is_rest<T>, "wirecall: Rest has no name by which it could come back; take it by value");
 };
 template <class T>
 struct Parameter<Out<T>> {
@@ -156,6 +156,8 @@ struct Parameter<Out<T>> {
 };
 template <class T>
 struct Parameter<const Out<T>&> : Parameter<Out<T>> {};
+template <class T>
+struct Parameter<Out<T>&> : Parameter<Out<T>> {};
 
 template <class A>
 inline constexpr ArgumentType kArgumentType{&decode_argument<A>,
@@ -197,6 +199,9 @@ struct Shape {
     return true;
   }();
   static_assert(kRestIsLast, "wirecall: Rest takes all further positions, so it is the last parameter");
+  // A coroutine would refer to what is gone as it goes on.
+  static_assert((... && (!std::is_reference_v<A> || !kIsOf<std::remove_cvref_t<A>, Out>)),
+                "wirecall: Out is itself a reference, and is taken by value");
   static constexpr bool kAllSent = (Parameter<A>::kSent && ...);
   static constexpr bool kGivesBack = (Parameter<A>::kComesBack || ...);
   static constexpr ArgumentType kArguments[sizeof...(A) + 1] = {argument_type<Parameter<A>>()...};
