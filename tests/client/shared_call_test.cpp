@@ -60,6 +60,18 @@ namespace {
 
 constexpr auto* kLargerInt = overload<int(int, int)>(shared::larger);
 
+// In each encoding.
+class SharedCall : public testing::TestWithParam<Encoding> {
+ protected:
+  static ClientOptions options() {
+    ClientOptions options;
+    options.encoding = GetParam();
+    return options;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Each, SharedCall, testing::Values(Encoding::json, Encoding::msgpack));
+
 struct SharedServer {
   SharedServer() {
     server.method<shared::mean>({"values"});
@@ -85,9 +97,9 @@ struct SharedServer {
   std::optional<RunningServer> running;
 };
 
-TEST(SharedCall, calls_functions_by_their_own_names_and_returns_what_they_return) {
+TEST_P(SharedCall, calls_functions_by_their_own_names_and_returns_what_they_return) {
   const SharedServer served;
-  Client client{served.uri};
+  Client client{served.uri, options()};
   const std::vector<double> values{1, 2, 6};
   const double mean = client.call<shared::mean>(values);
   EXPECT_EQ(mean, 3);
@@ -104,7 +116,7 @@ TEST(SharedCall, calls_functions_by_their_own_names_and_returns_what_they_return
   EXPECT_EQ(word, "good");
 }
 
-TEST(SharedCall, converts_arguments_as_a_direct_call_does) {
+TEST(SharedCallText, converts_arguments_as_a_direct_call_does) {
   const ScriptedServer server{[](RawPeer peer) {
     EXPECT_EQ(peer.line(), R"({"jsonrpc":"2.0","method":"shared.larger","params":[2,65],"id":1})");
     peer.send("{\"jsonrpc\":\"2.0\",\"result\":65,\"id\":1}\n");
@@ -128,9 +140,9 @@ TEST(SharedCall, converts_arguments_as_a_direct_call_does) {
   client.notify<shared::mean>(std::vector{1.5});
 }
 
-TEST(SharedCall, has_the_errors_of_other_calls) {
+TEST_P(SharedCall, has_the_errors_of_other_calls) {
   const SharedServer served;
-  Client client{served.uri};
+  Client client{served.uri, options()};
   int doubled = 1;
   const std::expected<int, Error> negative = client.try_call<shared::positive>(-4, doubled);
   EXPECT_EQ(negative.error().code(), -51);
@@ -139,7 +151,7 @@ TEST(SharedCall, has_the_errors_of_other_calls) {
   EXPECT_EQ(doubled, 8);
 }
 
-TEST(SharedCall, goes_to_a_provider_of_a_broker) {
+TEST_P(SharedCall, goes_to_a_provider_of_a_broker) {
   Broker broker;
   const std::string uri = broker.listen("tcp://127.0.0.1:0").uri();
   const RunningServer running{broker};
@@ -148,7 +160,7 @@ TEST(SharedCall, goes_to_a_provider_of_a_broker) {
   provider.provide<shared::divide>({.params = {"a", "b", "quotient", "remainder"}});
   provider.provide<&shared::Counter::drain>(counter, {.params = {"amount", "left"}});
   provider.connect();
-  Client client{uri};
+  Client client{uri, options()};
   int quotient = 0;
   int remainder = 0;
   client.call<shared::divide>(7, 2, quotient, remainder);
@@ -159,9 +171,9 @@ TEST(SharedCall, goes_to_a_provider_of_a_broker) {
   EXPECT_EQ(left, 6);
 }
 
-TEST(SharedCall, is_part_of_a_batch) {
+TEST_P(SharedCall, is_part_of_a_batch) {
   const SharedServer served;
-  Client client{served.uri};
+  Client client{served.uri, options()};
   int quotient = 0;
   int remainder = 0;
   int kept = 9;
@@ -186,9 +198,9 @@ TEST(SharedCall, is_part_of_a_batch) {
   EXPECT_EQ(results.at(2).value(), 3);
 }
 
-TEST(SharedCall, streams) {
+TEST_P(SharedCall, streams) {
   const SharedServer served;
-  Client client{served.uri};
+  Client client{served.uri, options()};
   int total = 100;
   std::string last;
   std::vector<int> items;
