@@ -302,6 +302,21 @@ class Client {
     return *added;
   }
 
+  /// Adds a function, or a member function of `object`, by its own name; see Registry::method.
+  template <auto Function>
+  Method& method(std::vector<Param> params = {}) {
+    Method* added = nullptr;
+    exclusively([&] { added = &registry().method<Function>(std::move(params)); });
+    return *added;
+  }
+  template <auto Function, class C>
+    requires std::is_member_function_pointer_v<decltype(Function)>
+  Method& method(C& object, std::vector<Param> params = {}) {
+    Method* added = nullptr;
+    exclusively([&] { added = &registry().method<Function>(object, std::move(params)); });
+    return *added;
+  }
+
   /// Provides a method to the other clients of a broker: client.provide("gpu.add", add, {.concurrency = 1}). Returns at
   /// once; from then on the client keeps connected, and registers the method on each new connection. Handlers run on
   /// the thread that drives, one at a time unless they are coroutines. `connect` throws the broker's refusal; it also

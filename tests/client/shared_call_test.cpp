@@ -9,6 +9,7 @@
 #include "tests/client/shared_header.hpp"
 #include "tests/connection/peer.hpp"
 #include "wirecall/broker.hpp"
+#include "wirecall/caller.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/server.hpp"
 
@@ -159,6 +160,7 @@ TEST_P(SharedCall, goes_to_a_provider_of_a_broker) {
   shared::Counter counter{.value = 10};
   provider.provide<shared::divide>({.params = {"a", "b", "quotient", "remainder"}});
   provider.provide<&shared::Counter::drain>(counter, {.params = {"amount", "left"}});
+  provider.provide<shared::count>();
   provider.connect();
   Client client{uri, options()};
   int quotient = 0;
@@ -169,6 +171,30 @@ TEST_P(SharedCall, goes_to_a_provider_of_a_broker) {
   int left = 0;
   EXPECT_EQ(client.call<&shared::Counter::drain>(4, left), 4);
   EXPECT_EQ(left, 6);
+  int total = 1;
+  std::string last;
+  std::vector<int> items;
+  for (const int item : client.stream<shared::count>(3, total, last)) items.push_back(item);
+  EXPECT_EQ(items, (std::vector{1, 2, 3}));
+  EXPECT_EQ(total, 7);
+  EXPECT_EQ(last, "3");
+}
+
+// In the other direction: methods of a client that its server's handlers call, by their names.
+TEST_P(SharedCall, may_be_made_to_a_client) {
+  Server server;
+  server.method("ask", [](Context context) -> Task<int> {
+    const std::vector<double> values{2, 4};
+    const int added = co_await Caller{context}.call<int>("shared.Counter.add", 5);
+    co_return added + static_cast<int>(co_await Caller{context}.call<double>("shared.mean", values));
+  });
+  const std::string uri = server.listen("tcp://127.0.0.1:0").uri();
+  const RunningServer running{server};
+  shared::Counter counter;
+  Client client{uri, options()};
+  client.method<shared::mean>({"values"});
+  client.method<&shared::Counter::add>(counter);
+  EXPECT_EQ(client.call<int>("ask"), 8);
 }
 
 TEST_P(SharedCall, is_part_of_a_batch) {
