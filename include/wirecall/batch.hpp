@@ -19,10 +19,13 @@
 #include <stop_token>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "wirecall/detail/shared_call.hpp"
 #include "wirecall/request.hpp"
+#include "wirecall/request_with_outputs.hpp"
 
 namespace wirecall {
 namespace detail {
@@ -129,57 +132,104 @@ void read_result(std::vector<std::expected<T, Error>>& results, std::size_t inde
   results[index] = expected_of<T>(answer);
 }
 
+/// The variables into which a call of a batch brings something back, and what its result is then.
+template <class T>
+struct TakenCall {
+  using Result = T;
+  using Into = Variables<>;
+};
+template <class T, class... Outs>
+struct TakenCall<Returned<T, Outs...>> {
+  using Result = T;
+  using Into = Variables<Outs...>;
+};
+
+/// Those of all calls; empty where there are none.
+template <class... Ts>
+using BatchVariables = std::conditional_t<(std::is_same_v<typename TakenCall<Ts>::Into, Variables<>> && ...),
+                                          std::tuple<>, std::tuple<typename TakenCall<Ts>::Into...>>;
+
+template <class T>
+std::expected<T, Error> deliver(std::expected<T, Error>&& result, const Variables<>&) {
+  return std::move(result);
+}
+/// Writes the variables of all calls that have succeeded, and gives the results alone.
+template <class... Ts, class... Into>
+  requires(sizeof...(Into) != 0)
+auto take_results(std::tuple<std::expected<Ts, Error>...>&& decoded, const std::tuple<Into...>& variables) {
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return std::tuple<std::expected<typename TakenCall<Ts>::Result, Error>...>{
+        deliver(std::move(std::get<I>(decoded)), std::get<I>(variables))...};
+  }(std::index_sequence_for<Ts...>{});
+}
 template <class Results>
+Results take_results(Results&& results, std::tuple<>) {
+  return std::move(results);
+}
+
+template <class Decoded, class Into>
 class BatchAwaiter final : public BatchAwaiterBase {
  public:
-  explicit BatchAwaiter(OutgoingBatch batch)
-      : BatchAwaiterBase(std::move(batch)), results_(this->batch().template make_results<Results>()) {}
-  Results await_resume() {
+  BatchAwaiter(OutgoingBatch batch, Into variables)
+      : BatchAwaiterBase(std::move(batch)),
+        results_(this->batch().template make_results<Decoded>()),
+        variables_(variables) {}
+  auto await_resume() {
     throw_if_stopped();
-    return std::move(results_);
+    return take_results(std::move(results_), variables_);
   }
 
  private:
   void answered(std::size_t result, Answer& answer) override { read_result(results_, result, answer); }
 
-  Results results_;
+  Decoded results_;
+  [[no_unique_address]] Into variables_;
 };
 
 template <class... Args>
 void write_params(OutgoingCall& call, const Args&... args);
 
-/// The four ways to send a batch of either kind.
-template <class R>
+/// The four ways to send a batch of either kind. `Decoded` are the results as they come, of which some are written into
+/// the variables of `Into` where they are taken.
+template <class Decoded, class Into = std::tuple<>>
 class BatchWays {
  public:
-  using Results = R;
+  using Results = decltype(take_results(std::declval<Decoded>(), std::declval<Into>()));
 
   /// Sends it and blocks until all calls have ended; each outcome is the result, or the Error that Client::call
   /// would throw.
   [[nodiscard]] Results send() && {
-    Results results = batch_.template make_results<Results>();
+    Decoded results = batch_.template make_results<Decoded>();
     batch_.wait([&](std::size_t index, Answer& answer) { read_result(results, index, answer); });
-    return results;
+    return take_results(std::move(results), variables_);
   }
   /// Sends it and returns; `callback(Results)` is called once, when all calls have ended, and must not throw. The
   /// handle cancels the calls that have not ended.
   template <std::invocable<Results> F>
   BatchHandle then(F callback) && {
-    auto results = std::make_shared<Results>(batch_.template make_results<Results>());
-    return batch_.start([results](std::size_t index, Answer& answer) { read_result(*results, index, answer); },
-                        [results, callback = std::move(callback)]() mutable { callback(std::move(*results)); });
+    return start([callback = std::move(callback), variables = variables_](Decoded results) mutable {
+      callback(take_results(std::move(results), variables));
+    });
   }
-  /// Sends it and returns; the future has the results when all calls have ended.
+  /// Sends it and returns; the future has the results when all calls have ended. Where something comes back, get()
+  /// writes it: see RequestWithOutputs::future.
   [[nodiscard]] std::future<Results> future() && {
-    auto promise = std::make_shared<std::promise<Results>>();
-    std::move(*this).then([promise](Results results) { promise->set_value(std::move(results)); });
-    return promise->get_future();
+    auto promise = std::make_shared<std::promise<Decoded>>();
+    start([promise](Decoded results) { promise->set_value(std::move(results)); });
+    if constexpr (std::is_same_v<Results, Decoded>) {
+      return promise->get_future();
+    } else {
+      return std::async(std::launch::deferred, [decoded = promise->get_future(), variables = variables_]() mutable {
+        return take_results(decoded.get(), variables);
+      });
+    }
   }
   /// Sends it when awaited. Throws Cancelled when stop is requested of the task, which also cancels all calls.
-  [[nodiscard]] BatchAwaiter<Results> operator co_await() && { return BatchAwaiter<Results>{std::move(batch_)}; }
+  [[nodiscard]] BatchAwaiter<Decoded, Into> operator co_await() && { return {std::move(batch_), variables_}; }
 
  protected:
-  explicit BatchWays(OutgoingBatch batch) noexcept : batch_(std::move(batch)) {}
+  explicit BatchWays(OutgoingBatch batch, Into variables = {}) noexcept
+      : batch_(std::move(batch)), variables_(variables) {}
 
   template <class... Args>
   [[nodiscard]] OutgoingCall begin_call(std::string_view method, const Args&... args) const {
@@ -189,29 +239,61 @@ class BatchWays {
   }
 
   OutgoingBatch batch_;
+  [[no_unique_address]] Into variables_;
+
+ private:
+  template <class F>
+  BatchHandle start(F finished) {
+    auto results = std::make_shared<Decoded>(batch_.template make_results<Decoded>());
+    return batch_.start([results](std::size_t index, Answer& answer) { read_result(*results, index, answer); },
+                        [results, finished = std::move(finished)]() mutable { finished(std::move(*results)); });
+  }
 };
 
 }  // namespace detail
 
 /// A batch that knows the type of each result.
 template <class... Ts>
-class [[nodiscard]] Batch : public detail::BatchWays<std::tuple<std::expected<Ts, Error>...>> {
-  using Ways = detail::BatchWays<std::tuple<std::expected<Ts, Error>...>>;
+class [[nodiscard]] Batch
+    : public detail::BatchWays<std::tuple<std::expected<Ts, Error>...>, detail::BatchVariables<Ts...>> {
+  using Ways = detail::BatchWays<std::tuple<std::expected<Ts, Error>...>, detail::BatchVariables<Ts...>>;
   using Ways::batch_;
   using Ways::begin_call;
+  using Ways::variables_;
 
  public:
-  explicit Batch(detail::OutgoingBatch batch) noexcept : Ways(std::move(batch)) {}
+  explicit Batch(detail::OutgoingBatch batch, detail::BatchVariables<Ts...> variables = {}) noexcept
+      : Ways(std::move(batch), variables) {}
 
   /// Adds a call; its result comes after those of the calls before.
   template <class T = void, class... Args>
-  Batch<Ts..., T> call(std::string_view method, const Args&... args) && {
+  Batch<Ts..., detail::DecodedOf<T, Args...>> call(std::string_view method, const Args&... args) && {
+    using Added = Batch<Ts..., detail::DecodedOf<T, Args...>>;
     batch_.add(begin_call(method, args...), sizeof...(Ts));
-    return Batch<Ts..., T>{std::move(batch_)};
+    if constexpr (std::is_same_v<detail::BatchVariables<Ts..., detail::DecodedOf<T, Args...>>, std::tuple<>>) {
+      return Added{std::move(batch_)};
+    } else {
+      return Added{std::move(batch_), std::tuple_cat(all_variables(), std::make_tuple(detail::variables_of(args...)))};
+    }
+  }
+  /// Adds a call of a function of a shared header; see Client::call.
+  template <auto Function, class... Args>
+  Batch<Ts..., typename detail::SharedFunction<Function>::Decoded> call(Args&&... args) && {
+    using Result = typename detail::SharedFunction<Function>::Result;
+    if constexpr (detail::check_call<Function, Args&&...>()) {
+      return detail::SharedFunction<Function>::write(
+          [this](const auto&... written) {
+            return std::move(*this).template call<Result>(method_name<Function>(), written...);
+          },
+          std::forward<Args>(args)...);
+    } else {
+      std::unreachable();
+    }
   }
   /// Adds a notification, which has no result.
   template <class... Args>
   Batch&& notify(std::string_view method, const Args&... args) && {
+    detail::check_notification<detail::kHasOutputs<Args...>, Args...>();
     batch_.add_notification(begin_call(method, args...));
     return std::move(*this);
   }
@@ -230,6 +312,16 @@ class [[nodiscard]] Batch : public detail::BatchWays<std::tuple<std::expected<Ts
     batch_.set_context(context);
     return std::move(*this);
   }
+
+ private:
+  /// One tuple for each call, also where all are empty.
+  [[nodiscard]] auto all_variables() const {
+    if constexpr (std::is_same_v<detail::BatchVariables<Ts...>, std::tuple<>>) {
+      return std::tuple<typename detail::TakenCall<Ts>::Into...>{};
+    } else {
+      return variables_;
+    }
+  }
 };
 
 /// A batch of any number of calls, each with a T as its result; the results are a vector in the order of the calls.
@@ -243,14 +335,27 @@ class [[nodiscard]] BatchOf : public detail::BatchWays<std::vector<std::expected
  public:
   explicit BatchOf(detail::OutgoingBatch batch) noexcept : Ways(std::move(batch)) {}
 
-  /// Adds a call; its result comes after those of the calls before.
+  /// Adds a call; its result comes after those of the calls before. Nothing can come back into variables: see Batch.
   template <class... Args>
   void call(std::string_view method, const Args&... args) {
+    static_assert(!detail::kHasOutputs<Args...>,
+                  "wirecall: a batch of any number of calls brings nothing back into variables; use Client::batch");
     batch_.add(begin_call(method, args...), calls_++);
+  }
+  /// Adds a call of a function of a shared header; see Client::call. Its result is a T.
+  template <auto Function, class... Args>
+  void call(Args&&... args) {
+    static_assert(std::is_same_v<T, typename detail::SharedFunction<Function>::Result>,
+                  "wirecall: the function's result is another type than the batch's");
+    if constexpr (detail::check_call<Function, Args&&...>())
+      detail::SharedFunction<Function>::write(
+          [this](const auto&... written) { this->call(method_name<Function>(), written...); },
+          std::forward<Args>(args)...);
   }
   /// Adds a notification, which has no result.
   template <class... Args>
   void notify(std::string_view method, const Args&... args) {
+    detail::check_notification<detail::kHasOutputs<Args...>, Args...>();
     batch_.add_notification(begin_call(method, args...));
   }
   /// For the calls that have been added; see Request::timeout.

@@ -32,6 +32,7 @@
 
 #include "wirecall/batch.hpp"
 #include "wirecall/codec.hpp"
+#include "wirecall/detail/shared_call.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/options.hpp"
@@ -39,6 +40,7 @@
 #include "wirecall/reflect.hpp"
 #include "wirecall/registry.hpp"
 #include "wirecall/request.hpp"
+#include "wirecall/request_with_outputs.hpp"
 #include "wirecall/result_stream.hpp"
 #include "wirecall/subscription.hpp"
 #include "wirecall/task.hpp"
@@ -92,6 +94,23 @@ inline constexpr bool kIsNamed = false;
 template <class T>
 inline constexpr bool kIsNamed<NamedArgument<T>> = true;
 
+/// How many positions an argument takes.
+template <class A>
+std::size_t count_of(const A& argument) {
+  if constexpr (is_rest<A>) return argument.size();
+  return OutputOf<A>::kSent ? 1 : 0;
+}
+template <class A>
+void write_argument(Writer& writer, const A& argument) {
+  if constexpr (is_rest<A>) {
+    for (const auto& element : argument) encode(writer, element);
+  } else if constexpr (!OutputOf<A>::kIs) {
+    encode(writer, argument);
+  } else if constexpr (OutputOf<A>::kSent) {
+    encode(writer, argument.get());
+  }
+}
+
 template <class... Args>
 void write_arguments(Writer& writer, const Args&... args) {
   static_assert((kIsNamed<Args> && ...) || (!kIsNamed<Args> && ...), "name all arguments, or none of them");
@@ -99,6 +118,10 @@ void write_arguments(Writer& writer, const Args&... args) {
     writer.begin_object(sizeof...(Args));
     ((writer.key(args.name), encode(writer, args.value)), ...);
     writer.end_object();
+  } else if constexpr (((is_rest<Args> || OutputOf<Args>::kIs) || ...)) {
+    writer.begin_array((std::size_t{0} + ... + count_of(args)));
+    (write_argument(writer, args), ...);
+    writer.end_array();
   } else {
     writer.begin_array(sizeof...(Args));
     (encode(writer, args), ...);
@@ -168,11 +191,62 @@ class Client {
 
   /// Prepares a call, to be made in any of the four ways, with its own timeout and stop token:
   ///     client.request<int>("subtract", 42, 23).timeout(200ms).then([](std::expected<int, Error> result) { … });
+  /// With std::ref(x) or Out{x} among the arguments it is a RequestWithOutputs.
   template <class Result = void, class... Args>
-  [[nodiscard]] Request<Result> request(std::string_view method, const Args&... args) {
+  [[nodiscard]] detail::RequestOf<Result, Args...> request(std::string_view method, const Args&... args) {
     detail::OutgoingCall call{core_, method};
     detail::write_params(call, args...);
-    return Request<Result>{std::move(call)};
+    return detail::make_request<Result>(std::move(call), args...);
+  }
+
+  // By a function that both sides know from a shared header (docs/typed.md): client.call<math::mean>(values). It is
+  // called by its name, method_name<math::mean>(). The arguments are checked as those of a direct call and converted to
+  // the types of its parameters, and its result is what is returned; of a Task, an expected or a Stream what that
+  // holds. A variable given for a parameter `T&` or `Out<T>` is written when the answer comes. What does not fit does
+  // not compile.
+
+  /// Throws as the `call` above.
+  template <auto Function, class... Args>
+  typename detail::SharedFunction<Function>::Result call(Args&&... args) {
+    return request<Function>(std::forward<Args>(args)...).call();
+  }
+  template <auto Function, class... Args>
+  [[nodiscard]] std::expected<typename detail::SharedFunction<Function>::Result, Error> try_call(Args&&... args) {
+    return request<Function>(std::forward<Args>(args)...).try_call();
+  }
+  /// A Request, or a RequestWithOutputs where variables are to be written.
+  template <auto Function, class... Args>
+  [[nodiscard]] typename detail::SharedFunction<Function>::Request request(Args&&... args) {
+    using Result = typename detail::SharedFunction<Function>::Result;
+    if constexpr (detail::check_call<Function, Args&&...>()) {
+      return detail::SharedFunction<Function>::write(
+          [this](const auto&... written) {
+            return this->template request<Result>(method_name<Function>(), written...);
+          },
+          std::forward<Args>(args)...);
+    } else {
+      std::unreachable();
+    }
+  }
+  /// Of a function that returns a Stream. Variables are written at the end of the stream.
+  template <auto Function, class... Args>
+  [[nodiscard]] auto stream(Args&&... args) {
+    using Item = typename detail::SharedFunction<Function>::Item;
+    static_assert(!std::is_void_v<Item>, "wirecall: this function returns no Stream; call it by `call`");
+    if constexpr (!std::is_void_v<Item> && detail::check_call<Function, Args&&...>()) {
+      return detail::SharedFunction<Function>::write(
+          [this](const auto&... written) { return this->template stream<Item>(method_name<Function>(), written...); },
+          std::forward<Args>(args)...);
+    }
+  }
+  template <auto Function, class... Args>
+  void notify(Args&&... args) {
+    detail::check_notification<detail::SharedFunction<Function>::kGivesBack>();
+    if constexpr (!detail::SharedFunction<Function>::kGivesBack && detail::check_call<Function, Args&&...>()) {
+      detail::SharedFunction<Function>::write(
+          [this](const auto&... written) { this->notify(method_name<Function>(), written...); },
+          std::forward<Args>(args)...);
+    }
   }
 
   /// Calls a server-streaming method: for (int i : client.stream<int>("count", 5)). The stream ends with -32002 when
@@ -182,7 +256,8 @@ class Client {
   [[nodiscard]] ResultStream<Item> stream(std::string_view method, const Args&... args) {
     detail::OutgoingCall call{core_, method};
     detail::write_params(call, args...);
-    return ResultStream<Item>{detail::ItemReader{std::move(call), kStreamCredit}};
+    return ResultStream<Item>{
+        detail::ItemReader{std::move(call), kStreamCredit, detail::stream_outputs(detail::variables_of(args...))}};
   }
 
   /// Several calls in one message (a JSON-RPC batch), their results typed; see batch.hpp.
@@ -199,6 +274,7 @@ class Client {
   /// and LocalError -32602 when JSON cannot hold an argument.
   template <class... Args>
   void notify(std::string_view method, const Args&... args) {
+    detail::check_notification<detail::kHasOutputs<Args...>, Args...>();
     detail::OutgoingCall call{core_, method};
     detail::write_params(call, args...);
     detail::Answer sent = call.notify();
@@ -226,6 +302,21 @@ class Client {
     return *added;
   }
 
+  /// Adds a function, or a member function of `object`, by its own name; see Registry::method.
+  template <auto Function>
+  Method& method(std::vector<Param> params = {}) {
+    Method* added = nullptr;
+    exclusively([&] { added = &registry().method<Function>(std::move(params)); });
+    return *added;
+  }
+  template <auto Function, class C>
+    requires std::is_member_function_pointer_v<decltype(Function)>
+  Method& method(C& object, std::vector<Param> params = {}) {
+    Method* added = nullptr;
+    exclusively([&] { added = &registry().method<Function>(object, std::move(params)); });
+    return *added;
+  }
+
   /// Provides a method to the other clients of a broker: client.provide("gpu.add", add, {.concurrency = 1}). Returns at
   /// once; from then on the client keeps connected, and registers the method on each new connection. Handlers run on
   /// the thread that drives, one at a time unless they are coroutines. `connect` throws the broker's refusal; it also
@@ -236,6 +327,24 @@ class Client {
     provide_method(name, options, [&](Registry& methods) -> Method& {
       return methods.method(name, std::forward<F>(callable), options.params);
     });
+  }
+  /// Provides a function of a shared header by its name: client.provide<math::mean>({.params = {"values"}}).
+  template <auto Function>
+  void provide(const ProvideOptions& options = {}) {
+    constexpr bool kNeedsObject = std::is_member_function_pointer_v<decltype(Function)>;
+    static_assert(!kNeedsObject, "wirecall: a member function is provided together with its object");
+    if constexpr (!kNeedsObject && detail::check_function<Function>())
+      provide(std::string{method_name<Function>()}, Function, options);
+  }
+  /// A member function of `object`, which outlives the client: client.provide<&Counter::add>(counter).
+  template <auto Function, class C>
+    requires std::is_member_function_pointer_v<decltype(Function)>
+  void provide(C& object, const ProvideOptions& options = {}) {
+    if constexpr (detail::check_function<Function>()) {
+      const std::string name{method_name<Function>()};
+      provide_method(name, options,
+                     [&](Registry& methods) -> Method& { return methods.method<Function>(object, options.params); });
+    }
   }
   /// Provides a subscription method to the other clients of a broker: client.provide_subscription(
   /// {.subscribe = "eth_subscribe", .unsubscribe = "eth_unsubscribe", .notification = "eth_subscription"}, heads). The
@@ -296,6 +405,8 @@ class Client {
   template <class Result = void, class... Args>
   [[nodiscard]] Request<std::vector<ProviderOutcome<Result>>> request_all(std::string_view method,
                                                                           const Args&... args) {
+    static_assert(!detail::kHasOutputs<Args...>,
+                  "wirecall: several providers answer, so nothing can come back into one variable");
     detail::OutgoingCall call{core_, "rpc.call_all"};
     Writer& writer = call.params();
     writer.begin_object(sizeof...(Args) == 0 ? 1 : 2);

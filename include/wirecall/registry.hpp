@@ -14,6 +14,7 @@
 
 #include "wirecall/call.hpp"
 #include "wirecall/detail/bind.hpp"
+#include "wirecall/function_name.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/log.hpp"
 #include "wirecall/middleware.hpp"
@@ -135,6 +136,22 @@ class Registry {
     requires std::is_member_function_pointer_v<M>
   Method& method(std::string name, M member, C& object, std::vector<Param> params = {}) {
     return add(std::move(name), std::move(params), detail::bind_member(member, object));
+  }
+  /// Adds a function by its own name, as a shared header has it (docs/typed.md): method<math::mean>({"values"}) is
+  /// "math.mean". Throws as `method`. A function without a name that another program can know does not compile.
+  template <auto Function>
+  Method& method(std::vector<Param> params = {}) {
+    constexpr bool kNeedsObject = std::is_member_function_pointer_v<decltype(Function)>;
+    static_assert(!kNeedsObject, "wirecall: a member function is served together with its object");
+    if constexpr (!kNeedsObject && detail::check_function<Function>())
+      return method(std::string{method_name<Function>()}, Function, std::move(params));
+  }
+  /// Adds a member function of `object`, which outlives the registry: method<&Counter::add>(counter) is "Counter.add".
+  template <auto Function, class C>
+    requires std::is_member_function_pointer_v<decltype(Function)>
+  Method& method(C& object, std::vector<Param> params = {}) {
+    if constexpr (detail::check_function<Function>())
+      return method(std::string{method_name<Function>()}, Function, object, std::move(params));
   }
   /// Adds a coroutine that returns a Stream as a subscription. A call of `names.subscribe` with the coroutine's
   /// arguments is answered with an id, a string. Each value that the coroutine then yields is sent as the notification

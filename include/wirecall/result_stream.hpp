@@ -16,6 +16,7 @@
 #include <stop_token>
 #include <utility>
 
+#include "wirecall/detail/outputs.hpp"
 #include "wirecall/request.hpp"
 #include "wirecall/stream.hpp"
 
@@ -30,10 +31,41 @@ inline constexpr std::uint32_t kStreamCredit = 64;
 
 namespace detail {
 
+/// What a stream brings back at its end, whatever the types of the variables.
+class StreamOutputs {
+ public:
+  StreamOutputs() = default;
+  StreamOutputs(StreamOutputs&&) = delete;
+  virtual ~StreamOutputs() = default;
+  /// Decodes the final result and writes the variables. Throws where it does not fit.
+  virtual void take(Answer& result) = 0;
+};
+
+template <class... Ts>
+class StreamOutputsOf final : public StreamOutputs {
+ public:
+  explicit StreamOutputsOf(Variables<Ts...> variables) noexcept : variables_(variables) {}
+  void take(Answer& result) override { deliver(value_of<Returned<void, Ts...>>(result), variables_); }
+
+ private:
+  Variables<Ts...> variables_;
+};
+
+/// Null where there are no variables.
+template <class... Ts>
+std::unique_ptr<StreamOutputs> stream_outputs(Variables<Ts...> variables) {
+  if constexpr (sizeof...(Ts) == 0) {
+    return nullptr;
+  } else {
+    return std::make_unique<StreamOutputsOf<Ts...>>(variables);
+  }
+}
+
 /// Reads the encoded items of one call. One owner.
 class ItemReader {
  public:
-  ItemReader(OutgoingCall call, std::uint32_t credit);
+  /// `outputs` may be null.
+  ItemReader(OutgoingCall call, std::uint32_t credit, std::unique_ptr<StreamOutputs> outputs = nullptr);
   ItemReader(ItemReader&&) noexcept;
   ~ItemReader();
 
@@ -51,13 +83,14 @@ class ItemReader {
 
   /// The item that was taken last.
   [[nodiscard]] Reader& item();
-  /// At the end: throws the error that the call has ended with, if there is one.
-  void throw_if_failed() const;
+  /// At the end: throws the error that the call has ended with, if there is one; else the variables are written.
+  void finish();
 
  private:
   [[nodiscard]] net::ClientStream& begun();
 
   OutgoingCall call_;
+  std::unique_ptr<StreamOutputs> outputs_;     // null where there are none, and when they have been taken
   std::unique_ptr<net::ClientStream> stream_;  // has taken the call over; null until an item is asked for
 };
 
@@ -100,7 +133,7 @@ Stream<T> items_of(ItemReader stream) {
     if (next == ItemReader::Next::end) break;
     if (next == ItemReader::Next::item) co_yield read_item<T>(stream);
   }
-  stream.throw_if_failed();
+  stream.finish();
 }
 
 }  // namespace detail
@@ -141,7 +174,7 @@ class [[nodiscard]] ResultStream {
   /// (see Client::call), and LocalError -32603 for a result that is not a T.
   [[nodiscard]] std::optional<T> next() {
     if (stream_.wait() == detail::ItemReader::Next::item) return detail::read_item<T>(stream_);
-    stream_.throw_if_failed();
+    stream_.finish();
     return std::nullopt;
   }
 

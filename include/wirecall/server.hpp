@@ -63,6 +63,16 @@ class Server {
   Method& method(std::string name, M member, C& object, std::vector<Param> params = {}) {
     return registry().method(std::move(name), member, object, std::move(params));
   }
+  /// Adds a function, or a member function of `object`, by its own name; see Registry::method.
+  template <auto Function>
+  Method& method(std::vector<Param> params = {}) {
+    return registry().method<Function>(std::move(params));
+  }
+  template <auto Function, class C>
+    requires std::is_member_function_pointer_v<decltype(Function)>
+  Method& method(C& object, std::vector<Param> params = {}) {
+    return registry().method<Function>(object, std::move(params));
+  }
   /// Adds a coroutine that returns a Stream as a subscription; see Registry::subscription.
   template <class F>
   Method& subscription(SubscriptionNames names, F&& stream_function, std::vector<Param> params = {}) {

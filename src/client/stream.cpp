@@ -164,6 +164,12 @@ Reader& ClientStream::item() {
   return *reader_;
 }
 
+Reader& ClientStream::result() {
+  reader_ = values_of(call_->response_encoding).reader();
+  reader_->reset(call_->response.padded());
+  return *reader_;
+}
+
 // ---- the connection ----
 
 std::string_view ClientStream::fault_of(std::uint64_t seq) const noexcept {
@@ -178,6 +184,16 @@ void ClientStream::add(std::string_view value, Encoding encoding) {
   arrived_.add(value, encoding);
 }
 
+// The items are what the function has returned: the member "return". False where there is none.
+static bool find_return(Reader& reader) {
+  if (reader.kind() != ValueKind::object || !reader.begin_object()) return false;
+  for (std::string_view name; reader.next_member(name);) {
+    if (name == "return") return true;
+    static_cast<void>(reader.skip());
+  }
+  return false;
+}
+
 // A server that knows no streams answers with all results at once: they are items just the same. So is the result of a
 // method that has one.
 void ClientStream::call_ended() {
@@ -188,9 +204,10 @@ void ClientStream::call_ended() {
   const std::unique_ptr<Reader> reader = values_of(encoding).reader();
   Buffer padded{result};
   reader->reset(padded.padded());
+  if (has_outputs_ && !find_return(*reader)) return;
   const ValueKind kind = reader->kind();
   if (kind == ValueKind::null) return;
-  if (kind != ValueKind::array) return arrived_.add(result, encoding);
+  if (kind != ValueKind::array) return arrived_.add(reader->skip(), encoding);
   if (!reader->begin_array()) return;
   while (reader->next_element()) arrived_.add(reader->skip(), encoding);
 }
@@ -203,12 +220,18 @@ namespace detail {
 
 static_assert(static_cast<int>(ItemReader::Next::none) == static_cast<int>(net::ClientStream::Next::none));
 
-ItemReader::ItemReader(OutgoingCall call, std::uint32_t credit) : call_(std::move(call)) { call_.set_credit(credit); }
+ItemReader::ItemReader(OutgoingCall call, std::uint32_t credit, std::unique_ptr<StreamOutputs> outputs)
+    : call_(std::move(call)), outputs_(std::move(outputs)) {
+  call_.set_credit(credit);
+}
 ItemReader::ItemReader(ItemReader&&) noexcept = default;
 ItemReader::~ItemReader() = default;
 
 net::ClientStream& ItemReader::begun() {
-  if (stream_ == nullptr) stream_ = call_.release();
+  if (stream_ == nullptr) {
+    stream_ = call_.release();
+    if (outputs_ != nullptr) stream_->expect_outputs();
+  }
   return *stream_;
 }
 
@@ -219,8 +242,12 @@ ItemReader::Next ItemReader::poll(std::function<void()> wake) {
 const Executor* ItemReader::driver() { return begun().driver(); }
 void ItemReader::forget() noexcept { stream_->forget(); }
 Reader& ItemReader::item() { return stream_->item(); }
-void ItemReader::throw_if_failed() const {
+void ItemReader::finish() {
   if (stream_->error() != nullptr) Answer{*stream_->error(), stream_->error_class()}.throw_error();
+  if (outputs_ == nullptr) return;
+  const std::unique_ptr<StreamOutputs> outputs = std::move(outputs_);
+  Answer result{stream_->result()};
+  outputs->take(result);
 }
 
 }  // namespace detail

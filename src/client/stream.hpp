@@ -33,10 +33,15 @@ class ClientStream {
   /// Poll's `wake` is not called any more.
   void forget() noexcept;
 
+  /// The final result is {"return", "out"}, of which only the first are items. Before the first item is asked for.
+  void expect_outputs() noexcept { has_outputs_ = true; }
+
   [[nodiscard]] const detail::Executor* driver() const noexcept { return core_->executor().get(); }
 
   /// The item that was taken last; until the next is.
   [[nodiscard]] Reader& item();
+  /// At the end, without an error: the final result.
+  [[nodiscard]] Reader& result();
   [[nodiscard]] const Error* error() const noexcept { return call_->error ? &*call_->error : nullptr; }
   [[nodiscard]] detail::ErrorClass error_class() const noexcept { return call_->error_class; }
 
@@ -85,6 +90,7 @@ class ClientStream {
   ClientCall* const call_;
   const std::uint32_t credit_;
   bool begun_ = false;
+  bool has_outputs_ = false;
 
   // The consumer's.
   Items taken_;

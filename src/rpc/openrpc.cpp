@@ -111,19 +111,41 @@ static void write_servers(Writer& writer, const DocumentOrigin& origin) {
   writer.end_array();
 }
 
+static void write_comes_back(Writer& writer) {
+  writer.key("x-out");
+  writer.boolean(true);
+}
+
+// Of a method of which parameters come back: {"return", "out": {name: value}}.
+static std::string schema_with_out(const Method& method) {
+  std::vector<MemberInfo> out;
+  const auto arguments = method.signature().arguments;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].give_back != nullptr)
+      out.push_back({.name = method.params()[i].name(), .type = arguments[i].type, .about = nullptr, .required = true});
+  }
+  const TypeInfo out_type{.kind = TypeKind::object, .name = "out", .members = out};
+  const MemberInfo members[] = {
+      {.name = "return", .type = method.signature().result, .about = nullptr, .required = true},
+      {.name = "out", .type = &out_type, .about = nullptr, .required = true}};
+  return json_schema({.kind = TypeKind::object, .name = "result", .members = members});
+}
+
 void write_params(Writer& writer, const Method& method) {
   writer.key("params");
   writer.begin_array(Writer::kUnknownSize);
-  std::size_t position = 0;
+  std::size_t named = 0;
   for (const detail::ArgumentType& argument : method.signature().arguments) {
     if (argument.rest) write_rest(writer, method, argument);
     if (argument.gathers()) continue;
-    const Param& param = method.params()[position++];
+    const Param& param = method.params()[named++];
+    if (!argument.sent) continue;
     writer.begin_object(Writer::kUnknownSize);
     write_descriptor(writer, param.name(), with_default(json_schema(*argument.type), param.shown_default()));
     if (!param.description().empty()) write_text(writer, "description", param.description());
     writer.key("required");
     writer.boolean(!argument.optional && param.default_json().empty());
+    if (argument.give_back != nullptr) write_comes_back(writer);
     writer.end_object();
   }
   writer.end_array();
@@ -144,7 +166,11 @@ void write_subscription(Writer& writer, const Method& method) {
 void write_result(Writer& writer, const Method& method) {
   writer.key("result");
   writer.begin_object(Writer::kUnknownSize);
-  write_descriptor(writer, "result", json_schema(*method.signature().result));
+  const auto arguments = method.signature().arguments;
+  const bool comes_back =
+      std::ranges::any_of(arguments, [](const auto& argument) { return argument.give_back != nullptr; });
+  write_descriptor(writer, "result", comes_back ? schema_with_out(method) : json_schema(*method.signature().result));
+  if (comes_back) write_comes_back(writer);
   writer.end_object();
 }
 

@@ -1,4 +1,5 @@
 // Positional and named params, defaults filled in: the untyped half of the typed edge (detail/bind.hpp).
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 
@@ -304,6 +305,19 @@ bool order_by_name(const Received& message, const Method& method, std::uint32_t*
     values[i] = message.integers[member];
   }
   return true;
+}
+
+void write_out(Writer& writer, const Method& method, const void* const* arguments) {
+  const auto types = method.signature().arguments;
+  writer.key("out");
+  writer.begin_object(static_cast<std::size_t>(
+      std::ranges::count_if(types, [](const ArgumentType& type) { return type.give_back != nullptr; })));
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if (types[i].give_back == nullptr) continue;
+    writer.key(method.params()[i].name());
+    types[i].give_back(writer, arguments[i]);
+  }
+  writer.end_object();
 }
 
 OwnedParams::OwnedParams(std::string_view params, const Codec& codec)

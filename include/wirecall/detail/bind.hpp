@@ -33,6 +33,8 @@ bool decode_params(std::string_view params, const Method& method, ParamReaders& 
 /// Puts the integers that `message` has by name in the order of the method's parameters. False when they are not just
 /// these.
 bool order_by_name(const Received& message, const Method& method, std::uint32_t* values) noexcept;
+/// Writes the member "out": the arguments that come back, by their names. `arguments` as above.
+void write_out(Writer& writer, const Method& method, const void* const* arguments);
 /// Readers of its own over a copy of the params, for handlers that outlive the frame.
 struct OwnedParams {
   OwnedParams(std::string_view params, const Codec& codec);
@@ -48,13 +50,57 @@ struct StreamResult {
   std::shared_ptr<Items> items;
 };
 
+/// What a callable has returned, and what it has made of the arguments that come back.
+template <class S, class T>
+struct Outcome {
+  const Method& method;
+  const typename S::Arguments& arguments;
+  const T& result;
+};
+/// What the caller is told: where no argument comes back, the result alone.
+template <class S, class T>
+decltype(auto) outcome_of(const Method& method, const typename S::Arguments& arguments, const T& result) {
+  if constexpr (S::kGivesBack) {
+    return Outcome<S, T>{method, arguments, result};
+  } else {
+    return (result);
+  }
+}
+
+template <class T>
+void write_result(Writer& writer, const T& value) {
+  if constexpr (std::is_same_v<T, StreamResult>) {
+    value.items->write_result(writer);
+  } else {
+    encode(writer, value);
+  }
+}
+template <class S, class T>
+void write_result(Writer& writer, const Outcome<S, T>& outcome) {
+  writer.begin_object(2);
+  writer.key("return");
+  write_result(writer, outcome.result);
+  std::apply(
+      [&](const auto&... argument) {
+        const void* const pointers[] = {&argument...};
+        write_out(writer, outcome.method, pointers);
+      },
+      outcome.arguments);
+  writer.end_object();
+}
+
+template <class Sink, class T>
+void answer_error(Sink& sink, const T& error) {
+  static_assert(std::is_convertible_v<const T&, Error>,
+                "a handler that returns std::expected must have wirecall::Error as its error type");
+  sink.error(as_answer(error));
+}
+
 /// Answers `sink` (a Call, a ReplySink or an OffLoopReply) with what the callable returned.
 template <class Sink, class T>
 void answer(Sink& sink, const T& value) {
   if constexpr (kIsOf<T, std::expected>) {
-    static_assert(std::is_convertible_v<const typename T::error_type&, Error>,
-                  "a handler that returns std::expected must have wirecall::Error as its error type");
-    if (!value) return sink.error(as_answer(value.error()));
+    if (!value) return answer_error(sink, value.error());
     if constexpr (std::is_void_v<typename T::value_type>) {
       answer(sink, std::monostate{});
     } else {
@@ -63,29 +109,32 @@ void answer(Sink& sink, const T& value) {
   } else if constexpr (std::is_same_v<Sink, Call> && kKind<T> == Kind::integer && std::is_signed_v<T>) {
     sink.integer_result(value);
   } else {
-    if (Writer* writer = sink.begin_result()) {
-      if constexpr (std::is_same_v<T, StreamResult>) {
-        value.items->write_result(*writer);
-      } else {
-        encode(*writer, value);
-      }
+    if (Writer* writer = sink.begin_result()) write_result(*writer, value);
+    sink.end_result();
+  }
+}
+template <class Sink, class S, class T>
+void answer(Sink& sink, const Outcome<S, T>& outcome) {
+  if constexpr (kIsOf<T, std::expected>) {
+    if (!outcome.result) return answer_error(sink, outcome.result.error());
+    if constexpr (std::is_void_v<typename T::value_type>) {
+      answer(sink, Outcome<S, std::monostate>{outcome.method, outcome.arguments, std::monostate{}});
+    } else {
+      answer(sink, Outcome<S, typename T::value_type>{outcome.method, outcome.arguments, *outcome.result});
     }
+  } else {
+    if (Writer* writer = sink.begin_result()) write_result(*writer, outcome);
     sink.end_result();
   }
 }
 
-// By-value and rvalue parameters may take the argument; it is not used again.
 template <class S, class F, class C>
 decltype(auto) apply(F& function, C&& context, typename S::Arguments& arguments) {
-  return std::apply(
-      [&](auto&... argument) -> decltype(auto) {
-        if constexpr (S::kTakesContext) {
-          return function(std::forward<C>(context), std::move(argument)...);
-        } else {
-          return function(std::move(argument)...);
-        }
-      },
-      arguments);
+  if constexpr (S::kTakesContext) {
+    return S::apply(function, arguments, std::forward<C>(context));
+  } else {
+    return S::apply(function, arguments);
+  }
 }
 
 // Whether A takes any integer that Received::integers holds; a float takes the nearest one that it has.
@@ -183,7 +232,7 @@ void run_off_loop(F& function, C& context, const OffLoopCall& call, WatchdogScop
     scope.enter_phase(WatchdogSlot::kHandler);
     const auto& result = value_of<S>(function, std::move(context), arguments);
     scope.enter_phase(WatchdogSlot::kAround);
-    answer(reply, result);
+    answer(reply, outcome_of<S>(call.method, arguments, result));
   } catch (...) {
     reply.error_in_flight();
   }
@@ -202,11 +251,11 @@ template <class S, class F>
 }
 
 /// Of a handler that may have lost the loop: its result is written, and destroyed, before its thread rejoins.
-template <class Result, class T>
-[[gnu::noinline]] void answer_late(Call& call, WatchdogScope scope, T& result) {
+template <class Result, class T, class O>
+[[gnu::noinline]] void answer_late(Call& call, WatchdogScope scope, T& result, const O& outcome) {
   OffLoopReply reply{call};
   scope.enter_phase(WatchdogSlot::kAround);
-  answer(reply, result);
+  answer(reply, outcome);
   if constexpr (std::is_object_v<Result> && !std::is_const_v<Result> && std::is_move_constructible_v<Result>)
       [[maybe_unused]]
     const Result destroyed{std::move(result)};
@@ -217,7 +266,7 @@ template <class Result, class T>
 template <class S, class F>
 void invoke_sync(void* callable, Call& call) {
   typename S::Arguments arguments{};
-  if (!take_kept(call.message(), call.method(), arguments)) {
+  if (!S::kAllSent || !take_kept(call.message(), call.method(), arguments)) {
     if (call.params().size() >= kLongParams) [[unlikely]]
       return invoke_long<S, F>(callable, call);
     ParamReaders& readers = call.param_readers();
@@ -227,10 +276,11 @@ void invoke_sync(void* callable, Call& call) {
   auto context = context_of<S>(call);
   WatchdogScope scope{call.watchdog_slot(), call.method(), &call};
   auto&& result = value_of<S>(*static_cast<F*>(callable), std::move(context), arguments);
+  const auto& outcome = outcome_of<S>(call.method(), arguments, result);
   if (scope.may_be_late()) [[unlikely]]
-    return answer_late<typename S::Result>(call, std::move(scope), result);
+    return answer_late<typename S::Result>(call, std::move(scope), result, outcome);
   scope.close();
-  answer(call, result);
+  answer(call, outcome);
 }
 
 // ---- handlers that wait ----
@@ -264,10 +314,32 @@ auto pass_on(Stream<T> stream, std::shared_ptr<Sink> sink, Items& items, Schedul
   if constexpr (std::is_same_v<Sink, Items>) co_return StreamResult{std::move(sink)};
 }
 
+/// The method whose parameters' names the answer has; nothing where it has none.
+template <class S>
+struct MethodOf {
+  explicit MethodOf(const Method&) noexcept {}
+};
+template <class S>
+  requires S::kGivesBack
+struct MethodOf<S> {
+  explicit MethodOf(const Method& method) noexcept : value(&method) {}
+  const Method* value;
+};
+
 template <class S>
 struct AsyncState : DecodedCall<S> {
-  using DecodedCall<S>::DecodedCall;
+  explicit AsyncState(const Call& of) : DecodedCall<S>(of), method(of.method()) {}
 
+  template <class Sink, class T>
+  void answer_with(Sink& to, const T& result) const {
+    if constexpr (S::kGivesBack) {
+      answer(to, Outcome<S, T>{*method.value, this->arguments, result});
+    } else {
+      answer(to, result);
+    }
+  }
+
+  [[no_unique_address]] MethodOf<S> method;
   ReplySink sink;
   Call* call = nullptr;      // while invoke_async is on the stack: answers then need no entry in the table
   bool* finished = nullptr;  // on that stack
@@ -280,9 +352,9 @@ void answer_finished(AsyncState<S>& state, TaskResult<T>& result) {
     try {
       if (!result) std::rethrow_exception(result.error());
       if constexpr (std::is_void_v<T>) {
-        answer(sink, std::monostate{});
+        state.answer_with(sink, std::monostate{});
       } else {
-        answer(sink, *result);
+        state.answer_with(sink, *result);
       }
     } catch (...) {
       sink.error_in_flight();
@@ -434,9 +506,6 @@ template <class F>
 Binding bind(F&& callable) {
   using Stored = std::decay_t<F>;
   using S = typename ShapeOf<typename FunctionType<Stored>::type>::type;
-  static_assert(!S::kOutParameters,
-                "wirecall: a parameter taken by non-const reference would be changed and lost; take it by value or by "
-                "const reference and return what changed");
   Invoke invoke;
   if constexpr (is_task<typename S::Result> || is_stream<typename S::Result>) {
     invoke = &invoke_async<S, Stored>;
@@ -452,7 +521,9 @@ Binding bind_subscription(F&& callable) {
   using S = typename ShapeOf<typename FunctionType<Stored>::type>::type;
   static_assert(is_stream<typename S::Result>,
                 "wirecall: what can be subscribed to is a coroutine that returns a Stream");
-  static_assert(!S::kOutParameters, "wirecall: a parameter taken by non-const reference would be changed and lost");
+  static_assert(!S::kGivesBack,
+                "wirecall: a subscription is answered before its function has run, so no parameter can come back; take "
+                "it by value or by const reference");
   return binding_of<SubscriptionSignature<S>>(Stored(std::forward<F>(callable)), &invoke_subscription<S, Stored>);
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "wirecall/context.hpp"
+#include "wirecall/out.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/stream.hpp"
 #include "wirecall/task.hpp"
@@ -31,7 +32,8 @@ namespace detail {
 
 // ---- what the compiled side knows of a function ----
 
-/// One parameter as decoded from the wire.
+/// One parameter as decoded from the wire. One that is not sent (Out) is as one that may be left out, has no position,
+/// and is decoded from nothing.
 struct ArgumentType {
   bool (*decode)(Reader&, void* argument);  ///< for Rest: appends one element
   bool optional;                            ///< may be left out: std::optional
@@ -42,6 +44,8 @@ struct ArgumentType {
   bool named_only = false;                  ///< no position is for it
   /// Of the last one, to take what is given by a name that is no parameter's; null where such a name is a mistake.
   bool (*decode_other)(Reader&, void* argument, std::string_view name) = nullptr;
+  void (*give_back)(Writer&, const void* argument) = nullptr;  ///< of one that comes back: encodes it
+  bool sent = true;                                            ///< false for one that only comes back
 
   /// It takes any number of values, and has no name. Those that do come after all that have one.
   [[nodiscard]] bool gathers() const noexcept { return rest || decode_other != nullptr; }
@@ -125,6 +129,36 @@ struct ElementOf<Rest<T>> {
   using type = T;
 };
 
+/// A parameter's value, which way it goes, and as what the function takes it.
+template <class A>
+struct Parameter {
+  using Value = std::remove_cvref_t<A>;
+  using Passed = Value&&;  // by-value and rvalue parameters may take the argument; it is not used again
+  static constexpr bool kSent = true;
+  static constexpr bool kComesBack = false;
+};
+template <class T>
+  requires(!std::is_const_v<T>)
+struct Parameter<T&> {
+  using Value = T;
+  using Passed = T&;
+  static constexpr bool kSent = true;
+  static constexpr bool kComesBack = true;
+  static_assert(!is_rest<T>, "wirecall: Rest has no name by which it could come back; take it by value");
+};
+template <class T>
+struct Parameter<Out<T>> {
+  using Value = T;
+  using Passed = Out<T>;
+  static constexpr bool kSent = false;
+  static constexpr bool kComesBack = true;
+  static_assert(!is_rest<T>, "wirecall: Rest takes positions, and what only comes back has none");
+};
+template <class T>
+struct Parameter<const Out<T>&> : Parameter<Out<T>> {};
+template <class T>
+struct Parameter<Out<T>&> : Parameter<Out<T>> {};
+
 template <class A>
 inline constexpr ArgumentType kArgumentType{&decode_argument<A>,
                                             kIsOf<A, std::optional>,
@@ -133,12 +167,28 @@ inline constexpr ArgumentType kArgumentType{&decode_argument<A>,
                                             &TypeInfoOf<typename ElementOf<A>::type>::value,
                                             std::signed_integral<A> ? sizeof(A) : 0};
 
+inline bool decode_unsent(Reader& reader, void*) {
+  reader.fail("nothing");
+  return false;
+}
+inline bool accepts_nothing(Reader&) { return false; }
+
+template <class P>
+consteval ArgumentType argument_type() {
+  using A = typename P::Value;
+  ArgumentType type{&decode_unsent, true, false, &accepts_nothing, &TypeInfoOf<A>::value, 0, true};
+  if constexpr (P::kSent) type = kArgumentType<A>;
+  if constexpr (P::kComesBack) type.give_back = &encode_erased<A>;
+  type.sent = P::kSent;
+  return type;
+}
+
 template <class R, class... A>
 struct Shape {
   using Result = R;
-  using Arguments = std::tuple<std::remove_cvref_t<A>...>;
+  using Arguments = std::tuple<typename Parameter<A>::Value...>;
   static_assert(sizeof...(A) <= kParametersMax, "wirecall: a method takes at most 63 parameters; take a struct");
-  static_assert((std::is_default_constructible_v<std::remove_cvref_t<A>> && ...),
+  static_assert((std::is_default_constructible_v<typename Parameter<A>::Value> && ...),
                 "wirecall: a parameter is made first and then decoded into, so its type needs a default constructor");
   static constexpr bool kTakesContext = false;
   static constexpr bool kRestIsLast = [] {
@@ -149,9 +199,21 @@ struct Shape {
     return true;
   }();
   static_assert(kRestIsLast, "wirecall: Rest takes all further positions, so it is the last parameter");
-  static constexpr bool kOutParameters =
-      ((std::is_lvalue_reference_v<A> && !std::is_const_v<std::remove_reference_t<A>>) || ...);
-  static constexpr ArgumentType kArguments[sizeof...(A) + 1] = {kArgumentType<std::remove_cvref_t<A>>...};
+  // A coroutine would refer to what is gone as it goes on.
+  static_assert((... && (!std::is_reference_v<A> || !kIsOf<std::remove_cvref_t<A>, Out>)),
+                "wirecall: Out is itself a reference, and is taken by value");
+  static constexpr bool kAllSent = (Parameter<A>::kSent && ...);
+  static constexpr bool kGivesBack = (Parameter<A>::kComesBack || ...);
+  static constexpr ArgumentType kArguments[sizeof...(A) + 1] = {argument_type<Parameter<A>>()...};
+
+  /// Calls `function` with the arguments, after those that are given.
+  template <class F, class... First>
+  static decltype(auto) apply(F& function, Arguments& arguments, First&&... first) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) -> decltype(auto) {
+      return function(std::forward<First>(first)...,
+                      static_cast<typename Parameter<A>::Passed>(std::get<I>(arguments))...);
+    }(std::index_sequence_for<A...>{});
+  }
 
   using PlainResult = std::remove_cvref_t<typename ResultOf<std::remove_cvref_t<R>>::type>;
   static constexpr Signature kSignature{
@@ -196,6 +258,14 @@ struct FunctionType<R (C::*)(A...) noexcept(kNoexcept)> {
 };
 template <class C, class R, bool kNoexcept, class... A>
 struct FunctionType<R (C::*)(A...) const noexcept(kNoexcept)> {
+  using type = R(A...);
+};
+template <class C, class R, bool kNoexcept, class... A>
+struct FunctionType<R (C::*)(A...) & noexcept(kNoexcept)> {
+  using type = R(A...);
+};
+template <class C, class R, bool kNoexcept, class... A>
+struct FunctionType<R (C::*)(A...) const & noexcept(kNoexcept)> {
   using type = R(A...);
 };
 

@@ -44,11 +44,12 @@ bool takes_plain(const ServeOptions& options, const Endpoint& endpoint) {
 
 std::string signature(const Method& method) {
   std::string text = method.name() + "(";
-  for (const Param& param : method.params()) {
-    if (text.back() != '(') text += ", ";
-    text += param.name();
-  }
   const auto arguments = method.signature().arguments;
+  for (std::size_t i = 0; i < method.params().size(); ++i) {
+    if (!arguments[i].sent) continue;
+    if (text.back() != '(') text += ", ";
+    text += method.params()[i].name();
+  }
   if (!arguments.empty() && arguments.back().rest) text += "...";
   return text + ")";
 }
