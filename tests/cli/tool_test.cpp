@@ -125,6 +125,28 @@ TEST_F(Tool, BenchPrintsATableOrOneJsonObject) {
   }
 }
 
+TEST_F(Tool, BenchPrintsEachInterval) {
+  const Ended table = run({"bench", "subtract", "42", "23", "-z", "50ms", "--every", "20ms"}, url_);
+  EXPECT_EQ(table.status, 0) << table.error;
+  EXPECT_EQ(table.output.find("      time      calls   failures"), 0U) << table.output;
+  EXPECT_EQ(std::ranges::count(table.output, '\n'), 1 + 3 + 4) << table.output;
+  std::istringstream lines{run({"bench", "fail", "7", "no", "-z", "50ms", "--every", "20ms", "--json"}, url_).output};
+  std::uint64_t calls = 0;
+  double seconds = 0;
+  nlohmann::json all;
+  for (std::string line; std::getline(lines, line);) {
+    all = nlohmann::json::parse(line);
+    if (!all.contains("end")) break;
+    EXPECT_EQ(all.at("failures"), all.at("calls")) << line;
+    EXPECT_TRUE(all.at("latency_us").is_null()) << line;
+    calls += all.at("calls").get<std::uint64_t>();
+    seconds += all.at("seconds").get<double>();
+  }
+  EXPECT_EQ(all.at("calls"), calls);
+  EXPECT_NEAR(all.at("seconds").get<double>(), seconds, 0.003);
+  EXPECT_EQ(run({"bench", "echo", "1", "-z", "50ms", "--every", "9ms"}, url_).status, 2);
+}
+
 TEST_F(Tool, BenchCountsErrorsByCodeAndFailsWithThem) {
   const Ended ended = run({"bench", "fail", "7", "no", "-z", "50ms", "--json"}, url_);
   EXPECT_EQ(ended.status, 1);

@@ -19,11 +19,14 @@
 namespace wirecall::cli {
 namespace {
 
+constexpr std::chrono::milliseconds kEveryMin{10};
+
 struct BenchOptions {
   LoadOptions load{.endpoint = Endpoint{"tcp://127.0.0.1"}, .method = {}, .params = {}};
-  std::vector<std::string> urls;  ///< at least one; the first that can be connected to is loaded
-  bool json = false;              ///< one JSON object instead of a table
-  std::string hdr_path;           ///< where the distribution is written; empty for nowhere
+  std::vector<std::string> urls;     ///< at least one; the first that can be connected to is loaded
+  bool json = false;                 ///< one JSON object instead of a table
+  std::chrono::nanoseconds every{};  ///< what is told of each such interval; 0 for nothing
+  std::string hdr_path;              ///< where the distribution is written; empty for nowhere
 };
 
 struct Quantile {
@@ -55,6 +58,29 @@ std::string latency_line(const Histogram& latency) {
 void show_progress(const LoadResult& so_far) {
   print_stderr(fmt::format("\r{:4.0f} s   {:.0f} calls/s   {}\x1b[K", seconds(so_far.elapsed), so_far.rate(),
                            latency_line(so_far.latency)));
+}
+
+// One line each, of as many columns as the heading has.
+constexpr std::string_view kIntervalHeading = "      time      calls   failures       mean        max        min\n";
+
+std::string interval_line(const LoadInterval& interval) {
+  const auto time = [&](std::chrono::nanoseconds one) {
+    return interval.timed == 0 ? std::string{"-"} : time_text(as_double(static_cast<std::uint64_t>(one.count())));
+  };
+  return fmt::format("{:>8.1f} s {:>10} {:>10} {:>10} {:>10} {:>10}\n", seconds(interval.end), interval.answered,
+                     interval.failed, interval.timed == 0 ? "-" : time_text(interval.mean_ns()), time(interval.max),
+                     time(interval.min));
+}
+
+std::string interval_json(const LoadInterval& interval) {
+  std::string text = fmt::format(R"({{"end":{:.3f},"seconds":{:.3f},"calls":{},"failures":{},"latency_us":)",
+                                 seconds(interval.end), seconds(interval.length), interval.answered, interval.failed);
+  if (interval.timed == 0) return text + "null}\n";
+  const auto us = [](std::chrono::nanoseconds time) { return std::chrono::duration<double, std::micro>{time}.count(); };
+  return text +
+         fmt::format(R"({{"mean":{:.3f},"max":{:.3f},"min":{:.3f}}}}})", interval.mean_ns() / 1e3, us(interval.max),
+                     us(interval.min)) +
+         '\n';
 }
 
 std::string table(const BenchOptions& options, const std::string& url, const LoadResult& result) {
@@ -139,11 +165,20 @@ int bench(const BenchOptions& options) {
     }
     LoadOptions load = options.load;
     load.endpoint = *endpoint;
-    if (on_terminal()) load.progress = show_progress;
+    const bool progress = on_terminal() && options.every == std::chrono::nanoseconds{0};
+    if (progress) load.progress = show_progress;
+    int printed = kSuccess;
+    load.interval_length = options.every;
+    load.interval = [&](const LoadInterval& interval) {
+      if (printed == kSuccess) printed = print(options.json ? interval_json(interval) : interval_line(interval));
+    };
     // Until all is connected there is nothing to show, and a signal ends the process.
     std::optional<Interrupt> interrupt;
-    load.connected = [&] { interrupt.emplace(); };
-    load.stop = [&] { return interrupt->signal() != 0; };
+    load.connected = [&] {
+      interrupt.emplace();
+      if (options.every != std::chrono::nanoseconds{0} && !options.json) printed = print(kIntervalHeading);
+    };
+    load.stop = [&] { return printed != kSuccess || interrupt->signal() != 0; };
     std::optional<LoadResult> result;
     try {
       result = run_load(load);
@@ -154,7 +189,8 @@ int bench(const BenchOptions& options) {
       print_error(error.what());
       return kUsage;
     }
-    if (on_terminal()) print_stderr("\r\x1b[K");
+    if (progress) print_stderr("\r\x1b[K");
+    if (printed != kSuccess) return printed;
     return report(options, url, *result, *interrupt, hdr);
   }
   return kCannotConnect;
@@ -170,6 +206,7 @@ class BenchCommand final : public MethodCommand {
   BenchOptions options_;
   Duration duration_;
   Duration warm_up_;
+  Duration every_;
   std::optional<ServerFlags> server_;
 };
 
@@ -183,15 +220,18 @@ BenchCommand::BenchCommand(CLI::App& parent)
                      "rate, however slowly the server answers, and a call's latency counts from when it was due.\n\n"
                      "Examples:\n"
                      "  wirecall bench subtract 42 23 -c 32 -p 16\n"
-                     "  wirecall bench echo '\"hello\"' -c 10 --rate 5000 -z 1m --hdr latency.hgrm\n\n"}) {
+                     "  wirecall bench echo '\"hello\"' -c 10 --rate 5000 -z 1m --hdr latency.hgrm\n"
+                     "  wirecall bench echo '\"hello\"' -p 10 -z 1m --every 1s\n\n"}) {
   add_count("-c,--connections", options_.load.connections, "Connections (default: 1)", 1, 100'000);
   add_count("-p,--pipeline", options_.load.pipeline, "Calls in flight on each connection (default: 1)", 1, 100'000);
   add_duration("-z,--duration", duration_, "Duration of the measurement, as 10s or 1m (default: 10s)");
+  add_duration("--every", every_,
+               "Print a line of each interval of that duration, as 1s: its calls, failures, latency");
   add_duration("--warm-up", warm_up_, "Duration of the calls before the measurement (default: 300ms)");
   add_value("--rate", options_.load.rate, "R",
             "Calls per second on all connections together (default: as many as are answered)")
       ->check(number("rate", 0.001, 1e9));
-  app().add_flag("--json", options_.json, "Print one JSON object");
+  app().add_flag("--json", options_.json, "Print one JSON object; with --every one for each interval before it");
   add_value("--hdr", options_.hdr_path, "FILE",
             "Write the latency distribution to this file, in HdrHistogram's text format");
   add_value("--token", options_.load.token, "TOKEN", "The secret by which the client authenticates");
@@ -218,6 +258,10 @@ int BenchCommand::run() {
   read_durations();
   if (duration_) options_.load.duration = *duration_;
   if (warm_up_) options_.load.warm_up = *warm_up_;
+  if (every_) {
+    options_.every = *every_;
+    if (options_.every < kEveryMin) throw UsageError{"--every: at least 10ms"};
+  }
   return bench(options_);
 }
 

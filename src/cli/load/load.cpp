@@ -137,6 +137,7 @@ class Run {
   nanoseconds begin_ = nanoseconds::max();
   nanoseconds end_ = nanoseconds::max();
   bool sending_ = true;
+  std::optional<Intervals> intervals_;  // from begin_ on, where they are wanted
   LoadResult result_;
 };
 
@@ -448,12 +449,26 @@ void Run::learn(std::string_view reply, std::string_view id) {
 }
 
 void Run::answered(nanoseconds due, nanoseconds now) {
-  if (measured(due, now)) result_.latency.record(static_cast<std::uint64_t>((now - due).count()));
-  result_.answered += now >= begin_ && now < end_;
+  const nanoseconds took = now - due;
+  if (measured(due, now)) result_.latency.record(static_cast<std::uint64_t>(took.count()));
+  if (now < begin_ || now >= end_) return;
+  ++result_.answered;
+  if (!intervals_) return;
+  LoadInterval& interval = intervals_->at(now);
+  ++interval.answered;
+  ++interval.timed;
+  interval.sum += took;
+  interval.min = std::min(interval.min, took);
+  interval.max = std::max(interval.max, took);
 }
 
 void Run::failed(int code, nanoseconds due, nanoseconds now) {
-  result_.answered += now >= begin_ && now < end_;
+  const bool counts = now >= begin_ && now < end_;
+  result_.answered += counts;
+  if (counts && intervals_) {
+    ++intervals_->at(now).answered;
+    ++intervals_->at(now).failed;
+  }
   if (!measured(due, now)) return;
   ++result_.errors;
   ++result_.errors_by_code[code];
@@ -484,7 +499,9 @@ void Run::give_up_lost() {
   if (now - looked_at_ < kTurn) return;
   looked_at_ = now;
   for (const auto& connection : connections_) {
-    result_.unanswered += connection->give_up(now - options.patience);
+    const std::uint64_t lost = connection->give_up(now - options.patience);
+    result_.unanswered += lost;
+    if (intervals_ && now < end_) intervals_->at(now).failed += lost;
     if (open_loop() || !sending_) continue;
     while (connection->free_count() != 0) connection->call(now);
     connection->flush();
@@ -519,9 +536,11 @@ LoadResult Run::go() {
 
   begin_ = now;
   end_ = now + options.duration;
+  if (options.interval_length > nanoseconds{0}) intervals_.emplace(begin_, options.interval_length, options.interval);
   nanoseconds told = begin_;
   for (; now < end_ && !over(); now = loop.now()) {
-    turn(end_);
+    if (intervals_) static_cast<void>(intervals_->at(now));
+    turn(intervals_ ? std::min(end_, intervals_->next()) : end_);
     if (options.progress && now - told >= kProgressEvery) {
       told = now;
       result_.elapsed = now - begin_;
@@ -531,6 +550,7 @@ LoadResult Run::go() {
   // The last turn may have come back late: what came after the end was not counted, and that time is not either.
   end_ = std::min(end_, now);
   result_.elapsed = end_ - begin_;
+  if (intervals_) intervals_->end(end_);
 
   sending_ = false;
   const auto in_flight = [&] { return connections_.size() * options.pipeline - free_slots; };

@@ -13,6 +13,7 @@
 #include <map>
 
 #include "cli/load/histogram.hpp"
+#include "cli/load/intervals.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/options.hpp"
 
@@ -52,6 +53,9 @@ struct LoadOptions {
   std::chrono::nanoseconds patience = std::chrono::seconds{1};  ///< at the end, for what is still unanswered
   /// Called about once a second while it measures.
   std::function<void(const LoadResult&)> progress = {};
+  /// Called at the end of each interval of that length; at the end of the load for the rest. 0 for no intervals.
+  Intervals::Tell interval = {};
+  std::chrono::nanoseconds interval_length{};
   /// Called when all connections are there, before the first call.
   std::function<void()> connected = {};
   /// Asked often: true ends the load before its time, and the result is what there is until then.
