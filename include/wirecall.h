@@ -105,14 +105,13 @@ typedef struct wc_cursor {
   void *source;
   const char *name;
   const char *root;
-  const char *begin;
   const char *value;
-  size_t count;
   const char *key;
   size_t key_size;
   int state;
+  bool outermost;
 } wc_cursor;
-#define WC_CURSOR_INIT {sizeof(wc_cursor), NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, 0}
+#define WC_CURSOR_INIT {sizeof(wc_cursor), NULL, NULL, NULL, NULL, NULL, 0, 0, false}
 
 /* Open `cursor` at a parameter, before its first element or member. `name`, where given, lasts as long as the cursor. */
 WC_API bool wc_param_array(wc_call *call, size_t index, const char *name, wc_cursor *cursor);

@@ -31,27 +31,26 @@ struct wc_call {
   wc_call(wc_call&&) = delete;
 
   wirecall::c::Params params;
-  wirecall::Call* call;                              // null for one that is detached
-  wirecall::c::Detached* detached = nullptr;         // null for one that is live
-  bool answered = false;                             // of a live one: or deferred
-  std::optional<wirecall::detail::WatchdogScope> scope;     // of a live one, while its handler runs
-  std::unique_ptr<wirecall::Context> context;               // once it was asked for
-  std::shared_ptr<wirecall::c::Detached> deferred;          // what wc_call_defer has made of a live one
+  wirecall::Call* call;                       // null for one that is detached
+  wirecall::c::Detached* detached = nullptr;  // null for one that is live
+  bool answered = false;                      // of a live one: or deferred
+  std::optional<wirecall::detail::WatchdogScope> scope;  // of a live one, while its handler runs
 };
 
 namespace wirecall::c {
 
 /// Runs `action` while this thread has the loop of a live call.
 template <class F>
-decltype(auto) on_loop(wc_call& call, F&& action) {
+[[gnu::always_inline]] inline decltype(auto) on_loop(wc_call& call, F&& action) {
   struct Reopen {
     wc_call& call;
+    bool open;
     ~Reopen() {
-      if (call.call->watchdog_slot() != nullptr) call.scope.emplace(call.call->watchdog_slot(), call.call->method(), call.call);
+      if (open) call.scope.emplace(call.call->watchdog_slot(), call.call->method(), call.call);
     }
   };
-  if (call.scope) call.scope->close();
-  const Reopen reopen{call};
+  const Reopen reopen{call, call.scope.has_value()};
+  if (reopen.open) call.scope->close();
   return action();
 }
 
@@ -123,6 +122,27 @@ class Detached final : public detail::Executor::Continuation, public std::enable
   bool deferred_ = false;
 };
 
+/// Answers a live call by `answer`, unless it has an answer. Inline: it is what each call in C costs.
+template <class F>
+[[gnu::always_inline]] inline void answer_live(wc_call& call, F&& answer) noexcept {
+  if (call.answered || call.params.failed) return;
+  try {
+    if (!call.params.all_asked_for()) [[unlikely]]
+      return;
+    on_loop(call, [&] {
+      call.answered = true;
+      try {
+        answer(*call.call);
+      } catch (...) {
+        call.call->error_in_flight();
+      }
+    });
+  } catch (...) {
+    call.params.failed = true;  // there was no memory for what is wrong
+    fail_in_flight();
+  }
+}
+
 /// Answers with a result, which `write` writes by the Writer that it is given.
 template <class F>
 void give_result(wc_call* call, F&& write) noexcept {
@@ -133,21 +153,7 @@ void give_result(wc_call* call, F&& write) noexcept {
   };
   if (call->detached != nullptr) [[unlikely]]
     return call->detached->answer(write_to);
-  if (call->answered || call->params.failed) return;
-  try {
-    if (!call->params.all_asked_for()) [[unlikely]]
-      return;
-    on_loop(*call, [&] {
-      call->answered = true;
-      try {
-        write_to(*call->call);
-      } catch (...) {
-        call->call->error_in_flight();
-      }
-    });
-  } catch (...) {
-    fail_in_flight();
-  }
+  answer_live(*call, write_to);
 }
 
 }  // namespace wirecall::c

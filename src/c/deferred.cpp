@@ -74,9 +74,10 @@ wc_call* wc_call_defer(wc_call* call) {
   return wirecall::c::guarded_pointer([call] {
     return wirecall::c::on_loop(*call, [call] {
       try {
-        call->deferred = std::make_shared<Detached>(*call->call);
+        std::shared_ptr<Detached>& deferred = call->params.extras().deferred;
+        deferred = std::make_shared<Detached>(*call->call);
         call->answered = true;
-        return call->deferred->give_to_owner();
+        return deferred->give_to_owner();
       } catch (...) {
         call->answered = true;
         call->call->error(wirecall::Error{wirecall::ErrorCode::internal_error});

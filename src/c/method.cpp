@@ -121,8 +121,11 @@ bool check_declared(const CMethod& method, Call& call) {
 // Of a handler that has returned: what it has left to be said.
 void finish(wc_call& call) {
   Call& served = *call.call;
-  if (call.deferred != nullptr && !call.deferred->has_executor()) call.deferred->end_without_executor();
-  if (call.answered) return;
+  if (call.answered) {
+    Detached* const deferred = call.params.extras().deferred.get();
+    if (deferred != nullptr && !deferred->has_executor()) deferred->end_without_executor();
+    return;
+  }
   if (call.params.failed || !call.params.all_asked_for()) return served.error(failure_of(call.params));
   if (Writer* const writer = served.begin_result()) writer->null();
   served.end_result();
@@ -139,7 +142,7 @@ void invoke(void* stored, Call& call) {
   if (call.watchdog_slot() != nullptr) served.scope.emplace(call.watchdog_slot(), call.method(), &call);
   method.handler(&served, method.user);
   if (served.scope) served.scope->close();
-  if (!served.answered || served.deferred != nullptr) [[unlikely]]
+  if (!served.answered || served.params.has_extras()) [[unlikely]]
     finish(served);
 }
 

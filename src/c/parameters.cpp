@@ -6,8 +6,8 @@ using wirecall::c::Reading;
 using wirecall::c::Target;
 
 // A failure that has no memory for its words is -32603.
-[[gnu::noinline]] static bool read_param(wc_call* call, const Parameter& parameter, Reading reading,
-                                         const Target& target, bool optional) noexcept {
+[[gnu::always_inline]] static inline bool read_param(wc_call* call, const Parameter& parameter, Reading reading,
+                                                     const Target& target, bool optional) noexcept {
   if (call == nullptr) return false;
   try {
     return call->params.get(parameter, reading, target, optional);

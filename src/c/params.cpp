@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "rpc/names.hpp"
+
 namespace wirecall::c {
 
 // ---- integers that were decoded with the envelope ----
@@ -12,7 +14,7 @@ bool Params::take_named_integer(const Parameter& parameter, std::uint32_t& out) 
   const std::size_t count = integers_->integer_count;
   const auto is_at = [&](std::size_t i) {
     const Received::Span& given = integers_->integer_names[i];
-    return given.size == name.size() && std::string_view{given.data, given.size} == name;
+    return given.size == name.size() && rpc::same_name(name, {given.data, given.size});
   };
   std::size_t i = parameter.index;  // callers mostly keep the order
   if (i >= count || !is_at(i)) {
@@ -27,56 +29,68 @@ bool Params::take_named_integer(const Parameter& parameter, std::uint32_t& out) 
 
 // ---- the reader ----
 
+// None was given for params that were decoded with the envelope, which is JSON, or that are not there.
+void Params::require_reader() {
+  if (reader != nullptr) return;
+  extras().reader = json_codec().reader();
+  reader = extras().reader.get();
+}
+
 void Params::start_over() {
   if (shape_ == Shape::unknown) {
     if (text_.empty()) {
       shape_ = Shape::none;
       return;
     }
-    if (reader == nullptr) {
-      own_reader_ = json_codec().reader();
-      reader = own_reader_.get();
-    }
-    reader->reset(text_);
-    const ValueKind kind = reader->kind();
-    shape_ = kind == ValueKind::array ? Shape::array : kind == ValueKind::object ? Shape::object : Shape::none;
-    root_ = reader->mark();
+    require_reader();
+    with_reader(*reader, [this](auto& known) {
+      known.reset(text_);
+      const ValueKind kind = known.kind();
+      shape_ = kind == ValueKind::array ? Shape::array : kind == ValueKind::object ? Shape::object : Shape::none;
+      root_ = known.mark();
+    });
   } else {
     reader->rewind(root_);
   }
   active = this;
   ended_ = false;
   number_ = kNoValue;
-  mark_ = nullptr;
-  if (shape_ == Shape::array) static_cast<void>(reader->begin_array());
-  if (shape_ == Shape::object) static_cast<void>(reader->begin_object());
+  top = nullptr;
+  with_reader(*reader, [this](auto& known) {
+    if (shape_ == Shape::array) static_cast<void>(known.begin_array());
+    if (shape_ == Shape::object) static_cast<void>(known.begin_object());
+  });
 }
 
 // Moves to the next value. False, and nothing stands anywhere, behind the last.
-bool Params::step(std::string_view& name) {
+[[gnu::always_inline]] inline bool Params::step(std::string_view& name) {
   if (ended_) return false;
-  if (mark_ != nullptr && (active != this || reader->mark() == mark_)) {
-    reader->rewind(mark_);
-    static_cast<void>(reader->skip());
-  }
-  active = this;
-  if (!(shape_ == Shape::object ? reader->next_member(name) : reader->next_element())) {
-    ended_ = true;
-    return false;
-  }
-  ++number_;
-  mark_ = reader->mark();
-  return true;
+  return with_reader(*reader, [&](auto& known) {
+    if (top != nullptr && (active != this || known.mark() == top)) {
+      known.rewind(top);
+      static_cast<void>(known.skip());
+    }
+    active = this;
+    if (!(shape_ == Shape::object ? known.next_member(name) : known.next_element())) {
+      ended_ = true;
+      return false;
+    }
+    ++number_;
+    top = known.mark();
+    return true;
+  });
 }
 
 bool Params::find_position(std::size_t index) {
   if (index >= asked_) asked_ = index + 1;
-  if (number_ != kNoValue && index < number_) start_over();
   std::string_view name;
+  if (number_ + 1 == index && step(name)) [[likely]]
+    return true;
+  if (number_ != kNoValue && index < number_) start_over();
   while (number_ == kNoValue || number_ < index) {
     if (!step(name)) return false;
   }
-  reader->rewind(mark_);
+  reader->rewind(top);
   active = this;
   return true;
 }
@@ -87,7 +101,7 @@ bool Params::find_name(std::string_view name) {
   for (int pass = 0; pass != 2; ++pass) {
     std::string_view member;
     while (step(member)) {
-      if (member == name) {
+      if (rpc::same_name(name, member)) {
         if (number_ < 64) taken_ |= std::uint64_t{1} << number_;
         return true;
       }
@@ -108,26 +122,17 @@ bool Params::find(const Parameter& parameter) {
   }
 }
 
-bool Params::get(const Parameter& parameter, Reading reading, const Target& target, bool optional) {
-  if (failed) return false;
-  if (!find(parameter)) {
-    if (optional) return true;
-    if (reader == nullptr) {
-      own_reader_ = json_codec().reader();
-      reader = own_reader_.get();
-    }
-    if (reader->failed()) reader->clear_failure();
-    failed = true;
-    reader->fail_missing(words_of(reading));
-    if (parameter.name != nullptr) {
-      reader->failed_at(parameter.words());
-    } else {
-      reader->failed_at(parameter.index);
-    }
-    return false;
-  }
-  if (optional && reader->read_null()) return true;
-  return read(reading, target, parameter.words(), mark_);
+bool Params::missing(const Parameter& parameter, Reading reading) {
+  require_reader();
+  if (reader->failed()) reader->clear_failure();
+  failed = true;
+  reader->fail_missing(words_of(reading));
+  return parameter.name != nullptr ? reader->failed_at(parameter.words()) : reader->failed_at(parameter.index);
+}
+
+void Params::wrong(const Parameter& parameter) {
+  fail_at(top, top, parameter.name);
+  if (parameter.name == nullptr) reader->failed_at(parameter.index);
 }
 
 bool Params::given(const Parameter& parameter) {
@@ -138,7 +143,7 @@ bool Params::given(const Parameter& parameter) {
 
 void Params::refuse_extra(std::string_view name, bool twice) {
   failed = true;
-  reader->rewind(mark_);
+  reader->rewind(top);
   reader->fail(twice ? "one value" : "nothing");
   if (shape_ == Shape::object) {
     reader->failed_at(name);

@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "c/values.hpp"
+#include "wirecall/context.hpp"
 #include "wirecall/message.hpp"
 
 namespace wirecall::c {
@@ -22,17 +24,35 @@ struct Parameter {
   }
 };
 
+class Detached;
+
+/// What few calls need.
+struct Extras {
+  std::unique_ptr<Reader> reader;
+  std::optional<Context> context;      ///< once it was asked for
+  std::shared_ptr<Detached> deferred;  ///< what wc_call_defer has made of the call
+};
+
 class Params : public Values {
  public:
   /// `integers` has the params where they are integers that were decoded with the envelope; else null.
   /// `thread_reader` is null where it is made when it is needed, and `text` is JSON then.
   Params(std::string_view text, const Received* integers, Reader* thread_reader) noexcept
-      : text_(text), integers_(integers) {
+      : text_(text), integers_(integers) {  // NOLINT(cppcoreguidelines-pro-type-member-init)
     reader = thread_reader;
   }
 
   /// Finds and reads a parameter. `optional`: one that is missing, or null, is left as it is.
-  [[nodiscard]] bool get(const Parameter& parameter, Reading reading, const Target& target, bool optional);
+  [[gnu::always_inline]] [[nodiscard]] bool get(const Parameter& parameter, Reading reading, const Target& target,
+                                                bool optional) {
+    if (failed) return false;
+    if (!find(parameter)) return optional || missing(parameter, reading);
+    if (optional && reader->read_null()) return true;
+    if (read(reading, target, parameter.name, top)) [[likely]]
+      return true;
+    wrong(parameter);
+    return false;
+  }
   /// An integer that was decoded with the envelope. False where it is to be read.
   [[gnu::always_inline]] [[nodiscard]] bool take_integer(const Parameter& parameter, std::uint32_t& out) noexcept {
     if (integers_ == nullptr) return false;
@@ -58,7 +78,11 @@ class Params : public Values {
     }
     return all_read();
   }
-  [[nodiscard]] std::string_view text() const noexcept { return text_; }
+  [[nodiscard]] Extras& extras() {
+    if (!extras_) extras_ = std::make_unique<Extras>();
+    return *extras_;
+  }
+  [[nodiscard]] bool has_extras() const noexcept { return extras_ != nullptr; }
 
  private:
   enum class Shape : std::uint8_t { unknown, none, array, object };
@@ -67,25 +91,31 @@ class Params : public Values {
   [[nodiscard]] bool reader_untouched() const noexcept { return shape_ == Shape::unknown; }
   bool take_named_integer(const Parameter& parameter, std::uint32_t& out) noexcept;
   /// The reader stands at the parameter's value. False where it is not given.
-  bool find(const Parameter& parameter);
+  [[gnu::noinline]] bool find(const Parameter& parameter);
   bool find_position(std::size_t index);
   bool find_name(std::string_view name);
   bool step(std::string_view& name);
+  void require_reader();
   void start_over();
   bool all_read();
+  /// Always false.
+  [[gnu::noinline]] bool missing(const Parameter& parameter, Reading reading);
+  [[gnu::noinline]] void wrong(const Parameter& parameter);
   void refuse_extra(std::string_view name, bool twice);
 
-  std::string_view text_;
-  const Received* integers_;
-  std::size_t asked_ = 0;     // positions, from the first to the last that was asked for
-  std::uint64_t taken_ = 0;   // of the members: bit i for the i-th that was sent
+  // What every call sets comes first, and as little as can be; the rest is set by start_over.
   Shape shape_ = Shape::unknown;
   bool more_ = false;
-  bool ended_ = false;               // the reader has passed the last value
-  std::size_t number_ = kNoValue;    // of the value at mark_, in the order in which they were sent
-  const char* mark_ = nullptr;
-  const char* root_ = nullptr;       // the params as a whole
-  std::unique_ptr<Reader> own_reader_;
+  std::string_view text_;
+  const Received* integers_;
+  std::size_t asked_ = 0;    // positions, from the first to the last that was asked for
+  std::uint64_t taken_ = 0;  // of the members: bit i for the i-th that was sent
+
+  std::unique_ptr<Extras> extras_;
+
+  bool ended_;          // the reader has passed the last value
+  std::size_t number_;  // of the value at `top`, in the order in which they were sent
+  const char* root_;  // the params as a whole
 };
 
 }  // namespace wirecall::c

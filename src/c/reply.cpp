@@ -27,8 +27,9 @@ static bool read(const wc_reply* reply, Reading reading, const Target& target) n
     values.failed = false;
     values.reader->reset({reply->json.data(), reply->json_size});
     values.active = &values;
-    const char* const root = values.reader->mark();
-    if (values.read(reading, target, {}, root)) return true;
+    const char* const root = values.top = values.reader->mark();
+    if (values.read(reading, target, nullptr, root)) return true;
+    values.fail_at(root, root, nullptr);
     const wirecall::Error why = wirecall::decode_error(*values.reader);
     wirecall::c::fail(WC_ERROR_ARGUMENT, "the result is another: " + why.data());
   } catch (...) {

@@ -15,8 +15,9 @@ Error failure_of(const Params& params) {
 
 const Context& context_of(wc_call& call) {
   if (call.detached != nullptr) return call.detached->context();
-  if (!call.context) on_loop(call, [&] { call.context = std::make_unique<Context>(call.call->context()); });
-  return *call.context;
+  std::optional<Context>& context = call.params.extras().context;
+  if (!context) on_loop(call, [&] { context.emplace(call.call->context()); });
+  return *context;
 }
 
 }  // namespace wirecall::c
@@ -43,22 +44,12 @@ void wc_result_bytes(wc_call* call, const void* bytes, size_t size) {
   give_result(call, [=](Writer& writer) { writer.bytes({static_cast<const std::byte*>(bytes), size}); });
 }
 
+// The commonest result has a way of its own, as in C++.
 void wc_result_i64(wc_call* call, int64_t value) {
   if (call == nullptr) return;
-  // The commonest result has a way of its own, as in C++.
-  if (call->detached == nullptr && !call->answered && !call->params.failed &&
-      call->call->watchdog_slot() == nullptr) {
-    try {
-      if (!call->params.all_asked_for()) [[unlikely]]
-        return;
-      call->answered = true;
-      call->call->integer_result(value);
-    } catch (...) {
-      call->call->error_in_flight();
-    }
-    return;
-  }
-  give_result(call, [=](Writer& writer) { writer.integer(value); });
+  if (call->detached != nullptr) [[unlikely]]
+    return give_result(call, [=](Writer& writer) { writer.integer(value); });
+  wirecall::c::answer_live(*call, [=](wirecall::Call& served) { served.integer_result(value); });
 }
 
 void wc_result_json(wc_call* call, const char* json, size_t size) {
@@ -88,20 +79,9 @@ void wc_error(wc_call* call, int code, const char* message, const char* data_jso
                                               : std::string{wirecall::message_of(static_cast<wirecall::ErrorCode>(code))},
                            data_json != nullptr ? std::string{data_json} : std::string{}};
   };
-  if (call->detached != nullptr) return call->detached->answer([&](auto& reply) { reply.error(error()); });
-  if (call->answered || call->params.failed) return;
-  try {
-    wirecall::c::on_loop(*call, [&] {
-      call->answered = true;
-      try {
-        call->call->error(error());
-      } catch (...) {
-        call->call->error_in_flight();
-      }
-    });
-  } catch (...) {
-    wirecall::c::fail_in_flight();
-  }
+  const auto answer = [&](auto& sink) { sink.error(error()); };
+  if (call->detached != nullptr) return call->detached->answer(answer);
+  wirecall::c::answer_live(*call, answer);
 }
 
 // ---- what a call tells ----

@@ -14,6 +14,7 @@ struct wc_server {
   wirecall::c::Logging log;
   std::unique_ptr<wirecall::Server> server;
   std::deque<std::string> endpoints;  // its elements stay where they are
+  wirecall::Registry* registry = nullptr;
   wirecall::Buffer reply;
 };
 
@@ -31,8 +32,9 @@ wc_server* make(const char* options_json) noexcept {
     options.log = made->log.sink();
     made->server = std::make_unique<Kind>(options);
     // For wc_server_handle, which needs no port.
-    made->server->registry().set_limits(options.limits);
-    made->server->registry().set_log(options.log.at_least(options.log_level));
+    made->registry = &made->server->registry();
+    made->registry->set_limits(options.limits);
+    made->registry->set_log(options.log.at_least(options.log_level));
     return made.release();
   });
 }
@@ -60,8 +62,7 @@ int wc_server_add(wc_server* server, const wc_method* method) {
   if (server == nullptr) return no_server();
   return guarded([=] {
     wirecall::c::MethodDescription described{method};
-    wirecall::Registry& registry = server->server->registry();
-    described.added(registry.add(described.name(), described.params(), described.bind()));
+    described.added(server->registry->add(described.name(), described.params(), described.bind()));
   });
 }
 
@@ -105,7 +106,7 @@ int wc_server_handle(wc_server* server, const char* message, size_t size, const 
   *reply = "";
   *reply_size = 0;
   return guarded([=] {
-    server->server->registry().handle({message, size}, server->reply);
+    server->registry->handle({message, size}, server->reply);
     *server->reply.reserve(1) = '\0';
     *reply = server->reply.data();
     *reply_size = server->reply.size();

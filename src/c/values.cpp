@@ -1,11 +1,10 @@
 // See values.hpp, and the cursors of wirecall.h.
 #include "c/values.hpp"
 
-#include <algorithm>
-#include <limits>
-#include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "c/entry.hpp"
 
@@ -43,24 +42,6 @@ void find_path(Reader& reader, const char* from, const char* to, std::vector<Dec
   }
 }
 
-void open(wc_cursor& cursor, Values& values, std::string_view name, const char* root) noexcept {
-  cursor.source = &values;
-  cursor.name = name.data();
-  cursor.root = root;
-  cursor.begin = values.reader->mark();
-  cursor.value = nullptr;
-  cursor.count = 0;
-  cursor.key = nullptr;
-  cursor.key_size = 0;
-  cursor.state = kAtBegin;
-}
-
-bool give_text(const Target& target, std::string_view text) noexcept {
-  *target.text.data = text.data();
-  *target.text.size = text.size();
-  return true;
-}
-
 }  // namespace
 
 std::string_view words_of(Reading reading) noexcept {
@@ -78,49 +59,24 @@ std::string_view words_of(Reading reading) noexcept {
   return "object";
 }
 
-bool Values::read(Reading reading, const Target& target, std::string_view name, const char* root) {
-  const char* const mark = reader->mark();
-  bool fits = false;
-  std::string_view text;
-  switch (reading) {
-    case Reading::i64:
-      fits = reader->read_int(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max(),
-                              *target.i64);
-      break;
-    case Reading::u64: fits = reader->read_uint(std::numeric_limits<std::uint64_t>::max(), *target.u64); break;
-    case Reading::f64: fits = reader->read_double(*target.f64); break;
-    case Reading::boolean: fits = reader->read_bool(*target.boolean); break;
-    case Reading::text: fits = reader->read_string(text) && give_text(target, text); break;
-    case Reading::json: fits = reader->read_json(text) && give_text(target, text); break;
-    case Reading::bytes: {
-      std::span<const std::byte> bytes;
-      if ((fits = reader->read_bytes(bytes))) {
-        *target.bytes.data = bytes.data();
-        *target.bytes.size = bytes.size();
-      }
-      break;
-    }
-    case Reading::array:
-    case Reading::object: {
-      const ValueKind wanted = reading == Reading::array ? ValueKind::array : ValueKind::object;
-      if (target.cursor == nullptr || target.cursor->size < sizeof(wc_cursor)) {
-        throw std::invalid_argument("the cursor was not made by WC_CURSOR_INIT");
-      } else if (reader->kind() != wanted) {
-        fits = reader->fail(words_of(reading));
-      } else {
-        open(*target.cursor, *this, name, root);
-        active = target.cursor;
-        fits = true;
-      }
-      break;
-    }
-  }
-  if (!fits) [[unlikely]]
-    fail_at(mark, root, name);
-  return fits;
+bool Values::open(Reading reading, wc_cursor* cursor, const char* name, const char* root) {
+  if (cursor == nullptr || cursor->size < sizeof(wc_cursor))
+    throw std::invalid_argument("the cursor was not made by WC_CURSOR_INIT");
+  if (reader->kind() != (reading == Reading::array ? ValueKind::array : ValueKind::object))
+    return reader->fail(words_of(reading));
+  cursor->source = this;
+  cursor->name = name;
+  cursor->root = root;
+  cursor->value = reader->mark();
+  cursor->key = nullptr;
+  cursor->key_size = 0;
+  cursor->state = kAtBegin;
+  cursor->outermost = cursor->value == root;
+  active = cursor;
+  return true;
 }
 
-void Values::fail_at(const char* mark, const char* root, std::string_view name) {
+bool Values::fail_at(const char* mark, const char* root, const char* name) {
   failed = true;
   DecodeFailure failure = reader->take_failure();
   std::vector<DecodeFailure::Step> path;
@@ -129,19 +85,39 @@ void Values::fail_at(const char* mark, const char* root, std::string_view name) 
     find_path(*reader, root, mark, path);
   }
   failure.path.assign(path.rbegin(), path.rend());
-  if (name.data() != nullptr) failure.path.emplace_back(std::string{name});
-  static_cast<void>(reader->fail(std::move(failure)));
+  if (name != nullptr) failure.path.emplace_back(std::string{name});
+  return reader->fail(std::move(failure));
 }
 
-bool read_at(wc_cursor* cursor, Reading reading, const Target& target) noexcept {
+// ---- cursors ----
+
+// The reader stands at the cursor's value, whatever has been read since.
+[[gnu::noinline]] static void return_to(const wc_cursor& cursor, Values& values) noexcept {
+  values.reader->rewind(cursor.value);
+  values.active = &cursor;
+}
+
+template <class R>
+[[gnu::always_inline]] static inline bool read_at(wc_cursor& cursor, Values& values, R& reader, Reading reading,
+                                                  const Target& target) {
+  if (values.active != &cursor || reader.mark() != cursor.value) return_to(cursor, values);
+  if (values.read_by(reader, reading, target, cursor.name, cursor.root)) [[likely]]
+    return true;
+  return values.fail_at(cursor.value, cursor.root, cursor.name);
+}
+
+[[gnu::noinline]] static bool read_otherwise(wc_cursor& cursor, Values& values, Reading reading, const Target& target) {
+  return read_at(cursor, values, *values.reader, reading, target);
+}
+
+// Mostly the cursor was the last to move the reader, to the value that is read now.
+[[gnu::always_inline]] static inline bool read_at(wc_cursor* cursor, Reading reading, const Target& target) noexcept {
   if (!is_usable(cursor) || cursor->state != kAtValue) return false;
   Values& values = values_of(*cursor);
   if (values.failed) return false;
   try {
-    if (values.active != cursor || values.reader->mark() != cursor->value) values.reader->rewind(cursor->value);
-    values.active = cursor;
-    return values.read(reading, target, cursor->name == nullptr ? std::string_view{} : std::string_view{cursor->name},
-                       cursor->root);
+    if (!values.reader->is_json()) return read_otherwise(*cursor, values, reading, target);
+    return read_at(*cursor, values, static_cast<json::JsonReader&>(*values.reader), reading, target);
   } catch (...) {
     values.failed = true;
     fail_in_flight();
@@ -149,39 +125,39 @@ bool read_at(wc_cursor* cursor, Reading reading, const Target& target) noexcept 
   }
 }
 
-// Moves the cursor's reader behind its current value, whatever has been read of it.
-static void leave_value(wc_cursor& cursor, Values& values) {
-  Reader& reader = *values.reader;
-  if (cursor.state == kAtBegin) {
-    if (values.active != &cursor || reader.mark() != cursor.begin) reader.rewind(cursor.begin);
-    cursor.key_size = 0;
-    static_cast<void>(reader.kind() == ValueKind::object ? reader.begin_object() : reader.begin_array());
-    return;
-  }
-  if (values.active == &cursor && reader.mark() != cursor.value) return;
-  reader.rewind(cursor.value);
-  static_cast<void>(reader.skip());
+[[gnu::noinline]] static void enter(wc_cursor& cursor, Values& values) {
+  return_to(cursor, values);
+  const bool object = values.reader->kind() == ValueKind::object;
+  static_cast<void>(object ? values.reader->begin_object() : values.reader->begin_array());
+  cursor.key = object ? "" : nullptr;
 }
 
 static bool next(wc_cursor& cursor) {
   Values& values = values_of(cursor);
-  const bool first = cursor.state == kAtBegin;
-  const bool object = first ? (values.reader->rewind(cursor.begin), values.active = &cursor,
-                               values.reader->kind() == ValueKind::object)
-                            : cursor.key != nullptr;
-  leave_value(cursor, values);
-  values.active = &cursor;
-  std::string_view key{"", 0};
-  if (!(object ? values.reader->next_member(key) : values.reader->next_element())) {
-    cursor.state = kAtEnd;
-    return false;
+  if (cursor.state == kAtBegin) {
+    enter(cursor, values);
+    cursor.state = kAtValue;
+  } else if (values.active != &cursor || values.reader->mark() == cursor.value) {
+    return_to(cursor, values);
+    static_cast<void>(values.reader->skip());
   }
-  cursor.value = values.reader->mark();
-  cursor.count += first ? 0 : 1;
-  cursor.key = object ? key.data() : nullptr;
-  cursor.key_size = key.size();
-  cursor.state = kAtValue;
-  return true;
+  return with_reader(*values.reader, [&](auto& reader) {
+    if (cursor.key == nullptr) {
+      if (reader.next_element()) [[likely]] {
+        cursor.value = reader.mark();
+        return true;
+      }
+    } else if (std::string_view key; reader.next_member(key)) {
+      cursor.value = reader.mark();
+      cursor.key = key.data();
+      cursor.key_size = key.size();
+      return true;
+    }
+    cursor.state = kAtEnd;
+    // The reader is behind a value that `values` stands at, and nobody has to skip that once more.
+    if (cursor.outermost && cursor.root == values.top) values.active = &values;
+    return false;
+  });
 }
 
 }  // namespace wirecall::c

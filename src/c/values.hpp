@@ -3,9 +3,13 @@
 // with the path to it. Reading allocates nothing but in the reader's arena. Owned by the call or reply; one thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <span>
 #include <string_view>
 
+#include "codec/json_reader.hpp"
 #include "wirecall.h"
 #include "wirecall/codec.hpp"
 
@@ -28,24 +32,69 @@ union Target {
     std::size_t* size;
   } bytes;
   wc_cursor* cursor;
+
+  bool set_text(std::string_view value) const noexcept {
+    *text.data = value.data();
+    *text.size = value.size();
+    return true;
+  }
+  bool set_bytes(std::span<const std::byte> value) const noexcept {
+    *bytes.data = value.data();
+    *bytes.size = value.size();
+    return true;
+  }
 };
 
 /// What was expected where a value is missing, in the words of docs/errors.md.
 [[nodiscard]] std::string_view words_of(Reading reading) noexcept;
 
+/// Calls `action` with the reader, as what it is where that is the JsonReader, whose functions need no virtual call.
+template <class F>
+[[gnu::always_inline]] inline decltype(auto) with_reader(Reader& reader, F&& action) {
+  if (reader.is_json()) [[likely]]
+    return action(static_cast<json::JsonReader&>(reader));
+  return action(reader);
+}
+
 struct Values {
-  Reader* reader = nullptr;  ///< null until it is needed
+  Reader* reader = nullptr;      ///< null until it is needed
   const void* active = nullptr;  ///< the last to have moved the reader: a cursor, or this
-  bool failed = false;           ///< the reader has the failure
+  const char* top = nullptr;     ///< the value that `this` stands at: a parameter, or the result
+  bool failed = false;           ///< the reader has the failure, if there was memory for it
 
-  /// Reads the value that the reader stands at. False, and the reader has the failure, where it is another.
-  [[nodiscard]] bool read(Reading reading, const Target& target, std::string_view name, const char* root);
-  /// Keeps the failure that the reader has at `mark`, with the path from `root`, which is called `name`; empty for what
-  /// has no name.
-  void fail_at(const char* mark, const char* root, std::string_view name);
+  /// Reads the value that the reader stands at. False where it is another: then fail_at is to be called.
+  [[nodiscard]] bool read(Reading reading, const Target& target, const char* name, const char* root) {
+    return with_reader(*reader, [&](auto& known) { return read_by(known, reading, target, name, root); });
+  }
+  /// The same by a reader whose type is known. Mostly `reading` is as well, and one case remains.
+  template <class R>
+  [[gnu::always_inline]] [[nodiscard]] bool read_by(R& known, Reading reading, const Target& target, const char* name,
+                                                    const char* root) {
+    constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+    constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+    std::string_view text;
+    switch (reading) {
+      case Reading::i64: return known.read_int(kMin, kMax, *target.i64);
+      case Reading::u64: return known.read_uint(std::numeric_limits<std::uint64_t>::max(), *target.u64);
+      case Reading::f64: return known.read_double(*target.f64);
+      case Reading::boolean: return known.read_bool(*target.boolean);
+      case Reading::text: return known.read_string(text) && target.set_text(text);
+      case Reading::json: return known.read_json(text) && target.set_text(text);
+      case Reading::bytes: {
+        std::span<const std::byte> bytes;
+        return known.read_bytes(bytes) && target.set_bytes(bytes);
+      }
+      case Reading::array:
+      case Reading::object: break;
+    }
+    return open(reading, target.cursor, name, root);
+  }
+  /// Keeps the failure that the reader has at `mark`, with the path from `root`, which is called `name`; null for what
+  /// has no name. Always false.
+  [[gnu::noinline]] bool fail_at(const char* mark, const char* root, const char* name);
+
+ private:
+  bool open(Reading reading, wc_cursor* cursor, const char* name, const char* root);
 };
-
-/// Reads the cursor's current value.
-[[nodiscard]] bool read_at(wc_cursor* cursor, Reading reading, const Target& target) noexcept;
 
 }  // namespace wirecall::c
