@@ -1,11 +1,15 @@
 // See json_options.hpp.
 #include "c/json_options.hpp"
 
+#include <algorithm>
+#include <map>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 
 #include "wirecall/reflect.hpp"
+#include "wirecall/value.hpp"
 
 namespace wirecall::c {
 namespace {
@@ -22,20 +26,30 @@ struct SubscribeMembers {
   std::optional<bool> last;
 };
 
+[[noreturn]] void refuse(std::string_view why) {
+  throw std::invalid_argument("the options are not what they have to be: " + std::string{why});
+}
+
 template <class T>
-T members_of(std::string_view json) {
+T members_of(std::string_view json, std::span<const std::string_view> names) {
   if (json.empty()) return {};
+  const std::expected<std::map<std::string, Raw>, Error> all = from_json<std::map<std::string, Raw>>(json);
+  if (!all) refuse("they are no JSON object");
+  for (const auto& [name, value] : *all) {
+    if (std::ranges::find(names, name) == names.end()) refuse("there is no " + name);
+  }
   std::expected<T, Error> members = from_json<T>(json);
-  if (!members)
-    throw std::invalid_argument("the options are not what they have to be: " + members.error().message() + " " +
-                                members.error().data());
+  if (!members) refuse(members.error().message() + " " + members.error().data());
   return std::move(*members);
 }
+
+constexpr std::string_view kProvideNames[] = {"concurrency", "queue", "policy", "idempotent"};
+constexpr std::string_view kSubscribeNames[] = {"group", "echo", "last"};
 
 }  // namespace
 
 ProvideOptions provide_options(std::string_view json) {
-  ProvideMembers members = members_of<ProvideMembers>(json);
+  ProvideMembers members = members_of<ProvideMembers>(json, kProvideNames);
   ProvideOptions options;
   options.concurrency = members.concurrency;
   options.queue = members.queue;
@@ -45,7 +59,7 @@ ProvideOptions provide_options(std::string_view json) {
 }
 
 SubscribeOptions subscribe_options(std::string_view json) {
-  SubscribeMembers members = members_of<SubscribeMembers>(json);
+  SubscribeMembers members = members_of<SubscribeMembers>(json, kSubscribeNames);
   return {.group = std::move(members.group).value_or(""),
           .echo = members.echo.value_or(false),
           .last = members.last.value_or(false)};

@@ -16,14 +16,14 @@
   } while (0)
 
 #define CHECK_TEXT(got, wanted) check_text(got, wanted, __FILE__, __LINE__)
-static void check_text(const char *got, const char *wanted, const char *file, int line) {
+static inline void check_text(const char *got, const char *wanted, const char *file, int line) {
   if (got != NULL && strcmp(got, wanted) == 0) return;
   fprintf(stderr, "%s:%d: got    %s\n  instead of %s\n", file, line, got != NULL ? got : "NULL", wanted);
   exit(1);
 }
 
 /* The reply to a request with the id 1. It lasts until the next one. */
-static const char *reply_to(wc_server *server, const char *method, const char *params) {
+static inline const char *reply_to(wc_server *server, const char *method, const char *params) {
   char request[1024];
   const char *reply;
   size_t size;
