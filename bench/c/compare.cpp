@@ -1,5 +1,5 @@
-// A handler in C, in the shared library, against the same in C++: text in, text out, on one core, without a socket. Both
-// are given the same texts in turns; a figure is the best of its rounds.
+// A handler in C, in the shared library, against the same in C++: text in, text out, on one core, without a socket.
+// Both are given the same texts in turns; a figure is the best of its rounds.
 //
 //   bench_c            the table
 //   bench_c --check    exit status 1 when C takes more than 1.15 of the time that C++ takes
@@ -53,11 +53,13 @@ int main(int argc, char** argv) {
   registry.method("subtract", [](std::int64_t minuend, std::int64_t subtrahend) { return minuend - subtrahend; },
                   {"minuend", "subtrahend"});
   registry.method("echo", [](std::string_view text) { return text; }, {"text"});
-  registry.method("sum", [](const std::vector<double>& values) {
-    double sum = 0;
-    for (const double value : values) sum += value;
-    return sum;
-  }, {"values"});
+  registry.method("sum",
+                  [](const std::vector<double>& values) {
+                    double sum = 0;
+                    for (const double value : values) sum += value;
+                    return sum;
+                  },
+                  {"values"});
 
   wc_server* const server = wc_server_new(nullptr);
   wc_server_method(server, "subtract", bench_subtract, nullptr);

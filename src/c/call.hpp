@@ -1,9 +1,9 @@
 // wc_call: a call as its handler in C sees it, in one of two states. A live call is on the stack of whoever runs the
-// handler, and is answered at once. A detached one (Detached) has all that it needs of its own, and is answered from any
-// thread by way of its loop.
+// handler, and is answered at once. A detached one (Detached) has all that it needs of its own, and is answered from
+// any thread by way of its loop.
 //
-// While a handler runs, another thread may have taken over its loop (detail/watchdog_slot.hpp). So whatever touches more
-// than the parameters, closes the watchdog scope first, which waits for the loop, and opens it again after that.
+// While a handler runs, another thread may have taken over its loop (detail/watchdog_slot.hpp). So whatever touches
+// more than the parameters, closes the watchdog scope first, which waits for the loop, and opens it again after that.
 #pragma once
 
 #include <atomic>
@@ -31,9 +31,9 @@ struct wc_call {
   wc_call(wc_call&&) = delete;
 
   wirecall::c::Params params;
-  wirecall::Call* call;                       // null for one that is detached
-  wirecall::c::Detached* detached = nullptr;  // null for one that is live
-  bool answered = false;                      // of a live one: or deferred
+  wirecall::Call* call;                                  // null for one that is detached
+  wirecall::c::Detached* detached = nullptr;             // null for one that is live
+  bool answered = false;                                 // of a live one: or deferred
   std::optional<wirecall::detail::WatchdogScope> scope;  // of a live one, while its handler runs
 };
 

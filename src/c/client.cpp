@@ -32,16 +32,14 @@ void set_options(detail::OutgoingCall& call, const wc_call_options* given) {
     throw std::invalid_argument("the options have no size: set it to sizeof(wc_call_options)");
   wc_call_options options{};
   std::memcpy(&options, given, std::min(given->size, sizeof options));
-  if (options.timeout_ms != 0) call.set_timeout(std::chrono::milliseconds{std::max<std::int64_t>(options.timeout_ms, 0)});
+  if (options.timeout_ms != 0)
+    call.set_timeout(std::chrono::milliseconds{std::max<std::int64_t>(options.timeout_ms, 0)});
   if (options.idempotent) call.set_idempotent(true);
   if (options.to != nullptr) call.set_to(options.to);
   if (options.within == nullptr) return;
   const Context& context = context_of(*options.within);
-  call.set_context(Context{{},
-                           {},
-                           context.stop_token(),
-                           &clock,
-                           {.began = {}, .deadline = context.deadline(), .hops = context.hops()}});
+  call.set_context(Context{
+      {}, {}, context.stop_token(), &clock, {.began = {}, .deadline = context.deadline(), .hops = context.hops()}});
 }
 
 detail::OutgoingCall outgoing(wc_client& client, const char* method, const char* params_json,
@@ -134,8 +132,7 @@ void wc_pending_free(wc_pending* pending) { delete pending; }
 int wc_client_notify(wc_client* client, const char* method, const char* params_json) {
   if (client == nullptr) return no_client();
   return guarded([=] {
-    const auto sent =
-        client->client->notify_raw(wirecall::c::view_of(method), wirecall::c::view_of(params_json));
+    const auto sent = client->client->notify_raw(wirecall::c::view_of(method), wirecall::c::view_of(params_json));
     if (!sent) throw wirecall::Error{sent.error()};
   });
 }

@@ -42,7 +42,8 @@ bool check_value(Reader& reader, void*) {
     return true;
   } else if constexpr (std::is_same_v<T, Value::Array> || std::is_same_v<T, Value::Object>) {
     constexpr bool kArray = std::is_same_v<T, Value::Array>;
-    if (reader.kind() != (kArray ? ValueKind::array : ValueKind::object)) return reader.fail(kArray ? "array" : "object");
+    if (reader.kind() != (kArray ? ValueKind::array : ValueKind::object))
+      return reader.fail(kArray ? "array" : "object");
     static_cast<void>(reader.skip());
     return true;
   } else {
@@ -57,7 +58,6 @@ bool take_element(Reader& reader, void*) {
   return true;
 }
 bool take_member(Reader& reader, void*, std::string_view) { return take_element(reader, nullptr); }
-
 
 template <class T>
 detail::ArgumentType argument_of(const TypeInfo& type, bool optional) {
@@ -81,8 +81,7 @@ detail::ArgumentType argument_of(const wc_param& param) {
     case WC_BOOL: return argument_of<bool>(param.optional);
     case WC_TEXT: return argument_of<std::string_view>(param.optional);
     case WC_BYTES: return argument_of<std::span<const std::byte>>(param.optional);
-    case WC_ARRAY:
-      return argument_of<Value::Array>(detail::TypeInfoOf<std::vector<Value>>::value, param.optional);
+    case WC_ARRAY: return argument_of<Value::Array>(detail::TypeInfoOf<std::vector<Value>>::value, param.optional);
     case WC_OBJECT:
       return argument_of<Value::Object>(detail::TypeInfoOf<std::map<std::string, Value>>::value, param.optional);
   }
@@ -182,7 +181,8 @@ MethodDescription::MethodDescription(const wc_method* method) {
 // In an array, each is as large as the first says.
 wc_param MethodDescription::param(std::size_t index) const {
   const std::size_t size = method_.params->size;
-  if (size < offsetof(wc_param, description)) throw std::invalid_argument("a parameter has no size: set it to sizeof(wc_param)");
+  if (size < offsetof(wc_param, description))
+    throw std::invalid_argument("a parameter has no size: set it to sizeof(wc_param)");
   wc_param param{};
   std::memcpy(&param, reinterpret_cast<const char*>(method_.params) + index * size, std::min(size, sizeof param));
   if (param.name == nullptr) throw std::invalid_argument("a parameter has no name");
@@ -210,9 +210,8 @@ detail::Binding MethodDescription::bind() {
     method->all_numbers &= described.type == WC_I64 || described.type == WC_U64 || described.type == WC_F64;
   }
   if (!method->declared) method->arguments = undeclared();
-  method->signature = {.arguments = method->arguments,
-                       .result = &detail::TypeInfoOf<Value>::value,
-                       .asynchronous = method_.blocking};
+  method->signature = {
+      .arguments = method->arguments, .result = &detail::TypeInfoOf<Value>::value, .asynchronous = method_.blocking};
   const detail::Signature* const signature = &method->signature;
   bound_ = method.get();
   return {{method.release(),

@@ -115,7 +115,7 @@ class Params : public Values {
 
   bool ended_;          // the reader has passed the last value
   std::size_t number_;  // of the value at `top`, in the order in which they were sent
-  const char* root_;  // the params as a whole
+  const char* root_;    // the params as a whole
 };
 
 }  // namespace wirecall::c

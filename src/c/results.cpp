@@ -75,8 +75,9 @@ void wc_error(wc_call* call, int code, const char* message, const char* data_jso
   if (call == nullptr) return;
   const auto error = [&] {
     return wirecall::Error{code,
-                           message != nullptr ? std::string{message}
-                                              : std::string{wirecall::message_of(static_cast<wirecall::ErrorCode>(code))},
+                           message != nullptr
+                               ? std::string{message}
+                               : std::string{wirecall::message_of(static_cast<wirecall::ErrorCode>(code))},
                            data_json != nullptr ? std::string{data_json} : std::string{}};
   };
   const auto answer = [&](auto& sink) { sink.error(error()); };
@@ -102,9 +103,8 @@ const char* wc_call_method(wc_call* call) {
 }
 
 const char* wc_call_id(wc_call* call) {
-  return told(call, [](const wirecall::Context& context) {
-    return context.id().empty() ? nullptr : context.id().c_str();
-  });
+  return told(call,
+              [](const wirecall::Context& context) { return context.id().empty() ? nullptr : context.id().c_str(); });
 }
 
 const char* wc_call_caller(wc_call* call) {
@@ -120,7 +120,8 @@ bool wc_call_cancelled(wc_call* call) {
 int64_t wc_call_remaining_ns(wc_call* call) {
   return told(call, [](const wirecall::Context& context) -> int64_t {
     if (context.deadline() == wirecall::kNoDeadline) return INT64_MAX;
-    const auto left = context.deadline() - std::chrono::nanoseconds{std::chrono::steady_clock::now().time_since_epoch()};
+    const auto left =
+        context.deadline() - std::chrono::nanoseconds{std::chrono::steady_clock::now().time_since_epoch()};
     return left.count() > 0 ? left.count() : 0;
   });
 }

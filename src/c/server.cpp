@@ -1,4 +1,6 @@
 // The functions of wirecall.h for servers and brokers.
+#include "wirecall/server.hpp"
+
 #include <deque>
 #include <memory>
 #include <string>
@@ -8,7 +10,6 @@
 #include "c/method.hpp"
 #include "wirecall/broker.hpp"
 #include "wirecall/bytes.hpp"
-#include "wirecall/server.hpp"
 
 struct wc_server {
   wirecall::c::Logging log;

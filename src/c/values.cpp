@@ -211,9 +211,7 @@ bool wc_cursor_bytes(wc_cursor* cursor, const void** bytes, size_t* size) {
 bool wc_cursor_json(wc_cursor* cursor, const char** json, size_t* size) {
   return read_at(cursor, Reading::json, {.text = {json, size}});
 }
-bool wc_cursor_array(wc_cursor* cursor, wc_cursor* inner) {
-  return read_at(cursor, Reading::array, {.cursor = inner});
-}
+bool wc_cursor_array(wc_cursor* cursor, wc_cursor* inner) { return read_at(cursor, Reading::array, {.cursor = inner}); }
 bool wc_cursor_object(wc_cursor* cursor, wc_cursor* inner) {
   return read_at(cursor, Reading::object, {.cursor = inner});
 }
