@@ -66,7 +66,7 @@ WC_API const char *wc_last_error(void);
 typedef struct wc_call wc_call;
 
 /* Serves one call: reads parameters, and gives a result or an error. Without either the result is null. It runs on a
- * thread of the server, several at once where options.threads is above 1. It must not throw or longjmp out. */
+ * thread of the server, several at once where options.thread_count is above 1. It must not throw or longjmp out. */
 typedef void (*wc_handler)(wc_call *call, void *user);
 
 /* Parameters. `index` is the position, from 0, and `name` the name by which callers may give it instead; NULL for a
@@ -255,7 +255,8 @@ WC_API int wc_server_run_without_signals(wc_server *server);
 WC_API void wc_server_stop(wc_server *server);
 /* Serves one message or batch, as text in memory. `*reply` is the reply, which ends in NUL and lasts until the next call
  * of this function, and `*reply_size` its size, 0 where no reply is due. A call that is deferred, and has no answer when
- * its handler returns, is answered -32800. Not while it runs; thread: one at a time. */
+ * its handler returns, is answered -32800. WC_ERROR_STATE within a handler of such a message. Not while the server runs;
+ * thread: one at a time. */
 WC_API int wc_server_handle(wc_server *server, const char *message, size_t size, const char **reply, size_t *reply_size);
 
 /* ---- clients ---- */

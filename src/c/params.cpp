@@ -36,30 +36,29 @@ void Params::require_reader() {
   reader = extras().reader.get();
 }
 
+// To before the first of them.
 void Params::start_over() {
-  if (shape_ == Shape::unknown) {
-    if (text_.empty()) {
-      shape_ = Shape::none;
-      return;
-    }
-    require_reader();
-    with_reader(*reader, [this](auto& known) {
+  if (text_.empty()) {
+    shape_ = Shape::none;
+    return;
+  }
+  require_reader();
+  with_reader(*reader, [this](auto& known) {
+    if (shape_ != Shape::unknown) {
+      known.rewind(root_);
+    } else {
       known.reset(text_);
       const ValueKind kind = known.kind();
       shape_ = kind == ValueKind::array ? Shape::array : kind == ValueKind::object ? Shape::object : Shape::none;
       root_ = known.mark();
-    });
-  } else {
-    reader->rewind(root_);
-  }
+    }
+    if (shape_ == Shape::array) static_cast<void>(known.begin_array());
+    if (shape_ == Shape::object) static_cast<void>(known.begin_object());
+  });
   active = this;
   ended_ = false;
   number_ = kNoValue;
   top = nullptr;
-  with_reader(*reader, [this](auto& known) {
-    if (shape_ == Shape::array) static_cast<void>(known.begin_array());
-    if (shape_ == Shape::object) static_cast<void>(known.begin_object());
-  });
 }
 
 // Moves to the next value. False, and nothing stands anywhere, behind the last.
@@ -81,7 +80,7 @@ void Params::start_over() {
   });
 }
 
-bool Params::find_position(std::size_t index) {
+[[gnu::always_inline]] inline bool Params::find_position(std::size_t index) {
   if (index >= asked_) asked_ = index + 1;
   std::string_view name;
   if (number_ + 1 == index && step(name)) [[likely]]

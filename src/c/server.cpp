@@ -16,7 +16,9 @@ struct wc_server {
   std::unique_ptr<wirecall::Server> server;
   std::deque<std::string> endpoints;  // its elements stay where they are
   wirecall::Registry* registry = nullptr;
+  wirecall::Buffer request;  // of wc_server_handle
   wirecall::Buffer reply;
+  bool serving = false;
 };
 
 using wirecall::c::fail;
@@ -106,10 +108,16 @@ int wc_server_handle(wc_server* server, const char* message, size_t size, const 
     return fail(WC_ERROR_ARGUMENT, "an argument is NULL");
   *reply = "";
   *reply_size = 0;
-  return guarded([=] {
-    server->registry->handle({message, size}, server->reply);
+  if (server->serving) return fail(WC_ERROR_STATE, "the server handles a message already");
+  server->serving = true;
+  const int status = guarded([=] {
+    server->request.clear();
+    server->request.append({message, size});
+    server->registry->handle_padded(server->request.padded(), server->reply);
     *server->reply.reserve(1) = '\0';
     *reply = server->reply.data();
     *reply_size = server->reply.size();
   });
+  server->serving = false;
+  return status;
 }

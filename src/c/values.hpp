@@ -63,7 +63,8 @@ struct Values {
   bool failed = false;           ///< the reader has the failure, if there was memory for it
 
   /// Reads the value that the reader stands at. False where it is another: then fail_at is to be called.
-  [[nodiscard]] bool read(Reading reading, const Target& target, const char* name, const char* root) {
+  [[gnu::always_inline]] [[nodiscard]] bool read(Reading reading, const Target& target, const char* name,
+                                                const char* root) {
     return with_reader(*reader, [&](auto& known) { return read_by(known, reading, target, name, root); });
   }
   /// The same by a reader whose type is known. Mostly `reading` is as well, and one case remains.

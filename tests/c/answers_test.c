@@ -35,6 +35,15 @@ static void fails_then_answers(wc_call *call, void *user) {
   wc_error(call, 5, "ignored", NULL);
 }
 
+/* A message within a message is refused, and the outer one goes on. */
+static void handles_another(wc_call *call, void *server) {
+  const char *reply;
+  size_t size;
+  CHECK(wc_server_handle(server, "1", 1, &reply, &size) == WC_ERROR_STATE);
+  CHECK(size == 0);
+  wc_result_i64(call, 3);
+}
+
 static void test_results(wc_server *server) {
   const char *internal = ERROR_WITH("-32603", "Internal error", "");
   CHECK_TEXT(reply_to(server, "results", "[0]"), RESULT("null"));
@@ -50,6 +59,7 @@ static void test_results(wc_server *server) {
   CHECK_TEXT(reply_to(server, "results", "[10]"), RESULT("\"a\\u0000b\""));
   CHECK_TEXT(reply_to(server, "results", "[11]"), RESULT("-9223372036854775808"));
   CHECK_TEXT(reply_to(server, "results", "[12]"), internal);
+  CHECK_TEXT(reply_to(server, "handles_another", NULL), RESULT("3"));
   CHECK_TEXT(reply_to(server, "fails_then_answers", "[true]"), INVALID("[\"a\"]", "integer", "true"));
 }
 
@@ -284,6 +294,7 @@ int main(void) {
   sem_init(&gone, 0, 0);
   CHECK(pthread_barrier_init(&both, NULL, 2) == 0);
   CHECK(wc_server_method(server, "results", results, NULL) == WC_OK);
+  CHECK(wc_server_method(server, "handles_another", handles_another, server) == WC_OK);
   CHECK(wc_server_method(server, "fails_then_answers", fails_then_answers, NULL) == WC_OK);
   CHECK(wc_server_method(server, "defer", defer, NULL) == WC_OK);
   CHECK(wc_server_method(server, "answers_at_once", answers_at_once, NULL) == WC_OK);
