@@ -2,6 +2,7 @@
 #include "c/params.hpp"
 
 #include <string>
+#include <type_traits>
 
 #include "rpc/names.hpp"
 
@@ -48,9 +49,14 @@ void Params::start_over() {
       known.rewind(root_);
     } else {
       known.reset(text_);
-      const ValueKind kind = known.kind();
-      shape_ = kind == ValueKind::array ? Shape::array : kind == ValueKind::object ? Shape::object : Shape::none;
       root_ = known.mark();
+      // Params are an array or an object, or there are none.
+      if constexpr (std::is_same_v<decltype(known), json::JsonReader&>) {
+        shape_ = *root_ == '[' ? Shape::array : *root_ == '{' ? Shape::object : Shape::none;
+      } else {
+        const ValueKind kind = known.kind();
+        shape_ = kind == ValueKind::array ? Shape::array : kind == ValueKind::object ? Shape::object : Shape::none;
+      }
     }
     if (shape_ == Shape::array) static_cast<void>(known.begin_array());
     if (shape_ == Shape::object) static_cast<void>(known.begin_object());

@@ -106,7 +106,7 @@ template <class R>
   return values.fail_at(cursor.value, cursor.root, cursor.name);
 }
 
-[[gnu::noinline]] static bool read_otherwise(wc_cursor& cursor, Values& values, Reading reading, const Target& target) {
+[[gnu::noinline]] static bool read_virtually(wc_cursor& cursor, Values& values, Reading reading, const Target& target) {
   return read_at(cursor, values, *values.reader, reading, target);
 }
 
@@ -116,7 +116,7 @@ template <class R>
   Values& values = values_of(*cursor);
   if (values.failed) return false;
   try {
-    if (!values.reader->is_json()) return read_otherwise(*cursor, values, reading, target);
+    if (!values.reader->is_json()) return read_virtually(*cursor, values, reading, target);
     return read_at(*cursor, values, static_cast<json::JsonReader&>(*values.reader), reading, target);
   } catch (...) {
     values.failed = true;

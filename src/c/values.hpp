@@ -64,8 +64,10 @@ struct Values {
 
   /// Reads the value that the reader stands at. False where it is another: then fail_at is to be called.
   [[gnu::always_inline]] [[nodiscard]] bool read(Reading reading, const Target& target, const char* name,
-                                                const char* root) {
-    return with_reader(*reader, [&](auto& known) { return read_by(known, reading, target, name, root); });
+                                                 const char* root) {
+    if (reader->is_json()) [[likely]]
+      return read_by(static_cast<json::JsonReader&>(*reader), reading, target, name, root);
+    return read_virtually(reading, target, name, root);
   }
   /// The same by a reader whose type is known. Mostly `reading` is as well, and one case remains.
   template <class R>
@@ -95,6 +97,9 @@ struct Values {
   [[gnu::noinline]] bool fail_at(const char* mark, const char* root, const char* name);
 
  private:
+  [[gnu::noinline]] bool read_virtually(Reading reading, const Target& target, const char* name, const char* root) {
+    return read_by(*reader, reading, target, name, root);
+  }
   bool open(Reading reading, wc_cursor* cursor, const char* name, const char* root);
 };
 
