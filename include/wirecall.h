@@ -259,6 +259,26 @@ WC_API void wc_server_stop(wc_server *server);
  * thread: one at a time. */
 WC_API int wc_server_handle(wc_server *server, const char *message, size_t size, const char **reply, size_t *reply_size);
 
+/* ---- modules ---- */
+
+/* What a shared library exports, under the name wirecall_module, to be loaded by a server that others run. It needs no
+ * library of ours: whoever loads it has these functions. `WC_MODULE = {sizeof(wc_module), WC_ABI_VERSION, load};` */
+typedef struct wc_module {
+  size_t size;
+  uint32_t abi_version;
+  /* Adds the module's methods, by wc_server_method and wc_server_add; uses no other function of the server. Returns WC_OK,
+   * or the code with which it has failed: then the server is not to be run. */
+  int (*load)(wc_server *server);
+} wc_module;
+#define WC_MODULE                        \
+  WC_API extern const wc_module wirecall_module; \
+  const wc_module wirecall_module
+
+/* Loads a module and adds its methods. `path` has a slash, and comes from whoever runs the program: a module can do all
+ * that the program can. A file that others than root and this user may write is refused. It is never unloaded. Before the
+ * server runs. */
+WC_API int wc_server_load(wc_server *server, const char *path);
+
 /* ---- clients ---- */
 
 typedef struct wc_client wc_client;

@@ -1,25 +1,12 @@
 // The functions of wirecall.h for servers and brokers.
-#include "wirecall/server.hpp"
+#include "c/server.hpp"
 
-#include <deque>
 #include <memory>
 #include <string>
 
 #include "c/entry.hpp"
-#include "c/logging.hpp"
 #include "c/method.hpp"
 #include "wirecall/broker.hpp"
-#include "wirecall/bytes.hpp"
-
-struct wc_server {
-  wirecall::c::Logging log;
-  std::unique_ptr<wirecall::Server> server;
-  std::deque<std::string> endpoints;  // its elements stay where they are
-  wirecall::Registry* registry = nullptr;
-  wirecall::Buffer request;  // of wc_server_handle
-  wirecall::Buffer reply;
-  bool serving = false;
-};
 
 using wirecall::c::fail;
 using wirecall::c::guarded;
@@ -33,7 +20,8 @@ wc_server* make(const char* options_json) noexcept {
     wirecall::Options options =
         options_json != nullptr ? wirecall::Options::from_json(options_json) : wirecall::Options{};
     options.log = made->log.sink();
-    made->server = std::make_unique<Kind>(options);
+    made->owned = std::make_unique<Kind>(options);
+    made->server = made->owned.get();
     // For wc_server_handle, which needs no port.
     made->registry = &made->server->registry();
     made->registry->set_limits(options.limits);
