@@ -324,7 +324,7 @@ WC_API void wc_pending_free(wc_pending *pending);
 /* Sends a notification, which has no answer; returns when the kernel has accepted it. Any thread. */
 WC_API int wc_client_notify(wc_client *client, const char *method, const char *params_json);
 
-/* 0 for a result, else the error's code. */
+/* 0 for a result, else the error's code; WC_ERROR_INTERNAL for an error whose code is 0. */
 WC_API int wc_reply_error(const wc_reply *reply);
 /* The error's message; empty for a result. It lasts as long as the reply, as all of it does. */
 WC_API const char *wc_reply_message(const wc_reply *reply);

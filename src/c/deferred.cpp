@@ -16,7 +16,7 @@ Detached::Detached(Call& call)
     : text_(call.params()),
       reader_(call.codec().reader()),
       call_({text_.padded().data(), text_.size()}, nullptr, reader_.get(), nullptr),
-      context_(call.context()),
+      context_(detached_context(call)),
       executor_(call.executor()),
       reply_(call),
       sink_(call.detach()) {

@@ -210,8 +210,7 @@ detail::Binding MethodDescription::bind() {
     method->all_numbers &= described.type == WC_I64 || described.type == WC_U64 || described.type == WC_F64;
   }
   if (!method->declared) method->arguments = undeclared();
-  method->signature = {
-      .arguments = method->arguments, .result = &detail::TypeInfoOf<Value>::value, .asynchronous = method_.blocking};
+  method->signature = {.arguments = method->arguments, .result = &detail::TypeInfoOf<Value>::value};
   const detail::Signature* const signature = &method->signature;
   bound_ = method.get();
   return {{method.release(),

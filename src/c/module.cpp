@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kSymbol = "wirecall_module";
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  throw std::runtime_error("the module " + path + " " + why);
+  throw std::invalid_argument("the module " + path + " " + why);
 }
 
 class OpenFile {

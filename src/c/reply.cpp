@@ -18,8 +18,8 @@ using wirecall::c::Target;
 // A value of another type can be read as that afterwards.
 static bool read(const wc_reply* reply, Reading reading, const Target& target) noexcept {
   if (reply == nullptr) return false;
-  if (reply->error.code() != 0) {
-    wirecall::c::fail(reply->error.code(), reply->error.message());
+  if (!reply->has_result()) {
+    wirecall::c::fail(wc_reply_error(reply), reply->error.message());
     return false;
   }
   try {
@@ -39,14 +39,16 @@ static bool read(const wc_reply* reply, Reading reading, const Target& target) n
 }
 
 int wc_reply_error(const wc_reply* reply) {
-  return reply != nullptr ? reply->error.code() : static_cast<int>(WC_ERROR_ARGUMENT);
+  if (reply == nullptr) return WC_ERROR_ARGUMENT;
+  if (reply->has_result()) return 0;
+  return reply->error.code() != 0 ? reply->error.code() : static_cast<int>(WC_ERROR_INTERNAL);
 }
 const char* wc_reply_message(const wc_reply* reply) { return reply != nullptr ? reply->error.what() : ""; }
 const char* wc_reply_data(const wc_reply* reply) {
   return reply != nullptr && !reply->error.data().empty() ? reply->error.data().c_str() : nullptr;
 }
 const char* wc_reply_json(const wc_reply* reply, size_t* size) {
-  const bool has_result = reply != nullptr && reply->error.code() == 0;
+  const bool has_result = reply != nullptr && reply->has_result();
   if (size != nullptr) *size = has_result ? reply->json_size : 0;
   return has_result ? reply->json.c_str() : nullptr;
 }

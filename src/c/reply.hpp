@@ -14,6 +14,8 @@ struct wc_reply {
   explicit wc_reply(wirecall::Error failed) : error(std::move(failed)) {}
   wc_reply(wc_reply&&) = delete;
 
+  [[nodiscard]] bool has_result() const noexcept { return reader != nullptr; }
+
   std::string json;  // padded for the reader
   std::size_t json_size = 0;
   wirecall::Error error{0, {}};

@@ -13,10 +13,22 @@ Error failure_of(const Params& params) {
   return decode_error(*params.reader);
 }
 
+Context detached_context(Call& call) {
+  const Context context = call.context();
+  return {context.method(),
+          context.id(),
+          context.stop_token(),
+          nullptr,
+          {.began = {}, .deadline = context.deadline(), .hops = context.hops()},
+          nullptr,
+          context.peer_credentials(),
+          context.caller_name()};
+}
+
 const Context& context_of(wc_call& call) {
   if (call.detached != nullptr) return call.detached->context();
   std::optional<Context>& context = call.params.extras().context;
-  if (!context) on_loop(call, [&] { context.emplace(call.call->context()); });
+  if (!context) on_loop(call, [&] { context.emplace(detached_context(*call.call)); });
   return *context;
 }
 

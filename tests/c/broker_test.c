@@ -31,8 +31,9 @@ static void later(wc_call *call, void *user) {
 }
 
 static void fails(wc_call *call, void *user) {
+  int64_t code = 17;
   (void)user;
-  wc_error(call, 17, "no", "[1]");
+  if (wc_param_opt_i64(call, 0, "code", &code)) wc_error(call, (int)code, "no", "[1]");
 }
 
 /* Calls another method as a part of its own call. */
@@ -124,6 +125,13 @@ static void test_reply(wc_client *client) {
   CHECK_TEXT(wc_reply_data(reply), "[1]");
   CHECK(wc_reply_json(reply, &size) == NULL && size == 0);
   CHECK(!wc_reply_i64(reply, &number) && wc_last_status() == 17);
+  wc_reply_free(reply);
+
+  /* An error is no result, whatever its code. */
+  reply = wc_client_call(client, "fails", "[0]", NULL);
+  CHECK(wc_reply_error(reply) == WC_ERROR_INTERNAL);
+  CHECK(wc_reply_json(reply, NULL) == NULL && !wc_reply_i64(reply, &number) && !wc_reply_object(reply, &members));
+  CHECK_TEXT(wc_reply_message(reply), "no");
   wc_reply_free(reply);
 
   reply = wc_client_call(client, "area", "no JSON", NULL);
