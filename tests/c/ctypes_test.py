@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The C interface from Python's ctypes, which knows nothing of the header: a server with handlers in Python, and a client.
+"""The C interface from Python's ctypes, which knows nothing of the header: a server whose handlers are in Python, and a
+client.
 
 usage: ctypes_test.py LIBRARY
 """

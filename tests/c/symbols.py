@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Holds the binary interface: the library shows the functions that symbols.txt lists, each in its version, and nothing else;
-and these are the functions that wirecall.h declares.
+"""Holds the binary interface: the library shows the functions that symbols.txt lists, each in its version, and nothing
+else; and these are the functions that wirecall.h declares.
 
 usage: symbols.py LIBRARY            exit status 1 where they differ, and the difference
        symbols.py LIBRARY --write    writes symbols.txt anew: only to add to it
