@@ -5,6 +5,16 @@ include(CMakePackageConfigHelpers)
 install(TARGETS wirecall_core wirecall EXPORT wirecall-targets)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/wirecall DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.hpp")
+if(TARGET wirecall_c)
+  install(TARGETS wirecall_c)
+  install(FILES ${PROJECT_SOURCE_DIR}/include/wirecall.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  # Written when it is installed: only then is the prefix known.
+  install(CODE "set(PROJECT_VERSION ${PROJECT_VERSION})
+    set(CMAKE_INSTALL_LIBDIR ${CMAKE_INSTALL_LIBDIR})
+    set(CMAKE_INSTALL_INCLUDEDIR ${CMAKE_INSTALL_INCLUDEDIR})
+    configure_file(${CMAKE_CURRENT_LIST_DIR}/wirecall-c.pc.in ${PROJECT_BINARY_DIR}/wirecall-c.pc @ONLY)")
+  install(FILES ${PROJECT_BINARY_DIR}/wirecall-c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 if(TARGET wirecall_tool)
   install(TARGETS wirecall_tool)
   # The command prints them itself, so it has to run here.

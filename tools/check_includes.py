@@ -39,6 +39,8 @@ class Ranks:
     def layer_of(self, path: str) -> Layer | None:
         """The layer of a file given relative to src/ or include/; None for a file that has none."""
         parts = path.split("/")
+        if len(parts) == 1:
+            return self.layer_of_header.get(path)  # one in C
         if parts[0] == "wirecall":
             return self.layer_of_header.get(pathlib.PurePath(path).stem)
         return self.layers.get(parts[0])
@@ -67,7 +69,7 @@ class Ranks:
 def check(ranks: Ranks) -> int:
     files = offences = 0
     for base in (ROOT / "src", ROOT / "include"):
-        for path in sorted(base.rglob("*.[ch]pp")):
+        for path in sorted([*base.rglob("*.[ch]pp"), *base.glob("*.h")]):
             files += 1
             source = path.relative_to(base).as_posix()
             if ranks.layer_of(source) is None:

@@ -71,6 +71,11 @@ static int run(int argc, char** argv) {
   std::string workers;
   serve_command->add_option("--workers", workers, "With FILE.py: processes that share the endpoints")->type_name("N");
   serve_command->add_flag("--demo", serving.demo, "Serve the demo methods: subtract, sum, echo, sleep, fail, count");
+  serve_command
+      ->add_option("--module", serving.modules,
+                   "A shared library that adds methods (docs/c.md); the flag once for each")
+      ->type_name("PATH")
+      ->allow_extra_args(false);
   serve_command->add_flag("--insecure", serving.insecure,
                           "Listen where other machines can connect without authentication");
   serve_command->allow_extras();

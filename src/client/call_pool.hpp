@@ -13,7 +13,7 @@ namespace wirecall::net {
 
 class CallPool {
  public:
-  CallPool(const Driver& driver, const Codec& codec) noexcept : driver_(driver), codec_(codec) {}
+  CallPool(const Driver& driver, const Codec& codec) : driver_(driver), codec_(codec) {}
   CallPool(CallPool&&) = delete;
 
   /// An idle call; throws std::bad_alloc.

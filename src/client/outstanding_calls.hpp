@@ -22,7 +22,7 @@ namespace wirecall::net {
 
 class OutstandingCalls {
  public:
-  OutstandingCalls(ClientShared& shared, Driver& driver, CallPool& pool, ConnectionPool& connections) noexcept
+  OutstandingCalls(ClientShared& shared, Driver& driver, CallPool& pool, ConnectionPool& connections)
       : shared_(shared), driver_(driver), pool_(pool), connections_(connections) {}
   OutstandingCalls(OutstandingCalls&&) = delete;
 

@@ -87,6 +87,11 @@ static int finish_reply(rpc::MessageSink& sink, rpc::Reply& reply, rpc::LoopCont
 
 // ---- Call: the answer is given on the caller's stack ----
 
+static std::stop_token token_of(std::stop_source& stop) {
+  if (!stop.stop_possible()) stop = std::stop_source{};
+  return stop.get_token();
+}
+
 Context Call::context() {
   std::shared_ptr<rpc::CallerLink>& link = state_->extras().link;
   if (!link && method_->signature().asynchronous) link = state_->peer.caller_link();
@@ -100,10 +105,15 @@ Context Call::context() {
           caller()};
 }
 
+// A call that has lost the loop is in flight meanwhile; once it is no more, nobody waits for it.
 std::stop_token Call::stop_token() {
-  std::stop_source& stop = state_->extras().stop;
-  if (!stop.stop_possible()) stop = std::stop_source{};
-  return stop.get_token();
+  const ReplySink* const late = late_sink();
+  if (late == nullptr) return token_of(state_->extras().stop);
+  PendingCall* const call = late->calls_ != nullptr ? late->calls_->find(late->slot_, late->generation_) : nullptr;
+  if (call != nullptr) return token_of(call->extras.stop);
+  std::stop_source ended;
+  ended.request_stop();
+  return ended.get_token();
 }
 
 Scheduler* Call::scheduler() const noexcept { return state_->peer.loop.scheduler; }

@@ -38,5 +38,20 @@ run(${CMAKE_COMMAND} -E env PKG_CONFIG_LIBDIR=${work_dir}/nothing ${configure} -
 run(${CMAKE_COMMAND} --build ${work_dir}/core)
 run(${work_dir}/core/without_socket)
 
+# From C, by pkg-config alone.
+if(EXISTS ${prefix}/include/wirecall.h)
+  file(GLOB_RECURSE pc ${prefix}/wirecall-c.pc)
+  cmake_path(GET pc PARENT_PATH pc_dir)
+  find_program(C_COMPILER NAMES cc gcc clang REQUIRED)
+  set(pkg_config ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${pc_dir} pkg-config)
+  execute_process(COMMAND ${pkg_config} --cflags --libs wirecall-c
+                  OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${pkg_config} --variable=libdir wirecall-c
+                  OUTPUT_VARIABLE libdir OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  run(${C_COMPILER} -std=c99 -pedantic -Wall -Werror ${consumer}/in_c.c -o ${work_dir}/in_c ${flags} -Wl,-rpath,${libdir})
+  run(${work_dir}/in_c)
+endif()
+
 # As a part of another project: the libraries only, no test, tool or install rule of ours.
 run(${configure} -S ${consumer} -B ${work_dir}/subproject -D WIRECALL_SOURCE_DIR=${source_dir})

@@ -5,6 +5,8 @@
 #include <fmt/core.h>
 #include <signal.h>
 
+#include "c/module.hpp"
+#include "c/server.hpp"
 #include "cli/commands/banner.hpp"
 #include "cli/commands/demo.hpp"
 #include "cli/config/service_manager.hpp"
@@ -72,6 +74,8 @@ int serve(const ServeOptions& options) {
     const LogSink server_log = server_options.log.at_least(server_options.log_level);
     Broker server{server_options};
     if (options.demo) add_demo_methods(server.registry());
+    wc_server for_modules{server};
+    for (const std::string& path : options.modules) c::load_module(for_modules, path);
     std::vector<Endpoint> endpoints;
     for (const Endpoint& endpoint : *wanted) endpoints.push_back(server.listen(endpoint.uri()));
     const EarlySignals signals{server};

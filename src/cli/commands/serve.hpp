@@ -1,6 +1,9 @@
 // `wirecall serve`: a server in the foreground. What it says first is in banner.hpp.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "cli/config/config_reloader.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/options.hpp"
@@ -10,8 +13,9 @@ namespace wirecall::cli {
 
 struct ServeOptions {
   bool demo = false;
-  std::string fingerprint = {};  ///< of the server's certificate, for the banner; empty where it speaks no TLS
-  bool insecure = false;         ///< listens beyond this machine
+  std::vector<std::string> modules = {};  ///< paths of shared libraries that add methods
+  std::string fingerprint = {};           ///< of the server's certificate, for the banner; empty where it speaks no TLS
+  bool insecure = false;                  ///< listens beyond this machine
   Options server;
   ConfigReloader::Load reload;       ///< the same anew, at SIGHUP; empty where that ends the process
   std::string program = "wirecall";  ///< as the user called it, for lines to copy

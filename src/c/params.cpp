@@ -1,0 +1,198 @@
+// See params.hpp.
+#include "c/params.hpp"
+
+#include <string>
+#include <type_traits>
+
+#include "rpc/names.hpp"
+
+namespace wirecall::c {
+
+// ---- integers that were decoded with the envelope ----
+
+// Whether `text`, which holds no NUL, is the name. Names are short: this takes less than strlen does, and it ends with
+// the name.
+static bool is_name(const char* name, const Received::Span& text) noexcept {
+  for (std::size_t i = 0; i != text.size; ++i) {
+    if (name[i] != text.data[i]) return false;
+  }
+  return name[text.size] == '\0';
+}
+
+bool Params::take_named_integer(const Parameter& parameter, std::uint32_t& out) noexcept {
+  if (parameter.name == nullptr) return false;
+  const std::size_t count = integers_->integer_count;
+  std::size_t i = parameter.index;  // callers mostly keep the order
+  if (i >= count || !is_name(parameter.name, integers_->integer_names[i])) {
+    i = 0;
+    while (i != count && !is_name(parameter.name, integers_->integer_names[i])) ++i;
+    if (i == count) return false;
+  }
+  taken_ |= std::uint64_t{1} << i;
+  out = integers_->integers[i];
+  return true;
+}
+
+// ---- the reader ----
+
+// None was given for params that were decoded with the envelope, which is JSON, or that are not there.
+void Params::require_reader() {
+  if (reader != nullptr) return;
+  extras().reader = json_codec().reader();
+  reader = extras().reader.get();
+}
+
+// To before the first of them.
+void Params::start_over() {
+  if (text_.empty()) {
+    shape_ = Shape::none;
+    return;
+  }
+  require_reader();
+  with_reader(*reader, [this](auto& known) {
+    if (shape_ != Shape::unknown) {
+      known.rewind(root_);
+    } else {
+      known.reset(text_);
+      root_ = known.mark();
+      // Params are an array or an object, or there are none.
+      if constexpr (std::is_same_v<decltype(known), json::JsonReader&>) {
+        shape_ = *root_ == '[' ? Shape::array : *root_ == '{' ? Shape::object : Shape::none;
+      } else {
+        const ValueKind kind = known.kind();
+        shape_ = kind == ValueKind::array ? Shape::array : kind == ValueKind::object ? Shape::object : Shape::none;
+      }
+    }
+    if (shape_ == Shape::array) static_cast<void>(known.begin_array());
+    if (shape_ == Shape::object) static_cast<void>(known.begin_object());
+  });
+  active = this;
+  ended_ = false;
+  number_ = kNoValue;
+  top = nullptr;
+}
+
+// Moves to the next value. False, and nothing stands anywhere, behind the last.
+[[gnu::always_inline]] inline bool Params::step(std::string_view& name) {
+  if (ended_) return false;
+  return with_reader(*reader, [&](auto& known) {
+    if (top != nullptr && (active != this || known.mark() == top)) {
+      known.rewind(top);
+      static_cast<void>(known.skip());
+    }
+    active = this;
+    if (!(shape_ == Shape::object ? known.next_member(name) : known.next_element())) {
+      ended_ = true;
+      return false;
+    }
+    ++number_;
+    top = known.mark();
+    return true;
+  });
+}
+
+[[gnu::always_inline]] inline bool Params::find_position(std::size_t index) {
+  if (index >= asked_) asked_ = index + 1;
+  std::string_view name;
+  if (number_ + 1 == index && step(name)) [[likely]]
+    return true;
+  if (number_ != kNoValue && index < number_) start_over();
+  while (number_ == kNoValue || number_ < index) {
+    if (!step(name)) return false;
+  }
+  reader->rewind(top);
+  active = this;
+  return true;
+}
+
+// From where the reader is to the end, and then from the beginning.
+bool Params::find_name(std::string_view name) {
+  const std::size_t began = number_;
+  for (int pass = 0; pass != 2; ++pass) {
+    std::string_view member;
+    while (step(member)) {
+      if (rpc::same_name(name, member)) {
+        if (number_ < 64) taken_ |= std::uint64_t{1} << number_;
+        return true;
+      }
+      if (pass == 1 && number_ == began) return false;
+    }
+    if (began == kNoValue) return false;
+    if (pass == 0) start_over();
+  }
+  return false;
+}
+
+bool Params::find(const Parameter& parameter) {
+  if (shape_ == Shape::unknown) start_over();
+  switch (shape_) {
+    case Shape::array: return find_position(parameter.index);
+    case Shape::object: return parameter.name != nullptr && find_name(parameter.words());
+    default: return false;
+  }
+}
+
+bool Params::missing(const Parameter& parameter, Reading reading) {
+  require_reader();
+  if (reader->failed()) reader->clear_failure();
+  failed = true;
+  reader->fail_missing(words_of(reading));
+  return parameter.name != nullptr ? reader->failed_at(parameter.words()) : reader->failed_at(parameter.index);
+}
+
+void Params::wrong(const Parameter& parameter) {
+  fail_at(top, top, parameter.name);
+  if (parameter.name == nullptr) reader->failed_at(parameter.index);
+}
+
+bool Params::given(const Parameter& parameter) {
+  return !failed && find(parameter) && reader->kind() != ValueKind::null;
+}
+
+// ---- what nobody has asked for ----
+
+void Params::refuse_extra(std::string_view name, bool twice) {
+  failed = true;
+  reader->rewind(top);
+  reader->fail(twice ? "one value" : "nothing");
+  if (shape_ == Shape::object) {
+    reader->failed_at(name);
+  } else {
+    reader->failed_at(number_);
+  }
+}
+
+// Mostly the reader has passed all values already, one after the other.
+bool Params::all_read() {
+  if (shape_ == Shape::unknown) start_over();
+  std::string_view name;
+  if (shape_ == Shape::array) {
+    if (number_ != kNoValue && number_ >= asked_) start_over();
+    while (step(name)) {
+      if (number_ < asked_) continue;
+      refuse_extra(name, false);
+      return false;
+    }
+    return true;
+  }
+  if (shape_ != Shape::object) return true;
+  const auto is_taken = [this] { return number_ < 64 && (taken_ >> number_ & 1) != 0; };
+  while (step(name)) {
+    if (!is_taken()) break;
+  }
+  const std::size_t count = number_ == kNoValue ? 0 : number_ + 1;
+  if (ended_ && count <= 64 && taken_ == (count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1))
+    return true;
+  start_over();
+  while (step(name) && is_taken()) {
+  }
+  const std::string extra{name};
+  const std::size_t number = number_;
+  bool twice = false;
+  start_over();
+  while (step(name) && number_ != number) twice |= name == extra;
+  refuse_extra(extra, twice);
+  return false;
+}
+
+}  // namespace wirecall::c
