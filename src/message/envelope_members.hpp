@@ -33,7 +33,7 @@ class EnvelopeMembers {
   [[nodiscard]] bool is_single() const noexcept { return single_; }
   /// The elements of a batch; 0 for what is none.
   [[nodiscard]] std::size_t batch_size() const noexcept { return batch_size_; }
-  /// Whether all of them are here: not of a batch, nor of an envelope that has too many.
+  /// Whether all of them are here: not of a batch, nor of an envelope that has too many, or names in unusual forms.
   [[nodiscard]] bool are_all() const noexcept { return all_; }
   [[nodiscard]] std::span<const EnvelopeMember> view() const noexcept { return {members_, count_}; }
   /// The first of that name; null where there is none.
@@ -56,6 +56,8 @@ class EnvelopeMembers {
     }
     members_[count_++] = {name, value};
   }
+  /// One whose name has to be looked at in another way.
+  void add_unknown() noexcept { all_ = false; }
   void forget() noexcept {
     single_ = all_ = false;
     batch_size_ = 0;

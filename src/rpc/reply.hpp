@@ -84,7 +84,7 @@ class Reply {
   Buffer& begin() {
     open();
     if (is_native()) [[unlikely]] {
-      native().begin_result(*out_);
+      native().begin_result(*out_, place());
     } else {
       message::begin_result(*out_);
     }
@@ -198,6 +198,10 @@ class Reply {
       discard();
     out_ = sink_ != nullptr ? &sink_->open_message() : array_;
     start_ = out_->size();
+  }
+  [[nodiscard]] message::NativeTranscoder::Place place() const noexcept {
+    using Place = message::NativeTranscoder::Place;
+    return batch_ != nullptr ? Place::element : Place::message;
   }
   [[nodiscard]] message::NativeTranscoder& native() { return loop_context_->codecs.native(form_.sent); }
   void write_native(std::string_view text, std::string_view id, std::string_view id_json);

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "message/message_codec.hpp"
-#include "message/msgpack_transcoder.hpp"
+#include "message/binary_transcoder.hpp"
 #include "tests/codec/msgpack.hpp"
 #include "wirecall/message.hpp"
 #include "wirecall/reflect.hpp"

@@ -1,33 +1,31 @@
-// See msgpack_transcoder.hpp: to JSON, as one walk over the heads of the envelope.
+// The half of BinaryTranscoder that makes JSON of messages, as one walk over the heads of the envelope. For
+// binary_transcoder.cpp alone.
+#pragma once
+
 #include <algorithm>
 #include <limits>
 
 #include "base/decimal.hpp"
-#include "codec/msgpack_format.hpp"
+#include "message/binary_transcoder.hpp"
 #include "message/call_text.hpp"
 #include "message/cancel_request.hpp"
 #include "message/error_text.hpp"
-#include "message/msgpack_transcoder.hpp"
-#include "message/msgpack_walk.hpp"
+#include "message/message_codec.hpp"
 #include "wirecall/codec.hpp"
 
 namespace wirecall::message {
 
+using codec::Head;
 using codec::Transcoded;
 using codec::TranscodeStatus;
-using msgpack::Head;
-using msgpack::Type;
+using codec::Type;
 
-static std::string_view string_at(const char* p, const Head& head) noexcept {
-  return {p + head.bytes, static_cast<std::size_t>(head.value)};
-}
+inline bool is_opaque(const Head& head) noexcept { return head.type == Type::binary || head.type == Type::extension; }
 
-static bool is_opaque(const Head& head) noexcept { return head.type == Type::binary || head.type == Type::extension; }
-
-// The error in MessagePack, of which only the data have no form in JSON, with the data of `other`; else `other`.
-static Error with_other_data(std::string_view msgpack, Error other) {
-  const std::unique_ptr<Reader> reader = msgpack_codec().reader();
-  reader->reset(msgpack);
+// The error as it came, of which only the data have no form in JSON, with the data of `other`; else `other`.
+inline Error with_other_data(const Codec& codec, std::string_view encoded, Error other) {
+  const std::unique_ptr<Reader> reader = codec.reader();
+  reader->reset(encoded);
   if (reader->kind() != ValueKind::object) return other;
   static_cast<void>(reader->begin_object());
   std::optional<std::int64_t> code;
@@ -50,22 +48,26 @@ static Error with_other_data(std::string_view msgpack, Error other) {
   return {static_cast<int>(*code), *std::move(text), std::string{other.data()}};
 }
 
-Transcoder::Status MsgpackTranscoder::check(std::string_view message, const Limits& limits, EnvelopeMembers& members) {
-  switch (walk_message(message, limits.depth, members)) {
+template <class Format>
+Transcoder::Status BinaryTranscoder<Format>::check(std::string_view message, const Limits& limits, EnvelopeMembers& members) {
+  arena_.rewind();
+  switch (Format::walk(message, limits.depth, members)) {
     case ScanStatus::complete: return Status::done;
     case ScanStatus::too_deep: return Status::too_deep;
     default: return Status::malformed;
   }
 }
 
-Transcoder::Status MsgpackTranscoder::checked_to_json(std::string_view message, const Limits& limits, Buffer& out) {
+template <class Format>
+Transcoder::Status BinaryTranscoder<Format>::checked_to_json(std::string_view message, const Limits& limits, Buffer& out) {
   message_ = nullptr;
   unrepresentable_.clear();
   cancels_.clear();
   return convert(message, limits, out);
 }
 
-Transcoder::Status MsgpackTranscoder::read_envelope(std::string_view message, const Limits& limits, Buffer& text,
+template <class Format>
+Transcoder::Status BinaryTranscoder<Format>::read_envelope(std::string_view message, const Limits& limits, Buffer& text,
                                                     const EnvelopeMembers& members) {
   message_ = message.data();
   unrepresentable_.clear();
@@ -76,23 +78,25 @@ Transcoder::Status MsgpackTranscoder::read_envelope(std::string_view message, co
   return envelope(members, text) ? Status::done : Status::too_large;
 }
 
-Transcoder::Status MsgpackTranscoder::convert(std::string_view message, const Limits& limits, Buffer& out) {
+template <class Format>
+Transcoder::Status BinaryTranscoder<Format>::convert(std::string_view message, const Limits& limits, Buffer& out) {
   start_ = out.size();
   bytes_max_ = limits.max_message_size * kGrowth;
   const char* p = message.data();
-  const Head head = msgpack::read_head(p);
+  const Head head = Format::read_head(p);
   if (head.type == Type::map) return envelope(p, out) != nullptr ? Status::done : Status::too_large;
   if (head.type != Type::array) return element(message, out) ? Status::done : Status::too_large;
   out.push_back('[');
   p += head.bytes;
-  for (std::uint64_t i = 0; i < head.value; ++i) {
-    if (i != 0) out.push_back(',');
-    if (msgpack::read_head(p).type == Type::map) {
+  bool first = true;
+  for (std::uint64_t left = head.value; !Format::at_end(p, left);) {
+    if (!std::exchange(first, false)) out.push_back(',');
+    if (Format::read_head(p).type == Type::map) {
       p = envelope(p, out);
       if (p == nullptr) return Status::too_large;
       continue;
     }
-    const char* const end = end_of(p);
+    const char* const end = Format::end_of(p);
     if (!element({p, end}, out)) return Status::too_large;
     p = end;
   }
@@ -100,28 +104,28 @@ Transcoder::Status MsgpackTranscoder::convert(std::string_view message, const Li
   return fits(out) ? Status::done : Status::too_large;
 }
 
-namespace {
-
 /// What an element of a batch over the limit is, as far as its refusal depends on it.
-struct Refusable {
+template <class Format>
+struct BinaryTranscoder<Format>::Refusable {
   const char* end;
   std::string_view id = {};  ///< its only one
   bool response = false;
 };
 
-Refusable refusable_at(const char* p) noexcept {
-  const Head head = msgpack::read_head(p);
-  if (head.type != Type::map) return {end_of(p)};
+template <class Format>
+auto BinaryTranscoder<Format>::refusable_at(const char* p) const -> Refusable {
+  const Head head = Format::read_head(p);
+  if (head.type != Type::map) return {.end = Format::end_of(p)};
   Refusable out{};
   bool has_method = false;
   bool has_result = false;
   std::size_t ids = 0;
   p += head.bytes;
-  for (std::uint64_t i = 0; i < head.value; ++i) {
-    const Head name_head = msgpack::read_head(p);
-    const std::string_view name = name_head.type == Type::string ? string_at(p, name_head) : std::string_view{};
-    const char* const value = end_of(p);
-    p = end_of(value);
+  for (std::uint64_t left = head.value; !Format::at_end(p, left);) {
+    const Head name_head = Format::read_head(p);
+    const std::string_view name = string_at(p, name_head);
+    const char* const value = Format::end_of(p);
+    p = Format::end_of(value);
     if (name == "id") {
       ++ids;
       out.id = {value, p};
@@ -135,9 +139,8 @@ Refusable refusable_at(const char* p) noexcept {
   return out;
 }
 
-}  // namespace
-
-Transcoder::Status MsgpackTranscoder::read_long_batch(std::string_view batch, const Limits& limits, bool responses,
+template <class Format>
+Transcoder::Status BinaryTranscoder<Format>::read_long_batch(std::string_view batch, const Limits& limits, bool responses,
                                                       Buffer& text, Received& received) {
   message_ = nullptr;
   unrepresentable_.clear();
@@ -148,20 +151,18 @@ Transcoder::Status MsgpackTranscoder::read_long_batch(std::string_view batch, co
   const std::size_t requests_bytes_max = std::min(limits.soft_output, limits.max_message_size);
   std::size_t requests_bytes = 0;
   bool others = false;  // elements that nobody waits for by an id, but no responses
-  const Head head = msgpack::read_head(batch.data());
+  const Head head = Format::read_head(batch.data());
   const char* p = batch.data() + head.bytes;
   text.push_back('[');
-  for (std::uint64_t left = head.value; left != 0 && requests_bytes <= requests_bytes_max;) {
-    if (const std::size_t count = msgpack::one_byte_values(p, left); count != 0) {
+  for (std::uint64_t left = head.value; requests_bytes <= requests_bytes_max;) {
+    if (const std::uint64_t count = Format::pass_small(p, left); count != 0) {
       others = true;
       left -= count;
-      p += count;
-      continue;
     }
+    if (Format::at_end(p, left)) break;
     const char* const element = p;
     const Refusable what = refusable_at(element);
     p = what.end;
-    --left;
     if (what.response) {
       if (!responses) continue;
       if (text.size() != start_ + 1) text.push_back(',');
@@ -179,15 +180,16 @@ Transcoder::Status MsgpackTranscoder::read_long_batch(std::string_view batch, co
   received.encoding = Encoding::json;
   received.kind = MessageKind::invalid;
   received.fault = Fault::batch_limit;
-  received.batch_size = head.value;
+  received.batch_size = Format::count(batch.data() + head.bytes, head);
   received.text = text.padded().substr(start_);
   return Status::done;
 }
 
 /// An element for one that is refused by its id; 0 bytes for one that nobody can be answered by.
-std::size_t MsgpackTranscoder::write_refusable(std::string_view id, Buffer& out) {
-  if (id.empty() || id.size() > kIdBytesMax + msgpack::kHeadBytesMax) return 0;
-  const Head head = msgpack::read_head(id.data());
+template <class Format>
+std::size_t BinaryTranscoder<Format>::write_refusable(std::string_view id, Buffer& out) {
+  if (id.empty() || id.size() > kIdBytesMax + Format::kHeadBytesMax) return 0;
+  const Head head = Format::read_head(id.data());
   const bool may_be_id = head.type == Type::nil || head.type == Type::positive || head.type == Type::negative ||
                          head.type == Type::float32 || head.type == Type::float64 || head.type == Type::string;
   if (!may_be_id) return 0;
@@ -204,27 +206,30 @@ std::size_t MsgpackTranscoder::write_refusable(std::string_view id, Buffer& out)
   return out.size() - before;
 }
 
-std::size_t MsgpackTranscoder::bytes_left(const Buffer& out) const noexcept {
+template <class Format>
+std::size_t BinaryTranscoder<Format>::bytes_left(const Buffer& out) const noexcept {
   return bytes_max_ - std::min(bytes_max_, out.size() - start_);
 }
 
 /// Where the value of the first member of that name begins; null where there is none, or no envelope.
-static const char* find_value(std::string_view envelope, std::string_view wanted) noexcept {
+template <class Format>
+const char* BinaryTranscoder<Format>::find_value(std::string_view envelope, std::string_view wanted) const {
   const char* p = envelope.data();
-  const Head head = msgpack::read_head(p);
+  const Head head = Format::read_head(p);
   if (head.type != Type::map) return nullptr;
   p += head.bytes;
-  for (std::uint64_t i = 0; i < head.value; ++i) {
-    const Head name = msgpack::read_head(p);
-    const bool found = name.type == Type::string && string_at(p, name) == wanted;
-    p = end_of(p);
+  for (std::uint64_t left = head.value; !Format::at_end(p, left);) {
+    const Head name = Format::read_head(p);
+    const bool found = string_at(p, name) == wanted;
+    p = Format::end_of(p);
     if (found) return p;
-    p = end_of(p);
+    p = Format::end_of(p);
   }
   return nullptr;
 }
 
-std::string_view MsgpackTranscoder::method_of(std::string_view envelope,
+template <class Format>
+std::string_view BinaryTranscoder<Format>::method_of(std::string_view envelope,
                                               const EnvelopeMembers& members) const noexcept {
   const char* method = nullptr;
   if (!members.are_all()) {
@@ -233,36 +238,40 @@ std::string_view MsgpackTranscoder::method_of(std::string_view envelope,
     method = known->value.data();
   }
   if (method == nullptr) return {};
-  const Head head = msgpack::read_head(method);
-  return head.type == Type::string ? string_at(method, head) : std::string_view{};
+  const Head head = Format::read_head(method);
+  return string_at(method, head);
 }
 
-std::size_t MsgpackTranscoder::elements_offset(std::string_view batch) const noexcept {
-  return msgpack::read_head(batch.data()).bytes;
+template <class Format>
+std::size_t BinaryTranscoder<Format>::elements_offset(std::string_view batch) const noexcept {
+  return Format::read_head(batch.data()).bytes;
 }
 
-std::string_view MsgpackTranscoder::element_at(std::string_view batch, std::size_t offset) const noexcept {
+template <class Format>
+std::string_view BinaryTranscoder<Format>::element_at(std::string_view batch, std::size_t offset) const noexcept {
   const char* const begin = batch.data() + offset;
-  return {begin, static_cast<std::size_t>(end_of(begin) - begin)};
+  return {begin, static_cast<std::size_t>(Format::end_of(begin) - begin)};
 }
 
-bool MsgpackTranscoder::has_response(std::string_view message, const EnvelopeMembers& members) const noexcept {
+template <class Format>
+bool BinaryTranscoder<Format>::has_response(std::string_view message, const EnvelopeMembers& members) const noexcept {
   if (members.are_all()) return members.find("method") == nullptr;
   const char* p = message.data();
-  const Head head = msgpack::read_head(p);
+  const Head head = Format::read_head(p);
   if (head.type == Type::map) return find_value(message, "method") == nullptr;
   if (head.type != Type::array) return false;
   p += head.bytes;
-  for (std::uint64_t i = 0; i < head.value; ++i) {
-    const char* const end = end_of(p);
-    if (msgpack::read_head(p).type == Type::map && find_value({p, end}, "method") == nullptr) return true;
+  for (std::uint64_t left = head.value; !Format::at_end(p, left);) {
+    const char* const end = Format::end_of(p);
+    if (Format::read_head(p).type == Type::map && find_value({p, end}, "method") == nullptr) return true;
     p = end;
   }
   return false;
 }
 
 /// A value that stays as it is. Params have to be an array here, since they are one to whoever reads the text.
-bool MsgpackTranscoder::keep(std::string_view name, std::string_view value, Buffer& out) {
+template <class Format>
+bool BinaryTranscoder<Format>::keep(std::string_view name, std::string_view value, Buffer& out) {
   begin_member(name, out);
   out.push_back('[');
   append_number(out, static_cast<std::uint64_t>(value.data() - message_));
@@ -273,7 +282,8 @@ bool MsgpackTranscoder::keep(std::string_view name, std::string_view value, Buff
 }
 
 /// A value where a message should be, which is refused whatever it is.
-bool MsgpackTranscoder::element(std::string_view value, Buffer& out) {
+template <class Format>
+bool BinaryTranscoder<Format>::element(std::string_view value, Buffer& out) {
   const std::size_t begin = out.size();
   const Transcoded result = to_json_(value, out, bytes_left(out));
   if (result.status == TranscodeStatus::no_form) {
@@ -283,26 +293,30 @@ bool MsgpackTranscoder::element(std::string_view value, Buffer& out) {
   return result.status != TranscodeStatus::too_large;
 }
 
-void MsgpackTranscoder::begin_envelope(Buffer& out) {
+template <class Format>
+void BinaryTranscoder<Format>::begin_envelope(Buffer& out) {
   begin_ = out.size();
   method_ = {};
   out.push_back('{');
 }
 
 /// Its end; null when it becomes too large.
-const char* MsgpackTranscoder::envelope(const char* p, Buffer& out) {
+template <class Format>
+const char* BinaryTranscoder<Format>::envelope(const char* p, Buffer& out) {
   begin_envelope(out);
   const std::size_t unrepresentable_before = unrepresentable_.size();
   std::string_view params;
-  const Head head = msgpack::read_head(p);
+  const Head head = Format::read_head(p);
   p += head.bytes;
-  for (std::uint64_t i = 0; i < head.value; ++i) {
-    const Head name = msgpack::read_head(p);
+  for (std::uint64_t left = head.value; !Format::at_end(p, left);) {
+    const Head name = Format::read_head(p);
     const char* const key = p;
-    p = end_of(p);
-    const char* const end = end_of(p);
-    // A key that is no string is no member that anybody asks for.
-    if (name.type == Type::string) {
+    p = Format::end_of(p);
+    const char* const end = Format::end_of(p);
+    if (name.type != Type::string) {
+      // No member that anybody asks for, or one that spoils the envelope, as what is no version does.
+      if (Format::kNamesAreStrings) spoil(out);
+    } else {
       if (!member(string_at(key, name), {p, end}, out)) return nullptr;
       if (unrepresentable_.size() != unrepresentable_before && params.empty()) params = {p, end};
     }
@@ -312,7 +326,8 @@ const char* MsgpackTranscoder::envelope(const char* p, Buffer& out) {
 }
 
 /// The same of one whose members are known.
-bool MsgpackTranscoder::envelope(const EnvelopeMembers& members, Buffer& out) {
+template <class Format>
+bool BinaryTranscoder<Format>::envelope(const EnvelopeMembers& members, Buffer& out) {
   begin_envelope(out);
   for (const EnvelopeMember& one : members.view()) {
     if (!member(one.name, one.value, out)) return false;
@@ -321,22 +336,24 @@ bool MsgpackTranscoder::envelope(const EnvelopeMembers& members, Buffer& out) {
 }
 
 /// `params` are those that have no form.
-bool MsgpackTranscoder::end_envelope(std::string_view params, Buffer& out) {
+template <class Format>
+bool BinaryTranscoder<Format>::end_envelope(std::string_view params, Buffer& out) {
   out.push_back('}');
   if (!params.empty() && method_ == "rpc.item") break_stream(params, out);
   return fits(out);
 }
 
 /// In place of an item that has no form: the response that ends its stream.
-void MsgpackTranscoder::break_stream(std::string_view params, Buffer& out) {
-  const Head head = msgpack::read_head(params.data());
+template <class Format>
+void BinaryTranscoder<Format>::break_stream(std::string_view params, Buffer& out) {
+  const Head head = Format::read_head(params.data());
   if (head.type != Type::map) return;
   const char* p = params.data() + head.bytes;
-  for (std::uint64_t i = 0; i < head.value; ++i) {
-    const Head name = msgpack::read_head(p);
-    const bool is_id = name.type == Type::string && string_at(p, name) == "id";
-    p = end_of(p);
-    const char* const end = end_of(p);
+  for (std::uint64_t left = head.value; !Format::at_end(p, left);) {
+    const Head name = Format::read_head(p);
+    const bool is_id = string_at(p, name) == "id";
+    p = Format::end_of(p);
+    const char* const end = Format::end_of(p);
     Buffer id;
     if (is_id && to_json_({p, end}, id).done()) {
       const Error error = unrepresentable_result(unrepresentable_.back().why);
@@ -349,24 +366,32 @@ void MsgpackTranscoder::break_stream(std::string_view params, Buffer& out) {
   }
 }
 
-void MsgpackTranscoder::begin_member(std::string_view name, Buffer& out) {
+template <class Format>
+void BinaryTranscoder<Format>::begin_member(std::string_view name, Buffer& out) {
   if (out.size() != begin_ + 1) out.push_back(',');
   writer_.reset(out);
   writer_.string(name);
   out.push_back(':');
 }
 
-bool MsgpackTranscoder::member(std::string_view name, std::string_view value, Buffer& out) {
+template <class Format>
+void BinaryTranscoder<Format>::spoil(Buffer& out) {
+  begin_member("jsonrpc", out);
+  out.append("false");
+}
+
+template <class Format>
+bool BinaryTranscoder<Format>::member(std::string_view name, std::string_view value, Buffer& out) {
   if (message_ != nullptr && !is_envelope_name(name)) return true;
   const std::size_t before = out.size();
   begin_member(name, out);
   const std::size_t begin = out.size();
   const bool is_params = name == "params";
   // In JSON they would be objects, and so params by name, or a string, and so an id.
-  const Type type = msgpack::read_head(value.data()).type;
+  const Type type = Format::read_head(value.data()).type;
   const bool is_nested = type == Type::array || type == Type::map;
   const bool stays = message_ != nullptr;
-  bool is_wrong = (is_params || is_term(name)) && is_opaque(msgpack::read_head(value.data()));
+  bool is_wrong = (is_params || is_term(name)) && is_opaque(Format::read_head(value.data()));
   // What is refused or not looked at need not be read either, however deep it is.
   if (stays && is_params) is_wrong = !is_nested && type != Type::nil;
   if (stays && is_term(name)) is_wrong = is_wrong || is_nested;
@@ -379,8 +404,7 @@ bool MsgpackTranscoder::member(std::string_view name, std::string_view value, Bu
     return keep(name, value, out);
   }
   if (name == "method") {
-    const Head head = msgpack::read_head(value.data());
-    if (head.type == Type::string) method_ = string_at(value.data(), head);
+    method_ = string_at(value.data(), Format::read_head(value.data()));
   }
   const Transcoded result =
       to_json_(value, out, bytes_left(out), is_params ? codec::Names::members : codec::Names::data);
@@ -396,7 +420,7 @@ bool MsgpackTranscoder::member(std::string_view name, std::string_view value, Bu
     out.truncate(before);
     if (name != "result" && name != "error") return true;
     Error error = unrepresentable_result(result.why);
-    if (name == "error") error = with_other_data(value, std::move(error));
+    if (name == "error") error = with_other_data(codec_of(encoding()).values(), value, std::move(error));
     begin_member("error", out);
     out.append(error_text(error));
   }
