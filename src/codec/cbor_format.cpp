@@ -59,20 +59,25 @@ struct Time {
   std::uint32_t nanoseconds;
 };
 
-/// Seconds since 1970 as a number (section 3.4.2). A double has microseconds at the times of ours, and not more.
+/// Seconds since 1970 as a number (section 3.4.2), of what RFC 3339 can express. A double has microseconds at the times
+/// of ours, and not more.
 bool time_of(const Head& number, Time& out) noexcept {
+  constexpr std::int64_t kYear0 = -62'167'219'200;
+  constexpr std::int64_t kYear10000 = 253'402'300'800;
+  std::int64_t seconds = 0;
+  std::uint32_t micros = 0;
   if (codec::is_integer(number)) {
-    out = {static_cast<std::int64_t>(number.value), 0};
-    return number.type == Type::negative || number.value <= static_cast<std::uint64_t>(INT64_MAX);
+    seconds = static_cast<std::int64_t>(number.value);
+    if (seconds < 0 && number.type == Type::positive) return false;
+  } else {
+    const double real = codec::is_real(number) ? codec::real(number) : std::nan("");
+    if (!(real >= kYear0 && real < kYear10000)) return false;
+    seconds = static_cast<std::int64_t>(std::floor(real));
+    micros = static_cast<std::uint32_t>(std::lround((real - std::floor(real)) * 1e6));
   }
-  if (!codec::is_real(number)) return false;
-  constexpr double kSecondsMax = 1e12;  // beyond the year 9999
-  const double seconds = codec::real(number);
-  if (!(std::fabs(seconds) < kSecondsMax)) return false;
-  const double whole = std::floor(seconds);
-  const auto micros = static_cast<std::uint32_t>(std::lround((seconds - whole) * 1e6));
-  out = {static_cast<std::int64_t>(whole) + micros / 1'000'000, micros % 1'000'000 * 1'000};
-  return true;
+  seconds += micros / 1'000'000;
+  out = {seconds, micros % 1'000'000 * 1'000};
+  return seconds >= kYear0 && seconds < kYear10000;
 }
 
 /// The bits of the half float that is the same number; false where there is none.
@@ -198,8 +203,8 @@ std::uint64_t Format::count(const char* p, const Head& head) noexcept {
 std::string_view Format::why_no_form(const Head& head) noexcept {
   switch (static_cast<NoForm>(head.value)) {
     case NoForm::integer_beyond: return kIntegerBeyond;
-    case NoForm::simple: return "a value is a simple value other than false, true, null and undefined";
-    case NoForm::time: return "the tag 0 or 1 stands in front of no time, or of one far off";
+    case NoForm::simple: return "a simple value other than false, true, null and undefined";
+    case NoForm::time: return "the tag 0 or 1 stands in front of no time, or of one outside the years 0 to 9999";
     case NoForm::bignum: return "the tag 2 or 3 stands in front of no bytes";
     case NoForm::extension: break;
   }
