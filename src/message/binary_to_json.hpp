@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 
 #include "base/decimal.hpp"
@@ -70,12 +71,96 @@ template <class Format>
 Transcoder::Status BinaryTranscoder<Format>::read_envelope(std::string_view message, const Limits& limits, Buffer& text,
                                                     const EnvelopeMembers& members) {
   message_ = message.data();
-  unrepresentable_.clear();
-  cancels_.clear();
   if (!members.are_all()) return convert(message, limits, text);
   start_ = text.size();
   bytes_max_ = limits.max_message_size * kGrowth;
   return envelope(members, text) ? Status::done : Status::too_large;
+}
+
+// Of a string in an envelope that is read directly; and what is beside it, which has room for a number, too.
+inline constexpr std::size_t kTermBytesMax = 128;
+inline constexpr std::size_t kTermExtraBytes = 24;
+
+/// The value of a member that is a term, as JSON with a comma behind it, if it is a number from 0 on or a string in which
+/// nothing is escaped. Room has been made for it.
+template <class Format>
+bool BinaryTranscoder<Format>::append_term(std::string_view value, const Head& head, Buffer& text) {
+  char* to = text.data() + text.size();
+  if (head.type == Type::positive) {
+    to = std::to_chars(to, to + kDecimalDigitsMax, head.value).ptr;
+  } else if (head.type == Type::string && !head.irregular && head.value <= kTermBytesMax) {
+    *to++ = '"';
+    const char* const string = value.data() + head.bytes;
+    for (std::size_t i = 0; i < head.value; ++i) {
+      const char c = string[i];
+      if (static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\') return false;
+      *to++ = c;
+    }
+    *to++ = '"';
+  } else {
+    return false;
+  }
+  *to++ = ',';
+  text.set_end(to);
+  return true;
+}
+
+template <class Format>
+bool BinaryTranscoder<Format>::read_directly(std::string_view message, Buffer& text, Received& received,
+                                             const EnvelopeMembers& members) {
+  constexpr std::uint32_t kRequest = bit_of(Member::jsonrpc) | bit_of(Member::method);
+  constexpr std::uint32_t kResult = bit_of(Member::jsonrpc) | bit_of(Member::id) | bit_of(Member::result);
+  static_cast<void>(text.reserve(EnvelopeMembers::kMembersMax * (kTermBytesMax + kTermExtraBytes)));
+  std::uint32_t present = 0;
+  const auto set = [&](Member member, std::string_view value) {
+    if ((present & bit_of(member)) != 0) return false;
+    present |= bit_of(member);
+    received.spans[static_cast<std::size_t>(member)] = {value.data(), value.size()};
+    return true;
+  };
+  for (const auto& [member, name, value] : members.view()) {
+    const Head head = Format::read_head(value.data());
+    switch (member) {
+      case Member::jsonrpc:
+        if (head.type != Type::string || head.irregular || string_at(value.data(), head) != "2.0" ||
+            !set(member, "\"2.0\""))
+          return false;
+        continue;
+      case Member::params:
+        if (!codec::is_container(head) || !set(member, value)) return false;
+        continue;
+      case Member::result:
+        if (!set(member, value)) return false;
+        continue;
+      case Member::method:
+        if (head.type != Type::string) return false;
+        break;
+      case Member::id: break;
+      case Member::timeout_ms:
+      case Member::stream:
+      case Member::hops:
+        if (head.type != Type::positive) return false;
+        break;
+      default: return false;
+    }
+    const std::size_t begin = text.size();
+    if (!append_term(value, head, text) || !set(member, text.view().substr(begin, text.size() - begin - 1)))
+      return false;
+  }
+  const bool is_request = (present & (kRequest | bit_of(Member::result))) == kRequest;
+  if (!is_request && present != kResult) return false;
+  received.kind = !is_request                           ? MessageKind::response
+                  : (present & bit_of(Member::id)) != 0 ? MessageKind::request
+                                                        : MessageKind::notification;
+  received.fault = Fault::none;
+  received.method_escaped = false;
+  received.encoding = encoding();
+  received.integer_count = 0;
+  received.present = present;
+  received.batch_size = 0;
+  received.text = message;
+  static_cast<void>(text.padded());
+  return true;
 }
 
 template <class Format>
@@ -234,7 +319,7 @@ std::string_view BinaryTranscoder<Format>::method_of(std::string_view envelope,
   const char* method = nullptr;
   if (!members.are_all()) {
     method = find_value(envelope, "method");
-  } else if (const EnvelopeMember* const known = members.find("method")) {
+  } else if (const EnvelopeMember* const known = members.find(Member::method)) {
     method = known->value.data();
   }
   if (method == nullptr) return {};
@@ -255,7 +340,7 @@ std::string_view BinaryTranscoder<Format>::element_at(std::string_view batch, st
 
 template <class Format>
 bool BinaryTranscoder<Format>::has_response(std::string_view message, const EnvelopeMembers& members) const noexcept {
-  if (members.are_all()) return members.find("method") == nullptr;
+  if (members.are_all()) return members.find(Member::method) == nullptr;
   const char* p = message.data();
   const Head head = Format::read_head(p);
   if (head.type == Type::map) return find_value(message, "method") == nullptr;

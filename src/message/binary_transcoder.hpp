@@ -66,6 +66,9 @@ class BinaryTranscoder final : public NativeTranscoder {
     std::string_view value;
   };
 
+  bool read_directly(std::string_view message, Buffer& text, Received& received,
+                     const EnvelopeMembers& members) override;
+  bool append_term(std::string_view value, const codec::Head& head, Buffer& text);
   Status read_envelope(std::string_view message, const Limits& limits, Buffer& text,
                        const EnvelopeMembers& members) override;
   codec::Transcoded value_to_json(std::string_view value, Buffer& out, std::size_t bytes_max,

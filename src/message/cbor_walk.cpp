@@ -65,8 +65,7 @@ ScanStatus walk_members(const char*& p, const char* const end, std::uint64_t lef
       if (!is_plain) members.add_unknown();
       continue;
     }
-    if (const std::string_view name{key + 1, static_cast<std::size_t>(value - key - 1)}; is_envelope_name(name))
-      members.add(name, {value, static_cast<std::size_t>(p - value)});
+    members.add({key + 1, static_cast<std::size_t>(value - key - 1)}, {value, static_cast<std::size_t>(p - value)});
   }
   if (indefinite) ++p;
   return ScanStatus::complete;

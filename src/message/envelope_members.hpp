@@ -3,25 +3,48 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 
+#include "wirecall/message.hpp"
+
 namespace wirecall::message {
 
-/// Whether JSON-RPC or this contract names a member so.
-[[nodiscard]] bool is_envelope_name(std::string_view name) noexcept;
+/// The member that JSON-RPC or this contract names so; nothing for other names.
+[[nodiscard]] inline std::optional<Member> envelope_member(std::string_view name) noexcept {
+  const auto is = [&](std::string_view wanted, Member member) {
+    return name == wanted ? std::optional{member} : std::nullopt;
+  };
+  switch (name.size()) {
+    case 2: return name == "id" ? Member::id : is("to", Member::to);
+    case 4: return name == "from" ? Member::from : is("hops", Member::hops);
+    case 5: return is("error", Member::error);
+    case 6:
+      if (name == "method") return Member::method;
+      if (name == "params") return Member::params;
+      return name == "result" ? Member::result : is("stream", Member::stream);
+    case 7: return is("jsonrpc", Member::jsonrpc);
+    case 10: return name == "timeout_ms" ? Member::timeout_ms : is("tracestate", Member::tracestate);
+    case 11: return is("traceparent", Member::traceparent);
+    default: return std::nullopt;
+  }
+}
+/// Whether there is one.
+[[nodiscard]] inline bool is_envelope_name(std::string_view name) noexcept { return envelope_member(name).has_value(); }
 /// Of those: whether it is none of those whose values are the users'.
 [[nodiscard]] inline bool is_term(std::string_view name) noexcept {
   return is_envelope_name(name) && name != "params" && name != "result" && name != "error";
 }
 
-/// One member of an envelope: its name as a string, and its value as it is encoded.
+/// One member of an envelope: which, its name as a string, and its value as it is encoded.
 struct EnvelopeMember {
+  Member member;
   std::string_view name;
   std::string_view value;
 };
 
-/// The members of a single envelope that is_envelope_name, in the order in which they came.
+/// The members of a single envelope that JSON-RPC or this contract names, in the order in which they came.
 class EnvelopeMembers {
  public:
   /// An envelope has more only where a name comes twice.
@@ -36,10 +59,10 @@ class EnvelopeMembers {
   /// Whether all of them are here: not of a batch, nor of an envelope that has too many, or names in unusual forms.
   [[nodiscard]] bool are_all() const noexcept { return all_; }
   [[nodiscard]] std::span<const EnvelopeMember> view() const noexcept { return {members_, count_}; }
-  /// The first of that name; null where there is none.
-  [[nodiscard]] const EnvelopeMember* find(std::string_view name) const noexcept {
-    for (const EnvelopeMember& member : view()) {
-      if (member.name == name) return &member;
+  /// The first that is that; null where there is none.
+  [[nodiscard]] const EnvelopeMember* find(Member wanted) const noexcept {
+    for (const EnvelopeMember& one : view()) {
+      if (one.member == wanted) return &one;
     }
     return nullptr;
   }
@@ -49,12 +72,15 @@ class EnvelopeMembers {
     single_ = all_ = true;
   }
   void begin_batch(std::size_t size) noexcept { batch_size_ = size; }
-  void add(std::string_view name, std::string_view value) noexcept {
+  /// Where it is one.
+  [[gnu::always_inline]] void add(std::string_view name, std::string_view value) noexcept {
+    const std::optional<Member> member = envelope_member(name);
+    if (!member) return;
     if (count_ == kMembersMax) {
       all_ = false;
       return;
     }
-    members_[count_++] = {name, value};
+    members_[count_++] = {*member, name, value};
   }
   /// One whose name has to be looked at in another way.
   void add_unknown() noexcept { all_ = false; }

@@ -2,6 +2,7 @@
 #include "message/transcoder.hpp"
 
 #include <charconv>
+#include <functional>
 
 #include "message/own_error.hpp"
 
@@ -94,6 +95,9 @@ bool WholeTranscoder::from_json(std::string_view json, const Limits& limits, Buf
 Transcoder::Status NativeTranscoder::read(std::string_view message, const Limits& limits, Buffer& text,
                                           Received& received, std::span<Received> elements,
                                           const EnvelopeMembers& members) {
+  unrepresentable_.clear();
+  cancels_.clear();
+  if (members.are_all() && read_directly(message, text, received, members)) return Status::done;
   if (const Status status = read_envelope(message, limits, text, members); status != Status::done) return status;
   // The depth has been checked, of the message; only data of an error may be deeper here than there.
   Limits relaxed = limits;
@@ -109,6 +113,9 @@ void NativeTranscoder::restore(Encoding encoding, std::string_view message, Rece
   for (const Member member : {Member::params, Member::result}) {
     if (!received.has(member)) continue;
     const std::string_view span = received[member];
+    const std::less_equal<> before;
+    if (before(message.data(), span.data()) && before(span.data() + span.size(), message.data() + message.size()))
+      continue;  // which has been read directly
     if (span.front() != '[') {  // null, or what is refused
       received.present &= ~bit_of(member);
       continue;

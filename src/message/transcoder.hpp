@@ -140,9 +140,9 @@ class NativeTranscoder : public Transcoder {
 
   // ---- messages that have come, and have been checked ----
 
-  /// Reads one into `received`, and `elements` if it is a batch, by way of its envelope as JSON in `text`, which has
-  /// only members that somebody asks for. Params and results are not in there, but the places that they have in the
-  /// message: `restore` makes them views of that. `members` are what `check` has found in it.
+  /// Reads one into `received`, and `elements` if it is a batch. What is usual is read as it is; else by way of its
+  /// envelope as JSON in `text`, which has only members that somebody asks for. Params and results are not in there, but
+  /// the places that they have in the message: `restore` makes them views of that. `members` are what `check` has found in it.
   Status read(std::string_view message, const Limits& limits, Buffer& text, Received& received,
               std::span<Received> elements = {}, const EnvelopeMembers& members = {});
   /// For what `read` has read: a single message, or one element of a batch.
@@ -205,6 +205,10 @@ class NativeTranscoder : public Transcoder {
   virtual void append_request(Buffer& out, std::string_view request, const RequestEdits& edits) = 0;
 
  private:
+  /// A single request, notification or result in its usual form, without JSON: `text` holds what is JSON of it, the
+  /// method and the id. False: whatever has been appended means nothing.
+  virtual bool read_directly(std::string_view message, Buffer& text, Received& received,
+                             const EnvelopeMembers& members) = 0;
   virtual Status read_envelope(std::string_view message, const Limits& limits, Buffer& text,
                                const EnvelopeMembers& members) = 0;
   virtual codec::Transcoded value_to_json(std::string_view value, Buffer& out, std::size_t bytes_max,

@@ -217,10 +217,10 @@ TEST(MsgpackWalk, RemembersWhereTheMembersOfAnEnvelopeAre) {
   ASSERT_EQ(walk_message(message, 64, members), ScanStatus::complete);
   ASSERT_TRUE(members.are_all());
   EXPECT_EQ(members.view().size(), 4U);
-  ASSERT_NE(members.find("params"), nullptr);
-  EXPECT_EQ(members.find("params")->value, msgpack_of(R"([[1,2],{"a":[]}])"));
-  EXPECT_EQ(members.find("other"), nullptr);
-  EXPECT_EQ(members.find("result"), nullptr);
+  ASSERT_NE(members.find(Member::params), nullptr);
+  EXPECT_EQ(members.find(Member::params)->value, msgpack_of(R"([[1,2],{"a":[]}])"));
+  EXPECT_EQ(members.find(Member::method) == nullptr, false);
+  EXPECT_EQ(members.find(Member::result), nullptr);
 }
 
 TEST(MsgpackWalk, RemembersNothingOfWhatIsNoSingleEnvelope) {
