@@ -145,7 +145,21 @@ struct Format {
   static constexpr char kFalse = '\xF4';
   static constexpr char kTrue = '\xF5';
   static constexpr unsigned char kShortString = 0x60;
+  static constexpr std::size_t kShortStringMax = 23;
   static constexpr unsigned char kShortMap = 0xA0;
+  static constexpr unsigned char kShortArray = 0x80;
+
+  // As of msgpack::Format.
+  [[gnu::always_inline]] static std::size_t unsigned_at(const char* p, const char* end, std::uint64_t& value) noexcept {
+    const unsigned char first = byte_at(p);
+    if (first < 24) {
+      value = first;
+      return 1;
+    }
+    if (first > 26 || argument_bytes(first) >= static_cast<std::size_t>(end - p)) return 0;
+    value = argument_at(p);
+    return 1 + argument_bytes(first);
+  }
 
   // Reading, as of msgpack::Format.
   static Head read_head(const char* p) noexcept { return cbor::read_head(p); }

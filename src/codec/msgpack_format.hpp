@@ -257,7 +257,25 @@ struct Format {
   static constexpr char kFalse = '\xC2';
   static constexpr char kTrue = '\xC3';
   static constexpr unsigned char kShortString = 0xA0;  ///< with its size, up to 23
-  static constexpr unsigned char kShortMap = 0x80;     ///< likewise, up to 15
+  static constexpr std::size_t kShortStringMax = 31;
+  static constexpr unsigned char kShortMap = 0x80;    ///< likewise, up to 15
+  static constexpr unsigned char kShortArray = 0x90;  ///< likewise
+
+  /// Of bytes that have not been validated, up to `end`, at least one: how many the integer at `p` has, if it is one of
+  /// 32 bits from 0 on; else 0.
+  [[gnu::always_inline]] static std::size_t unsigned_at(const char* p, const char* end, std::uint64_t& value) noexcept {
+    const auto first = static_cast<unsigned char>(*p);
+    if (first < 0x80) {
+      value = first;
+      return 1;
+    }
+    const std::size_t bytes = first >= 0xCC && first <= 0xCE ? std::size_t{1} << (first - 0xCC) : 0;
+    if (bytes == 0 || static_cast<std::size_t>(end - p) <= bytes) return 0;
+    value = bytes == 1   ? static_cast<unsigned char>(p[1])
+            : bytes == 2 ? load_big_endian<std::uint16_t>(p + 1)
+                         : load_big_endian<std::uint32_t>(p + 1);
+    return 1 + bytes;
+  }
 
   // Reading, of what has been validated.
   static Head read_head(const char* p) noexcept { return msgpack::read_head(p); }

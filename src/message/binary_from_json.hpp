@@ -242,6 +242,14 @@ void BinaryTranscoder<Format>::end_reply(Buffer& out, std::string_view id_json) 
 }
 
 template <class Format>
+void BinaryTranscoder<Format>::append_integer_result(Buffer& out, std::int64_t value, std::string_view id_json,
+                                                     Place place) {
+  begin_result(out, place);
+  out.set_end(Format::write_integer(out.reserve(Format::kHeadBytesMax), value));
+  end_reply(out, id_json);
+}
+
+template <class Format>
 void BinaryTranscoder<Format>::append_error(Buffer& out, const Error& error, std::string_view id_json, Place place) {
   append_error_response(error, Buffer{id_json}.padded(), out, place);
 }

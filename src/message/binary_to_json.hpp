@@ -8,6 +8,7 @@
 
 #include "base/decimal.hpp"
 #include "message/binary_transcoder.hpp"
+#include "message/binary_walk.hpp"
 #include "message/call_text.hpp"
 #include "message/cancel_request.hpp"
 #include "message/error_text.hpp"
@@ -77,28 +78,27 @@ Transcoder::Status BinaryTranscoder<Format>::read_envelope(std::string_view mess
   return envelope(members, text) ? Status::done : Status::too_large;
 }
 
-// Of a string in an envelope that is read directly; and what is beside it, which has room for a number, too.
+// Of an id that is a string and is read directly; and what is beside it, which has room for a number, too.
 inline constexpr std::size_t kTermBytesMax = 128;
 inline constexpr std::size_t kTermExtraBytes = 24;
 
-/// The value of a member that is a term, as JSON with a comma behind it, if it is a number from 0 on or a string in which
-/// nothing is escaped. Room has been made for it.
+/// The value of a member that is a term, as JSON with a comma behind it, if it is a number from 0 on or a string of plain
+/// ASCII. Room has been made for it.
 template <class Format>
-bool BinaryTranscoder<Format>::append_term(std::string_view value, const Head& head, Buffer& text) {
+inline bool BinaryTranscoder<Format>::append_term(std::string_view value, Buffer& text) {
+  const Head head = Format::read_head(value.data());
   char* to = text.data() + text.size();
   if (head.type == Type::positive) {
     to = std::to_chars(to, to + kDecimalDigitsMax, head.value).ptr;
-  } else if (head.type == Type::string && !head.irregular && head.value <= kTermBytesMax) {
-    *to++ = '"';
-    const char* const string = value.data() + head.bytes;
-    for (std::size_t i = 0; i < head.value; ++i) {
-      const char c = string[i];
-      if (static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\') return false;
-      *to++ = c;
-    }
-    *to++ = '"';
   } else {
-    return false;
+    const bool is_short = head.type == Type::string && !head.irregular && head.value <= kTermBytesMax;
+    const char* const string = value.data() + head.bytes;
+    const auto is_plain = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };
+    if (!is_short || !std::all_of(string, string + head.value, is_plain)) return false;
+    *to++ = '"';
+    std::memcpy(to, string, head.value);
+    to += head.value;
+    *to++ = '"';
   }
   *to++ = ',';
   text.set_end(to);
@@ -108,58 +108,46 @@ bool BinaryTranscoder<Format>::append_term(std::string_view value, const Head& h
 template <class Format>
 bool BinaryTranscoder<Format>::read_directly(std::string_view message, Buffer& text, Received& received,
                                              const EnvelopeMembers& members) {
-  constexpr std::uint32_t kRequest = bit_of(Member::jsonrpc) | bit_of(Member::method);
-  constexpr std::uint32_t kResult = bit_of(Member::jsonrpc) | bit_of(Member::id) | bit_of(Member::result);
-  static_cast<void>(text.reserve(EnvelopeMembers::kMembersMax * (kTermBytesMax + kTermExtraBytes)));
-  std::uint32_t present = 0;
-  const auto set = [&](Member member, std::string_view value) {
-    if ((present & bit_of(member)) != 0) return false;
-    present |= bit_of(member);
-    received.spans[static_cast<std::size_t>(member)] = {value.data(), value.size()};
-    return true;
-  };
+  constexpr std::uint32_t kVersion = bit_of(Member::jsonrpc);
+  constexpr std::uint32_t kRequest = kVersion | bit_of(Member::method);
+  constexpr std::uint32_t kOfRequest = kRequest | bit_of(Member::id) | bit_of(Member::params) |
+                                       bit_of(Member::timeout_ms) | bit_of(Member::stream) | bit_of(Member::hops);
+  constexpr std::uint32_t kResult = kVersion | bit_of(Member::id) | bit_of(Member::result);
+  const std::uint32_t present = members.present();
+  const bool is_request = (present & ~kOfRequest) == 0 && (present & kRequest) == kRequest;
+  if (!is_request && present != kResult) return false;
+  static_cast<void>(text.reserve(EnvelopeMembers::kMembersMax * kTermExtraBytes + kTermBytesMax));
   for (const auto& [member, name, value] : members.view()) {
-    const Head head = Format::read_head(value.data());
+    Received::Span& span = received.spans[static_cast<std::size_t>(member)];
     switch (member) {
-      case Member::jsonrpc:
-        if (head.type != Type::string || head.irregular || string_at(value.data(), head) != "2.0" ||
-            !set(member, "\"2.0\""))
-          return false;
-        continue;
+      case Member::jsonrpc: span = {"\"2.0\"", 5}; continue;
+      // Received::method() is what is between its quotes, of which nobody sees any where nothing is escaped.
+      case Member::method: span = {value.data(), value.size() + 1}; continue;
       case Member::params:
-        if (!codec::is_container(head) || !set(member, value)) return false;
+        if (members.integer_count == 0 && !codec::is_container(Format::read_head(value.data()))) return false;
+        span = {value.data(), value.size()};
         continue;
-      case Member::result:
-        if (!set(member, value)) return false;
-        continue;
-      case Member::method:
-        if (head.type != Type::string) return false;
-        break;
-      case Member::id: break;
-      case Member::timeout_ms:
-      case Member::stream:
-      case Member::hops:
-        if (head.type != Type::positive) return false;
-        break;
-      default: return false;
+      case Member::result: span = {value.data(), value.size()}; continue;
+      default: break;
     }
     const std::size_t begin = text.size();
-    if (!append_term(value, head, text) || !set(member, text.view().substr(begin, text.size() - begin - 1)))
-      return false;
+    if (!append_term(value, text)) return false;
+    if (member != Member::id && text.data()[begin] == '"') return false;
+    span = {text.data() + begin, text.size() - begin - 1};
   }
-  const bool is_request = (present & (kRequest | bit_of(Member::result))) == kRequest;
-  if (!is_request && present != kResult) return false;
   received.kind = !is_request                           ? MessageKind::response
                   : (present & bit_of(Member::id)) != 0 ? MessageKind::request
                                                         : MessageKind::notification;
   received.fault = Fault::none;
   received.method_escaped = false;
   received.encoding = encoding();
-  received.integer_count = 0;
+  received.integer_count = members.integer_count;
+  received.integers = members.integers;
+  received.integers_named = false;
   received.present = present;
   received.batch_size = 0;
   received.text = message;
-  static_cast<void>(text.padded());
+  *text.reserve(1) = '\0';
   return true;
 }
 

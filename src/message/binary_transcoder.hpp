@@ -50,6 +50,7 @@ class BinaryTranscoder final : public NativeTranscoder {
   void append_id(Buffer& out, std::string_view id_json) override;
   void begin_result(Buffer& out, Place place) override;
   void end_reply(Buffer& out, std::string_view id_json) override;
+  void append_integer_result(Buffer& out, std::int64_t value, std::string_view id_json, Place place) override;
   void append_error(Buffer& out, const Error& error, std::string_view id_json, Place place) override;
   void begin_batch(Buffer& out, std::size_t count) override;
   void begin_item(Buffer& out, bool credited, std::string_view name_json) override;
@@ -68,7 +69,7 @@ class BinaryTranscoder final : public NativeTranscoder {
 
   bool read_directly(std::string_view message, Buffer& text, Received& received,
                      const EnvelopeMembers& members) override;
-  bool append_term(std::string_view value, const codec::Head& head, Buffer& text);
+  bool append_term(std::string_view value, Buffer& text);
   Status read_envelope(std::string_view message, const Limits& limits, Buffer& text,
                        const EnvelopeMembers& members) override;
   codec::Transcoded value_to_json(std::string_view value, Buffer& out, std::size_t bytes_max,

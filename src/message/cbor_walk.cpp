@@ -6,6 +6,7 @@
 #include "base/utf8.hpp"
 #include "codec/cbor_format.hpp"
 #include "codec/cbor_scan.hpp"
+#include "message/binary_walk.hpp"
 
 namespace wirecall::message {
 namespace {
@@ -55,6 +56,11 @@ ScanStatus walk_members(const char*& p, const char* const end, std::uint64_t lef
   const bool indefinite = left == codec::kIndefinite;
   for (;; --left) {
     if (indefinite ? p != end && cbor::is_break(p) : left == 0) break;
+    const auto pass = [&](const char*& at) { return pass_small(at, end, levels); };
+    if (ScanStatus known; pass_known_member<cbor::Format>(p, end, levels, members, known, pass)) {
+      if (known != ScanStatus::complete) return known;
+      continue;
+    }
     const char* const key = p;
     if (const ScanStatus status = pass_small(p, end, levels); status != ScanStatus::complete) return status;
     const char* const value = p;

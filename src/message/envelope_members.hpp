@@ -2,7 +2,9 @@
 // its shape, and where the members of its envelope are that somebody asks for. It views the message.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -69,25 +71,45 @@ class EnvelopeMembers {
 
   void begin_single() noexcept {
     count_ = 0;
-    single_ = all_ = true;
+    present_ = 0;
+    integer_count = 0;
+    single_ = all_ = usual_ = true;
   }
   void begin_batch(std::size_t size) noexcept { batch_size_ = size; }
   /// Where it is one.
   [[gnu::always_inline]] void add(std::string_view name, std::string_view value) noexcept {
     const std::optional<Member> member = envelope_member(name);
     if (!member) return;
+    usual_ = usual_ && *member != Member::jsonrpc && *member != Member::method;  // which have not been looked at
+    add_known(*member, name, value);
+  }
+  [[gnu::always_inline]] void add_known(Member member, std::string_view name, std::string_view value) noexcept {
     if (count_ == kMembersMax) {
       all_ = false;
       return;
     }
-    members_[count_++] = {*member, name, value};
+    usual_ = usual_ && (present_ & bit_of(member)) == 0;
+    present_ |= bit_of(member);
+    members_[count_++] = {member, name, value};
   }
+  /// The version is another than "2.0", or the method is no short string of ASCII without anything that JSON escapes.
+  void add_unusual() noexcept { usual_ = false; }
   /// One whose name has to be looked at in another way.
   void add_unknown() noexcept { all_ = false; }
   void forget() noexcept {
-    single_ = all_ = false;
+    single_ = all_ = usual_ = false;
     batch_size_ = 0;
   }
+
+  /// Whether all are here, each once, of the usual version and with a usual method. Only a walk that has looked at
+  /// these says so.
+  [[nodiscard]] bool are_usual() const noexcept { return all_ && usual_; }
+  /// bit_of each.
+  [[nodiscard]] std::uint32_t present() const noexcept { return present_; }
+
+  /// As Received::integers.
+  std::uint8_t integer_count = 0;
+  std::array<std::uint32_t, kIntegersKept> integers;
 
  private:
   union {
@@ -95,6 +117,8 @@ class EnvelopeMembers {
   };
   std::size_t count_ = 0;
   std::size_t batch_size_ = 0;
+  std::uint32_t present_ = 0;
+  bool usual_ = false;
   bool single_ = false;
   bool all_ = false;
 };

@@ -6,6 +6,7 @@
 
 #include "base/utf8.hpp"
 #include "codec/msgpack_format.hpp"
+#include "message/binary_walk.hpp"
 
 namespace wirecall::message {
 namespace {
@@ -212,6 +213,11 @@ ScanStatus walk_members(const char*& at, const char* const end, std::uint64_t co
                         Levels& outer, EnvelopeMembers& members) noexcept {
   const char* p = at;
   for (; count != 0; --count) {
+    const auto pass = [&](const char*& at) { return walk_small(at, end, levels, outer); };
+    if (ScanStatus known; pass_known_member<msgpack::Format>(p, end, levels, members, known, pass)) {
+      if (known != ScanStatus::complete) return known;
+      continue;
+    }
     const char* const key = p;
     if (const ScanStatus status = walk_small(p, end, levels, outer); status != ScanStatus::complete) return status;
     const char* const value = p;

@@ -97,7 +97,7 @@ Transcoder::Status NativeTranscoder::read(std::string_view message, const Limits
                                           const EnvelopeMembers& members) {
   unrepresentable_.clear();
   cancels_.clear();
-  if (members.are_all() && read_directly(message, text, received, members)) return Status::done;
+  if (members.are_usual() && read_directly(message, text, received, members)) return Status::done;
   if (const Status status = read_envelope(message, limits, text, members); status != Status::done) return status;
   // The depth has been checked, of the message; only data of an error may be deeper here than there.
   Limits relaxed = limits;
@@ -109,13 +109,13 @@ Transcoder::Status NativeTranscoder::read(std::string_view message, const Limits
 
 void NativeTranscoder::restore(Encoding encoding, std::string_view message, Received& received) noexcept {
   received.encoding = encoding;
-  received.integer_count = 0;
   for (const Member member : {Member::params, Member::result}) {
     if (!received.has(member)) continue;
     const std::string_view span = received[member];
     const std::less_equal<> before;
     if (before(message.data(), span.data()) && before(span.data() + span.size(), message.data() + message.size()))
       continue;  // which has been read directly
+    received.integer_count = 0;
     if (span.front() != '[') {  // null, or what is refused
       received.present &= ~bit_of(member);
       continue;

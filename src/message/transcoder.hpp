@@ -185,6 +185,8 @@ class NativeTranscoder : public Transcoder {
   /// The value of the result follows, and then `end_reply`.
   virtual void begin_result(Buffer& out, Place place = Place::message) = 0;
   virtual void end_reply(Buffer& out, std::string_view id_json) = 0;
+  /// A whole reply with that as its result.
+  virtual void append_integer_result(Buffer& out, std::int64_t value, std::string_view id_json, Place place) = 0;
   /// A whole reply. The texts have padding behind them.
   virtual void append_error(Buffer& out, const Error& error, std::string_view id_json,
                             Place place = Place::message) = 0;

@@ -122,7 +122,11 @@ class Reply {
   /// A whole reply with an integer as its result, but for the sending. False when it is too large.
   [[nodiscard, gnu::always_inline]] bool append_integer(std::int64_t value, std::string_view id_json) {
     open();
-    message::write_integer_result(*out_, value, id_json);  // of a reply in JSON
+    if (is_native()) [[unlikely]] {
+      native().append_integer_result(*out_, value, id_json, place());
+    } else {
+      message::write_integer_result(*out_, value, id_json);
+    }
     if (bytes_with_array() <= bytes_max_) [[likely]]
       return true;
     discard();

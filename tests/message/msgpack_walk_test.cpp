@@ -51,7 +51,8 @@ std::vector<EnvelopeMember> members_of(std::string_view message) {
     const bool named = name.type == msgpack::Type::string;
     const char* const value = msgpack::skip_value(p);
     p = msgpack::skip_value(value);
-    if (named && is_envelope_name(text)) all.push_back({text, {value, static_cast<std::size_t>(p - value)}});
+    if (named && is_envelope_name(text))
+      all.push_back({*envelope_member(text), text, {value, static_cast<std::size_t>(p - value)}});
   }
   return all;
 }
@@ -219,7 +220,7 @@ TEST(MsgpackWalk, RemembersWhereTheMembersOfAnEnvelopeAre) {
   EXPECT_EQ(members.view().size(), 4U);
   ASSERT_NE(members.find(Member::params), nullptr);
   EXPECT_EQ(members.find(Member::params)->value, msgpack_of(R"([[1,2],{"a":[]}])"));
-  EXPECT_EQ(members.find(Member::method) == nullptr, false);
+  EXPECT_NE(members.find(Member::method), nullptr);
   EXPECT_EQ(members.find(Member::result), nullptr);
 }
 
