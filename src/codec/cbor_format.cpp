@@ -161,7 +161,7 @@ Head read_tagged_head(const char* p) noexcept {
     if (tag == 2 || tag == 3) {
       return major == Major::binary ? bignum_at(at, tag == 3, bytes) : without_form(NoForm::bignum, bytes);
     }
-    if ((tag & ~std::uint64_t{0xFF}) == kExtensionTag) {
+    if (has_meaning(tag)) {
       if (major != Major::binary) return without_form(NoForm::extension, bytes);
       Head head = behind_tags();
       head.type = Type::extension;

@@ -34,6 +34,11 @@ inline constexpr unsigned char kBreak = 0xFF;
 inline constexpr unsigned char kInfo = 0x1F;  ///< of a first byte, what is not its Major
 inline constexpr unsigned char kInfoIndefinite = 31;
 
+/// Whether a tag of that number is not passed over.
+[[nodiscard]] constexpr bool has_meaning(std::uint64_t tag) noexcept {
+  return tag < 4 || (tag & ~std::uint64_t{0xFF}) == kExtensionTag;
+}
+
 [[nodiscard]] inline unsigned char byte_at(const char* p) noexcept { return static_cast<unsigned char>(*p); }
 [[nodiscard]] inline Major major_of(unsigned char first) noexcept { return static_cast<Major>(first >> 5); }
 [[nodiscard]] inline bool is_break(const char* p) noexcept { return byte_at(p) == kBreak; }

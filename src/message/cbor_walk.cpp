@@ -94,7 +94,7 @@ Begun begin_container(const char*& p, const char* const end) noexcept {
     const std::uint64_t size = indefinite ? codec::kIndefinite : cbor::argument_at(at);
     at += 1 + (indefinite ? 0 : cbor::argument_bytes(info));
     if (!is_container) {
-      if (tags == cbor::kTagsMax) break;
+      if (tags == cbor::kTagsMax || cbor::has_meaning(size)) break;
       continue;
     }
     p = at;

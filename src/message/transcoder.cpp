@@ -97,7 +97,9 @@ Transcoder::Status NativeTranscoder::read(std::string_view message, const Limits
                                           const EnvelopeMembers& members) {
   unrepresentable_.clear();
   cancels_.clear();
+  const std::size_t begin = text.size();
   if (members.are_usual() && read_directly(message, text, received, members)) return Status::done;
+  text.truncate(begin);
   if (const Status status = read_envelope(message, limits, text, members); status != Status::done) return status;
   // The depth has been checked, of the message; only data of an error may be deeper here than there.
   Limits relaxed = limits;

@@ -208,7 +208,7 @@ class NativeTranscoder : public Transcoder {
 
  private:
   /// A single request, notification or result in its usual form, without JSON: `text` holds what is JSON of it, the
-  /// method and the id. False: whatever has been appended means nothing.
+  /// method and the id. False: what has been appended means nothing.
   virtual bool read_directly(std::string_view message, Buffer& text, Received& received,
                              const EnvelopeMembers& members) = 0;
   virtual Status read_envelope(std::string_view message, const Limits& limits, Buffer& text,
