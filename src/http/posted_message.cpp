@@ -89,8 +89,10 @@ void PostedMessage::serve(std::span<char> body) {
 
 void PostedMessage::serve_kept() {
   static_cast<void>(kept_->padded());
-  if (is_long()) [[unlikely]]
-    return connection_->read_off_loop(std::exchange(*kept_, Buffer{}));
+  if (is_long()) [[unlikely]] {
+    const Encoding encoding = encoding_of(kept_->view());
+    return connection_->read_off_loop(std::exchange(*kept_, Buffer{}), encoding);
+  }
   dispatch({kept_->data(), kept_->size()});
   connection_->give_back(*kept_);
 }
@@ -162,8 +164,16 @@ void PostedMessage::finish(bool asks) {
   connection_->finish_transaction();
 }
 
-[[gnu::always_inline]] inline void PostedMessage::dispatch(std::span<char> text) {
+// By its first byte, but that an array in CBOR without its tag begins as one in MessagePack.
+Encoding PostedMessage::encoding_of(std::string_view text) const {
   const Encoding encoding = text.empty() ? Encoding::json : message::encoding_of(text[0]);
+  const bool is_cbor =
+      encoding == Encoding::msgpack && connection_->current().content_encoding() == Encoding::cbor;
+  return is_cbor ? Encoding::cbor : encoding;
+}
+
+[[gnu::always_inline]] inline void PostedMessage::dispatch(std::span<char> text) {
+  const Encoding encoding = encoding_of({text.data(), text.size()});
   if (encoding == Encoding::json) [[likely]]
     return dispatch_json({text.data(), text.size()}, nullptr);
   message::EnvelopeMembers members;
@@ -198,7 +208,7 @@ void PostedMessage::dispatch_encoded(std::span<char> bytes, Encoding encoding, S
       return;
   }
   if (status == Status::done && is_long()) [[unlikely]]
-    return connection_->transcode_off_loop(std::exchange(*kept_, Buffer{}));
+    return connection_->transcode_off_loop(std::exchange(*kept_, Buffer{}), encoding);
   Buffer json = host.loop.take_buffer();
   if (status == Status::done) status = transcoder.checked_to_json(encoded.text, host.limits, json);
   connection_->give_back(*kept_);
