@@ -18,37 +18,42 @@ namespace wirecall::message {
 inline constexpr std::size_t kKnownKeyBytesMax = 8;
 
 struct KnownKey {
-  Member member;
+  Member member = Member::id;
   std::uint8_t bytes = 0;  ///< of the name and its head; 0 for a name that is none of these
 };
+
+/// A name and its head as the first eight bytes of a member.
+struct KeyWord {
+  std::uint64_t word;
+  std::uint64_t mask;
+};
+template <class Format>
+consteval KeyWord key_word(std::string_view name) {
+  std::array<unsigned char, 8> bytes{static_cast<unsigned char>(Format::kShortString | name.size())};
+  std::array<unsigned char, 8> mask{0xFF};
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    bytes[i + 1] = static_cast<unsigned char>(name[i]);
+    mask[i + 1] = 0xFF;
+  }
+  return {std::bit_cast<std::uint64_t>(bytes), std::bit_cast<std::uint64_t>(mask)};
+}
 
 /// The name of JSON-RPC at `p`, where eight bytes can be read.
 template <class Format>
 [[nodiscard, gnu::always_inline]] inline KnownKey known_key(const char* p) noexcept {
-  struct Key {
-    Member member;
-    std::uint8_t bytes;
-    std::uint64_t word;
-    std::uint64_t mask;
-  };
-  constexpr auto key = [](Member member, std::string_view name) {
-    std::array<unsigned char, 8> bytes{static_cast<unsigned char>(Format::kShortString | name.size())};
-    std::array<unsigned char, 8> mask{0xFF};
-    for (std::size_t i = 0; i < name.size(); ++i) {
-      bytes[i + 1] = static_cast<unsigned char>(name[i]);
-      mask[i + 1] = 0xFF;
-    }
-    return Key{member, static_cast<std::uint8_t>(name.size() + 1), std::bit_cast<std::uint64_t>(bytes),
-               std::bit_cast<std::uint64_t>(mask)};
-  };
-  constexpr std::array<Key, 5> kKeys{key(Member::jsonrpc, "jsonrpc"), key(Member::method, "method"),
-                                     key(Member::params, "params"), key(Member::id, "id"),
-                                     key(Member::result, "result")};
   std::uint64_t word;
   std::memcpy(&word, p, sizeof word);
-  for (const Key& one : kKeys) {
-    if ((word & one.mask) == one.word) return {one.member, one.bytes};
-  }
+  constexpr KeyWord kJsonrpc = key_word<Format>("jsonrpc");
+  constexpr KeyWord kMethod = key_word<Format>("method");
+  constexpr KeyWord kParams = key_word<Format>("params");
+  constexpr KeyWord kId = key_word<Format>("id");
+  constexpr KeyWord kResult = key_word<Format>("result");
+  if (word == kJsonrpc.word) return {Member::jsonrpc, 8};
+  if ((word & kId.mask) == kId.word) return {Member::id, 3};
+  word &= kMethod.mask;  // the others are as long
+  if (word == kMethod.word) return {Member::method, 7};
+  if (word == kParams.word) return {Member::params, 7};
+  if (word == kResult.word) return {Member::result, 7};
   return {};
 }
 
@@ -109,7 +114,7 @@ template <class Format, class Pass>
   constexpr std::array<unsigned char, 3> kId{Format::kShortString | 2, 'i', 'd'};
   constexpr std::array<unsigned char, 4> kVersion{Format::kShortString | 3, '2', '.', '0'};
   const auto left = static_cast<std::size_t>(end - p);
-  KnownKey key{Member::id};
+  KnownKey key;
   if (left > kKnownKeyBytesMax + sizeof kVersion) {
     key = known_key<Format>(p);
   } else if (left > kId.size() && std::memcmp(p, kId.data(), kId.size()) == 0) {  // the last, most often
