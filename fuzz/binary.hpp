@@ -1,6 +1,6 @@
-// What fuzz/msgpack.cpp and fuzz/cbor.cpp do with any bytes: what the scan takes is read as a Value and as types that are
-// told apart by trying, and written again; what is transcoded to JSON is JSON, comes back, and becomes the same text;
-// and so for any JSON. A message is read alike as it is and by way of JSON.
+// What fuzz/msgpack.cpp and fuzz/cbor.cpp do with any bytes: what the scan takes is read as a Value and as types that
+// are told apart by trying, and written again; what is transcoded to JSON is JSON, comes back, and becomes the same
+// text; and so for any JSON. A message is read alike as it is and by way of JSON.
 #pragma once
 
 #include <cstring>

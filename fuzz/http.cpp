@@ -119,8 +119,7 @@ void check_bodies(Methods& methods, const std::vector<fuzz::HttpRequest>& reques
     if (response.status != 200 && response.status != 204) continue;
     // The engine takes and gives JSON; what stands for what is the fuzzer frames' matter.
     const std::string& body = requests[i].body;
-    if (binary || (!body.empty() && wirecall::message::encoding_of(body.front()) != wirecall::Encoding::json))
-      continue;
+    if (binary || (!body.empty() && wirecall::message::encoding_of(body.front()) != wirecall::Encoding::json)) continue;
     const std::string due = methods.engine.handle(body);
     // What waits, or may take too long, has no place in an engine without a loop.
     const auto says = [&](const std::string& text, std::string_view code) {

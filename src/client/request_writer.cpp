@@ -160,7 +160,8 @@ void RequestWriter::append(Buffer& out, ClientCall& call, bool with_members, boo
   out.push_back('}');
 }
 
-void RequestWriter::append_natively(Buffer& out, const ClientCall& call, const EnvelopeMembers& members, bool in_batch) {
+void RequestWriter::append_natively(Buffer& out, const ClientCall& call, const EnvelopeMembers& members,
+                                    bool in_batch) {
   struct Named {
     std::string_view name;
     const std::optional<std::uint64_t>& number;

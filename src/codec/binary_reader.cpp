@@ -37,9 +37,10 @@ void BinaryReader<Format>::reset(std::string_view value) {
 
 template <class Format>
 ValueKind BinaryReader<Format>::kind() const {
-  constexpr ValueKind kKinds[] = {ValueKind::null,      ValueKind::boolean, ValueKind::number, ValueKind::number,
-                                  ValueKind::number,    ValueKind::number,  ValueKind::string, ValueKind::bytes,
-                                  ValueKind::extension, ValueKind::array,   ValueKind::object,  ValueKind::extension};  // as in Type
+  constexpr ValueKind kKinds[] = {ValueKind::null,   ValueKind::boolean, ValueKind::number,
+                                  ValueKind::number, ValueKind::number,  ValueKind::number,
+                                  ValueKind::string, ValueKind::bytes,   ValueKind::extension,
+                                  ValueKind::array,  ValueKind::object,  ValueKind::extension};  // as in Type
   return kKinds[static_cast<std::size_t>(Format::read_head(at_).type)];
 }
 
@@ -107,7 +108,9 @@ bool BinaryReader<Format>::read_double(double& out) {
 }
 
 template <class Format>
-bool BinaryReader<Format>::next_is_float() const { return is_real(Format::read_head(at_)); }
+bool BinaryReader<Format>::next_is_float() const {
+  return is_real(Format::read_head(at_));
+}
 
 template <class Format>
 bool BinaryReader<Format>::read_number_text(std::string_view& out) {

@@ -44,13 +44,21 @@ void BinaryWriter<Format>::boolean(bool value) {
 }
 
 template <class Format>
-void BinaryWriter<Format>::integer(std::int64_t value) { close(Format::write_integer(open(Format::kHeadBytesMax), value)); }
+void BinaryWriter<Format>::integer(std::int64_t value) {
+  close(Format::write_integer(open(Format::kHeadBytesMax), value));
+}
 template <class Format>
-void BinaryWriter<Format>::unsigned_integer(std::uint64_t value) { close(Format::write_unsigned(open(Format::kHeadBytesMax), value)); }
+void BinaryWriter<Format>::unsigned_integer(std::uint64_t value) {
+  close(Format::write_unsigned(open(Format::kHeadBytesMax), value));
+}
 template <class Format>
-void BinaryWriter<Format>::number(double value) { close(Format::write_float(open(Format::kHeadBytesMax), value)); }
+void BinaryWriter<Format>::number(double value) {
+  close(Format::write_float(open(Format::kHeadBytesMax), value));
+}
 template <class Format>
-void BinaryWriter<Format>::number(float value) { close(Format::write_float(open(Format::kHeadBytesMax), value)); }
+void BinaryWriter<Format>::number(float value) {
+  close(Format::write_float(open(Format::kHeadBytesMax), value));
+}
 
 template <class Format>
 void BinaryWriter<Format>::number_text(std::string_view text) {
@@ -96,7 +104,7 @@ void BinaryWriter<Format>::extension(std::int8_t type, std::span<const std::byte
 
 template <class Format>
 void BinaryWriter<Format>::extension_in_parts(std::int8_t type, std::span<const std::byte> first,
-                                       std::span<const std::byte> second) {
+                                              std::span<const std::byte> second) {
   const std::size_t size = first.size() + second.size();
   if (!fits(size)) return null();
   if constexpr (std::is_same_v<Format, cbor::Format>) {

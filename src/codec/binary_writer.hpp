@@ -1,7 +1,7 @@
-// BinaryWriter: the Writer of MessagePack or CBOR, everything in its shortest form; of a double or float that is the one
-// that its Format has. Arrays and maps whose sizes are not known when they begin get their heads when they end. Strings
-// that are not UTF-8, sizes beyond what a head holds, and JSON texts without a form in the encoding fail the writer.
-// Owned by one thread; the Buffer is the caller's.
+// BinaryWriter: the Writer of MessagePack or CBOR, everything in its shortest form; of a double or float that is the
+// one that its Format has. Arrays and maps whose sizes are not known when they begin get their heads when they end.
+// Strings that are not UTF-8, sizes beyond what a head holds, and JSON texts without a form in the encoding fail the
+// writer. Owned by one thread; the Buffer is the caller's.
 #pragma once
 
 #include "codec/transcode.hpp"

@@ -1,5 +1,5 @@
-// The bytes of CBOR (RFC 8949): how the head of a value is read and written, with the tags in front of it. Of tags, 0 to
-// 3 have a meaning, and two of our own that stand for extensions; all others are passed over. What is written is in
+// The bytes of CBOR (RFC 8949): how the head of a value is read and written, with the tags in front of it. Of tags, 0
+// to 3 have a meaning, and two of our own that stand for extensions; all others are passed over. What is written is in
 // preferred serialization (section 4.1), of definite length. At the end Format, by which what all binary encodings
 // share is made for this one.
 // Pure functions over memory of the caller.
@@ -173,9 +173,8 @@ struct Format {
   static const char* behind(const char* p, const Head& head) noexcept {
     if (head.irregular) [[unlikely]]
       return cbor::skip_value(p);
-    return p + head.bytes + (head.type == Type::string || head.type == Type::binary || head.type == Type::extension
-                                 ? head.value
-                                 : 0);
+    return p + head.bytes +
+           (head.type == Type::string || head.type == Type::binary || head.type == Type::extension ? head.value : 0);
   }
   static const char* behind_number(const char* p, const Head& head) noexcept {
     return head.irregular ? cbor::skip_value(p) : p + head.bytes;
@@ -219,7 +218,9 @@ struct Format {
   static char* write_binary_head(char* to, std::uint64_t size) noexcept {
     return write_argument(to, Major::binary, size);
   }
-  static char* write_array_head(char* to, std::uint64_t size) noexcept { return write_argument(to, Major::array, size); }
+  static char* write_array_head(char* to, std::uint64_t size) noexcept {
+    return write_argument(to, Major::array, size);
+  }
   static char* write_map_head(char* to, std::uint64_t size) noexcept { return write_argument(to, Major::map, size); }
   static char* write_extension_head(char* to, std::int8_t type, std::uint64_t size) noexcept {
     to = write_argument(to, Major::tag, kExtensionTag | static_cast<std::uint8_t>(type));

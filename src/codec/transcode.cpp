@@ -83,8 +83,8 @@ Transcoded ToJson<Format>::convert(const char* p, Buffer& out, std::size_t bytes
   return {};
 }
 
-/// Of user data whose only name begins with `$` the object is wrapped. Where only its end tells how many there are, that
-/// is seen to there.
+/// Of user data whose only name begins with `$` the object is wrapped. Where only its end tells how many there are,
+/// that is seen to there.
 template <class Format>
 const char* ToJson<Format>::begin_map(const char* p, const Head& head, bool is_data, const Buffer& out) {
   Closing closing = Closing::map;

@@ -2,6 +2,7 @@
 // allocates nothing. MessagePack goes the ways that MessageConnection has for it (connection/encoded_input.cpp).
 #include "http/posted_message.hpp"
 
+#include "codec/cbor_format.hpp"
 #include "framing/byte_order_mark.hpp"
 #include "http/http_connection.hpp"
 
@@ -164,12 +165,15 @@ void PostedMessage::finish(bool asks) {
   connection_->finish_transaction();
 }
 
-// By its first byte, but that an array in CBOR without its tag begins as one in MessagePack.
+// By its first byte; but where that is not the tag of CBOR, the Content-Type tells CBOR from MessagePack, whose arrays
+// begin alike.
 Encoding PostedMessage::encoding_of(std::string_view text) const {
   const Encoding encoding = text.empty() ? Encoding::json : message::encoding_of(text[0]);
-  const bool is_cbor =
-      encoding == Encoding::msgpack && connection_->current().content_encoding() == Encoding::cbor;
-  return is_cbor ? Encoding::cbor : encoding;
+  if (encoding == Encoding::json) [[likely]]
+    return encoding;
+  const auto is_one = [](Encoding one) { return one == Encoding::msgpack || one == Encoding::cbor; };
+  const Encoding said = connection_->current().content_encoding();
+  return is_one(encoding) && is_one(said) && text[0] != cbor::kMessageTag[0] ? said : encoding;
 }
 
 [[gnu::always_inline]] inline void PostedMessage::dispatch(std::span<char> text) {

@@ -26,8 +26,8 @@ inline std::string_view member_of(json::JsonReader& reader, std::string_view obj
   return {};
 }
 
-/// Puts the head of an array or map, of whose elements it is known only now how many there are, in the place of the byte
-/// at `at`. Everything behind it moves.
+/// Puts the head of an array or map, of whose elements it is known only now how many there are, in the place of the
+/// byte at `at`. Everything behind it moves.
 inline void put_head(Buffer& out, std::size_t at, std::string_view head) {
   static_cast<void>(out.reserve(head.size()));
   char* const to = out.data() + at;
@@ -74,7 +74,7 @@ bool BinaryTranscoder<Format>::element_from_json(std::string_view json, const Li
 
 template <class Format>
 bool BinaryTranscoder<Format>::from_json(std::string_view json, const Limits& limits, Buffer& out,
-                                  std::vector<Broken>* broken) {
+                                         std::vector<Broken>* broken) {
   begin_writing(limits, broken);
   reader_.reset(json);
   if (reader_.kind() != ValueKind::array) return envelope(json, out, Place::message);
@@ -94,7 +94,8 @@ bool BinaryTranscoder<Format>::from_json(std::string_view json, const Limits& li
     return false;
   }
   char head[Format::kHeadBytesMax];
-  put_head(out, begin + Format::kMessageTag.size(), {head, static_cast<std::size_t>(Format::write_array_head(head, count) - head)});
+  put_head(out, begin + Format::kMessageTag.size(),
+           {head, static_cast<std::size_t>(Format::write_array_head(head, count) - head)});
   return true;
 }
 
@@ -204,7 +205,8 @@ void BinaryTranscoder<Format>::write_error_member(const Error& error, Buffer& ou
 }
 
 template <class Format>
-void BinaryTranscoder<Format>::append_error_response(const Error& error, std::string_view id, Buffer& out, Place place) {
+void BinaryTranscoder<Format>::append_error_response(const Error& error, std::string_view id, Buffer& out,
+                                                     Place place) {
   append_tag(out, place);
   out.append(EnvelopeText<Format, "3", "jsonrpc", "2.0">::view);
   write_error_member(error, out);

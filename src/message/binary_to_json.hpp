@@ -51,7 +51,8 @@ inline Error with_other_data(const Codec& codec, std::string_view encoded, Error
 }
 
 template <class Format>
-Transcoder::Status BinaryTranscoder<Format>::check(std::string_view message, const Limits& limits, EnvelopeMembers& members) {
+Transcoder::Status BinaryTranscoder<Format>::check(std::string_view message, const Limits& limits,
+                                                   EnvelopeMembers& members) {
   arena_.rewind();
   switch (Format::walk(message, limits.depth, members)) {
     case ScanStatus::complete: return Status::done;
@@ -61,7 +62,8 @@ Transcoder::Status BinaryTranscoder<Format>::check(std::string_view message, con
 }
 
 template <class Format>
-Transcoder::Status BinaryTranscoder<Format>::checked_to_json(std::string_view message, const Limits& limits, Buffer& out) {
+Transcoder::Status BinaryTranscoder<Format>::checked_to_json(std::string_view message, const Limits& limits,
+                                                             Buffer& out) {
   message_ = nullptr;
   unrepresentable_.clear();
   cancels_.clear();
@@ -70,7 +72,7 @@ Transcoder::Status BinaryTranscoder<Format>::checked_to_json(std::string_view me
 
 template <class Format>
 Transcoder::Status BinaryTranscoder<Format>::read_envelope(std::string_view message, const Limits& limits, Buffer& text,
-                                                    const EnvelopeMembers& members) {
+                                                           const EnvelopeMembers& members) {
   message_ = message.data();
   if (!members.are_all()) return convert(message, limits, text);
   start_ = text.size();
@@ -82,14 +84,15 @@ Transcoder::Status BinaryTranscoder<Format>::read_envelope(std::string_view mess
 inline constexpr std::size_t kTermBytesMax = 128;
 inline constexpr std::size_t kTermExtraBytes = 24;
 
-/// The value of a member that is a term, as JSON with a comma behind it, if it is a number from 0 on or a string of plain
-/// ASCII. Room has been made for it.
+/// The value of a member that is a term, as JSON with a comma behind it, if it is a number from 0 on or a string of
+/// plain ASCII. Room has been made for it.
 template <class Format>
 inline bool BinaryTranscoder<Format>::append_term(std::string_view value, Buffer& text) {
-  const Head head = Format::read_head(value.data());
   char* to = text.data() + text.size();
-  if (head.type == Type::positive) {
-    to = std::to_chars(to, to + kDecimalDigitsMax, head.value).ptr;
+  if (std::uint64_t number = 0; Format::unsigned_at(value.data(), value.data() + value.size(), number) != 0) {
+    to = write_decimal(to, number);
+  } else if (const Head head = Format::read_head(value.data()); head.type == Type::positive) {
+    to = write_decimal(to, head.value);
   } else {
     const bool is_short = head.type == Type::string && !head.irregular && head.value <= kTermBytesMax;
     const char* const string = value.data() + head.bytes;
@@ -213,8 +216,8 @@ auto BinaryTranscoder<Format>::refusable_at(const char* p) const -> Refusable {
 }
 
 template <class Format>
-Transcoder::Status BinaryTranscoder<Format>::read_long_batch(std::string_view batch, const Limits& limits, bool responses,
-                                                      Buffer& text, Received& received) {
+Transcoder::Status BinaryTranscoder<Format>::read_long_batch(std::string_view batch, const Limits& limits,
+                                                             bool responses, Buffer& text, Received& received) {
   message_ = nullptr;
   unrepresentable_.clear();
   cancels_.clear();
@@ -303,7 +306,7 @@ const char* BinaryTranscoder<Format>::find_value(std::string_view envelope, std:
 
 template <class Format>
 std::string_view BinaryTranscoder<Format>::method_of(std::string_view envelope,
-                                              const EnvelopeMembers& members) const noexcept {
+                                                     const EnvelopeMembers& members) const noexcept {
   const char* method = nullptr;
   if (!members.are_all()) {
     method = find_value(envelope, "method");

@@ -1,6 +1,6 @@
-// BinaryTranscoder: messages in MessagePack or CBOR (message/binary_format.hpp). It walks the envelope member by member;
-// params by name are members, not user data, so nothing is wrapped there. Values are transcoded by codec/transcode.hpp.
-// It has fifty functions: half are the interface's, and both directions share its memory.
+// BinaryTranscoder: messages in MessagePack or CBOR (message/binary_format.hpp). It walks the envelope member by
+// member; params by name are members, not user data, so nothing is wrapped there. Values are transcoded by
+// codec/transcode.hpp. It has fifty functions: half are the interface's, and both directions share its memory.
 #pragma once
 
 #include "codec/json_reader.hpp"
@@ -133,7 +133,7 @@ class BinaryTranscoder final : public NativeTranscoder {
   std::size_t bytes_max_ = 0;      // of the text
   std::size_t begin_ = 0;          // of the envelope in the buffer
   std::string_view method_;        // of the envelope, where it is a string
-  mutable codec::Arena arena_;             // of names and methods that come in chunks
+  mutable codec::Arena arena_;     // of names and methods that come in chunks
   std::vector<Named> members_;
   std::vector<std::string_view> elements_;
   std::vector<Broken>* broken_ = nullptr;

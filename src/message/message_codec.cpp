@@ -42,14 +42,11 @@ constexpr MessageCodec binary_codec(std::string_view name, std::span<const std::
           .values = values,
           .request_head = Transcoder::kRequestHead,
           .params_head = Transcoder::kParamsHead,
-          .make_transcoder = []() -> std::unique_ptr<message::Transcoder> {
-            return std::make_unique<Transcoder>();
-          }};
+          .make_transcoder = []() -> std::unique_ptr<message::Transcoder> { return std::make_unique<Transcoder>(); }};
 }
 constexpr MessageCodec kMsgpack =
     binary_codec<MsgpackTranscoder>("msgpack", kMsgpackTypes, &begins_msgpack, &msgpack_codec);
-constexpr MessageCodec kCbor =
-    binary_codec<CborTranscoder>("cbor", kCborTypes, &begins_cbor, &cbor_codec);
+constexpr MessageCodec kCbor = binary_codec<CborTranscoder>("cbor", kCborTypes, &begins_cbor, &cbor_codec);
 
 constinit std::array<const MessageCodec*, kEncodingsMax> codecs{&kJson, &kMsgpack, &kCbor};
 constinit std::array<std::string_view, kEncodingsMax> names{kJson.name, kMsgpack.name, kCbor.name};

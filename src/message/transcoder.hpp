@@ -141,8 +141,9 @@ class NativeTranscoder : public Transcoder {
   // ---- messages that have come, and have been checked ----
 
   /// Reads one into `received`, and `elements` if it is a batch. What is usual is read as it is; else by way of its
-  /// envelope as JSON in `text`, which has only members that somebody asks for. Params and results are not in there, but
-  /// the places that they have in the message: `restore` makes them views of that. `members` are what `check` has found in it.
+  /// envelope as JSON in `text`, which has only members that somebody asks for. Params and results are not in there,
+  /// but the places that they have in the message: `restore` makes them views of that. `members` are what `check` has
+  /// found in it.
   Status read(std::string_view message, const Limits& limits, Buffer& text, Received& received,
               std::span<Received> elements = {}, const EnvelopeMembers& members = {});
   /// For what `read` has read: a single message, or one element of a batch.

@@ -133,14 +133,61 @@ TEST_F(CborAppendixA, EveryExampleIsReadAndThosePreferredAreWritten) {
 TEST(Cbor, WhatIsNotWellFormedIsRefused) {
   // RFC 8949, appendix F.1: reserved additional information, simple values in two bytes, chunks of other kinds, breaks
   // where none may be, indefinite lengths of what has none.
-  for (const char* bytes :
-       {"1c",       "1d",       "1e",          "3c",       "3d",       "3e",       "5c",       "5d",       "5e",
-        "7c",       "7d",       "7e",          "9c",       "9d",       "9e",       "bc",       "bd",       "be",
-        "dc",       "dd",       "de",          "fc",       "fd",       "fe",       "f8 00",    "f8 01",    "f8 18 00",
-        "f8 1f",    "5f 00 ff", "5f 21 ff",    "5f 61 00", "5f 80 ff", "5f a0 ff", "5f c0 00", "5f e0 ff", "7f 41 00 ff",
-        "5f 5f 41 00 ff ff",    "7f 7f 61 00 ff ff",       "ff",       "81 ff",    "82 00 ff", "a1 ff",    "a1 ff 00",
-        "a1 00 ff", "a2 00 00 ff",             "9f 81 ff", "9f 82 9f 81 9f 9f ff ff ff ff",    "bf 00 ff", "bf 00 00 00 ff",
-        "1f",       "3f",       "df",          "df 00",    "c1 ff",    "9f c1 ff"}) {
+  for (const char* bytes : {"1c",
+                            "1d",
+                            "1e",
+                            "3c",
+                            "3d",
+                            "3e",
+                            "5c",
+                            "5d",
+                            "5e",
+                            "7c",
+                            "7d",
+                            "7e",
+                            "9c",
+                            "9d",
+                            "9e",
+                            "bc",
+                            "bd",
+                            "be",
+                            "dc",
+                            "dd",
+                            "de",
+                            "fc",
+                            "fd",
+                            "fe",
+                            "f8 00",
+                            "f8 01",
+                            "f8 18 00",
+                            "f8 1f",
+                            "5f 00 ff",
+                            "5f 21 ff",
+                            "5f 61 00",
+                            "5f 80 ff",
+                            "5f a0 ff",
+                            "5f c0 00",
+                            "5f e0 ff",
+                            "7f 41 00 ff",
+                            "5f 5f 41 00 ff ff",
+                            "7f 7f 61 00 ff ff",
+                            "ff",
+                            "81 ff",
+                            "82 00 ff",
+                            "a1 ff",
+                            "a1 ff 00",
+                            "a1 00 ff",
+                            "a2 00 00 ff",
+                            "9f 81 ff",
+                            "9f 82 9f 81 9f 9f ff ff ff ff",
+                            "bf 00 ff",
+                            "bf 00 00 00 ff",
+                            "1f",
+                            "3f",
+                            "df",
+                            "df 00",
+                            "c1 ff",
+                            "9f c1 ff"}) {
     const ScanStatus status = scan_cbor(from_hex(bytes)).status;
     const bool is_longer = std::string_view{bytes} == "f8 18 00" || std::string_view{bytes} == "5f c0 00";
     if (is_longer) continue;  // of which the beginning is well-formed, or is refused behind it
@@ -294,9 +341,10 @@ TEST(Cbor, TagsZeroAndOneAreTimes) {
   EXPECT_EQ(json_of("c1 39 0001"), "\"1969-12-31T23:59:58Z\"");
   EXPECT_EQ(json_of("c1 1b 0000003afff4417f"), "\"9999-12-31T23:59:59Z\"");
   EXPECT_EQ(json_of("c1 3b 0000000e79747bff"), "\"0000-01-01T00:00:00Z\"");
-  for (const char* none : {"c1 f97e00", "c1 fb7ff0000000000000", "c1 61 61", "c1 80", "c0 01", "c0 c6 61 61", "c1 c6 01",
-                           "c1 1b ffffffffffffffff", "c1 1b 0000003afff44180", "c1 3b 0000000e79747c00"}) {
-    EXPECT_EQ(json_of(none), "the tag 0 or 1 stands in front of no time, or of one outside the years 0 to 9999") << none;
+  for (const char* none : {"c1 f97e00", "c1 fb7ff0000000000000", "c1 61 61", "c1 80", "c0 01", "c0 c6 61 61",
+                           "c1 c6 01", "c1 1b ffffffffffffffff", "c1 1b 0000003afff44180", "c1 3b 0000000e79747c00"}) {
+    EXPECT_EQ(json_of(none), "the tag 0 or 1 stands in front of no time, or of one outside the years 0 to 9999")
+        << none;
     EXPECT_EQ(from_cbor<Milliseconds>(hex(none)).error().code(), -32602) << none;
     EXPECT_EQ(from_cbor<Value>(hex(none)).error().code(), -32602) << none;
   }
@@ -334,8 +382,9 @@ TEST(Cbor, IndefiniteLengthsAreReadAsDefiniteOnes) {
   EXPECT_EQ(from_cbor<Extension>(hex("da 7763004e 5f 41 01 41 02 ff")), (Extension{kNpyExtension, hex("01 02")}));
   EXPECT_EQ(from_cbor<std::vector<std::string>>(hex("9f 61 61 7f ff 61 62 ff")),
             (std::vector<std::string>{"a", "", "b"}));
-  EXPECT_EQ((from_cbor<std::map<std::string, std::vector<int>>>(hex("bf 7f 61 61 61 62 ff 9f ff 61 63 9f 01 02 ff ff"))),
-            (std::map<std::string, std::vector<int>>{{"ab", {}}, {"c", {1, 2}}}));
+  EXPECT_EQ(
+      (from_cbor<std::map<std::string, std::vector<int>>>(hex("bf 7f 61 61 61 62 ff 9f ff 61 63 9f 01 02 ff ff"))),
+      (std::map<std::string, std::vector<int>>{{"ab", {}}, {"c", {1, 2}}}));
   EXPECT_EQ(json_of("9f 01 9f 82 9f 02 ff 03 ff bf ff 05 ff"), "[1,[[[2],3]],{},5]");
   EXPECT_EQ(json_of("bf 7f 61 61 61 62 ff 5f 41 01 ff ff"), R"({"ab":{"$bytes":"AQ=="}})");
 }
@@ -364,9 +413,9 @@ TEST(Cbor, VariantsAreTriedAgainFromTheirBeginning) {
     std::map<int, int> b;
   };
   using Either = std::vector<std::variant<A, B>>;
-  for (const char* bytes :
-       {"82 a2 61 61 81 61 78 61 62 a1 01 02 a1 61 61 82 01 02", "9f bf 61 61 9f 61 78 ff 61 62 bf 01 02 ff ff bf 61 61 82 01 02 ff ff",
-        "c6 82 c6 bf 7f 61 61 ff c6 9f c6 61 78 ff 61 62 bf 01 02 ff ff a1 61 61 9f 01 02 ff"}) {
+  for (const char* bytes : {"82 a2 61 61 81 61 78 61 62 a1 01 02 a1 61 61 82 01 02",
+                            "9f bf 61 61 9f 61 78 ff 61 62 bf 01 02 ff ff bf 61 61 82 01 02 ff ff",
+                            "c6 82 c6 bf 7f 61 61 ff c6 9f c6 61 78 ff 61 62 bf 01 02 ff ff a1 61 61 9f 01 02 ff"}) {
     const auto read = from_cbor<Either>(hex(bytes));
     ASSERT_TRUE(read.has_value()) << bytes << read.error().data();
     EXPECT_EQ(std::get<B>(read->at(0)).a, std::vector<std::string>{"x"});
@@ -380,8 +429,7 @@ TEST(Cbor, FailuresTellThePathAndWhatWasThereAsJson) {
   EXPECT_EQ(data("82 01 42 00 ff", std::vector<int>{}),
             R"({"loc":[1],"expected":"integer","got":"{\"$bytes\":\"AP8=\"}"})");
   EXPECT_EQ(data("f9 7e00", true), R"({"loc":[],"expected":"boolean","got":"nan"})");
-  EXPECT_EQ(data("9f 7f 61 61 61 62 ff ff", std::vector<int>{}),
-            R"({"loc":[0],"expected":"integer","got":"\"ab\""})");
+  EXPECT_EQ(data("9f 7f 61 61 61 62 ff ff", std::vector<int>{}), R"({"loc":[0],"expected":"integer","got":"\"ab\""})");
   EXPECT_EQ(data("a1 02 f6", 0), R"({"loc":[],"expected":"integer","got":"{\"2\":null}"})");
   EXPECT_EQ(data("e0", 0),
             R"({"loc":[],"expected":"integer","got":"\"a simple value other than false, true, null and undefined\""})");
@@ -391,9 +439,10 @@ TEST(Cbor, FailuresTellThePathAndWhatWasThereAsJson) {
 
 TEST(Cbor, BytesAtRandomAreReadByAllThatReadThem) {
   std::mt19937_64 random{8949};
-  const std::string seeds[] = {from_hex("d9d9f7 a3 61 61 9f 01 7f 61 62 ff ff 61 62 c2 41 01 61 63 c1 fb 41d452d9ec200000"),
-                               from_hex("bf 62 2478 bf 62 2479 5f 41 01 ff ff 01 83 f9 3c00 f7 20 ff"),
-                               from_hex("84 da 7763004e 42 0102 c0 61 61 3b ffffffffffffffff f8 ff")};
+  const std::string seeds[] = {
+      from_hex("d9d9f7 a3 61 61 9f 01 7f 61 62 ff ff 61 62 c2 41 01 61 63 c1 fb 41d452d9ec200000"),
+      from_hex("bf 62 2478 bf 62 2479 5f 41 01 ff ff 01 83 f9 3c00 f7 20 ff"),
+      from_hex("84 da 7763004e 42 0102 c0 61 61 3b ffffffffffffffff f8 ff")};
   std::size_t read = 0;
   for (int round = 0; round < 200'000; ++round) {
     std::string bytes = seeds[random() % std::size(seeds)];

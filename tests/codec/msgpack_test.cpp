@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "codec/binary_reader.hpp"
-#include "codec/msgpack_scan.hpp"
 #include "codec/binary_writer.hpp"
+#include "codec/msgpack_scan.hpp"
 #include "support.hpp"
 #include "wirecall/value.hpp"
 

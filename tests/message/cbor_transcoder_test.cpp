@@ -1,6 +1,6 @@
-// Messages in CBOR: what of them is like MessagePack is tested there (transcoder_test.cpp); here are the tag in front of
-// a message, names in unusual forms and of other types, indefinite lengths, and that an envelope that is read as it is
-// says what it says by way of JSON, in both encodings and whatever has been done to it.
+// Messages in CBOR: what of them is like MessagePack is tested there (transcoder_test.cpp); here are the tag in front
+// of a message, names in unusual forms and of other types, indefinite lengths, and that an envelope that is read as it
+// is says what it says by way of JSON, in both encodings and whatever has been done to it.
 #include <gtest/gtest.h>
 #include <random>
 #include <string>
@@ -132,8 +132,7 @@ TEST(CborTranscoder, WhatIsWrittenInPartsIsWhatIsWrittenWhole) {
               transcoder.append_item_number(out, 3);
               transcoder.append_value(out, Buffer{"[1]"}.padded());
             }),
-            to_hex(encoded(
-                R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":7,"seq":3,"value":[1]}})")));
+            to_hex(encoded(R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":7,"seq":3,"value":[1]}})")));
   EXPECT_EQ(written([&](Buffer& out) {
               transcoder.begin_item(out, false, "\"t\"");
               transcoder.append_value(out, Buffer{"null"}.padded());
@@ -150,7 +149,8 @@ TEST(CborTranscoder, UnusualFormsAreTheSameMessage) {
        {"bf 676a736f6e727063 63322e30 666d6574686f64 6373756d 66706172616d73 9f 01 02 ff 626964 626162 ff",
         "c6 bf 7f 636a736f 646e727063 ff 7f 6132 622e30 ff 666d6574686f64 7f 6373756d 60 ff 66706172616d73 82 01 02 "
         "626964 7f 6161 6162 ff ff",
-        "b8 04 c6 676a736f6e727063 c6 63322e30 7806 6d6574686f64 c6 7803 73756d 7900 06 706172616d73 9b 0000000000000002 "
+        "b8 04 c6 676a736f6e727063 c6 63322e30 7806 6d6574686f64 c6 7803 73756d 7900 06 706172616d73 9b "
+        "0000000000000002 "
         "1801 1b0000000000000002 7a 00000002 6964 626162"}) {
     EXPECT_EQ(from_hex_message(message), json) << message;
     EXPECT_EQ(read_of<CborTranscoder>(from_hex(message), true).substr(0, 14), "kind 0 fault 0") << message;
@@ -162,15 +162,15 @@ TEST(CborTranscoder, UnusualFormsAreTheSameMessage) {
     EXPECT_FALSE(transcoder.has_response(bytes, members));
     Buffer out;
     transcoder.append_request(out, bytes, {.id = 9, .from_json = R"("me")"});
-    EXPECT_EQ(json_of_message(out.view()),
-              R"({"jsonrpc":"2.0","method":"sum","params":[1,2],"id":9,"from":"me"})");
+    EXPECT_EQ(json_of_message(out.view()), R"({"jsonrpc":"2.0","method":"sum","params":[1,2],"id":9,"from":"me"})");
   }
 }
 
 TEST(CborTranscoder, NamesThatAreNoTextAndNamesGivenTwiceSpoilARequest) {
   // {"jsonrpc": "2.0", "method": "m", "id": 1, and one more}
   const auto kind = [](std::string_view more) {
-    const std::string bytes = from_hex("a4 676a736f6e727063 63322e30 666d6574686f64 616d 626964 01 " + std::string{more});
+    const std::string bytes =
+        from_hex("a4 676a736f6e727063 63322e30 666d6574686f64 616d 626964 01 " + std::string{more});
     EXPECT_EQ(read_of<CborTranscoder>(bytes, true), read_of<CborTranscoder>(bytes, false)) << more;
     const std::string json = json_of_message(bytes);
     Buffer text{json};
@@ -193,7 +193,8 @@ TEST(CborTranscoder, NamesThatAreNoTextAndNamesGivenTwiceSpoilARequest) {
 
 TEST(CborTranscoder, BatchesOfAnyLengthAreReadElementByElement) {
   const std::string one = encoded(R"({"jsonrpc":"2.0","method":"m","id":1})").substr(3);
-  for (const std::string& batch : {"\xD9\xD9\xF7\x82" + one + one, "\x9F" + one + one + "\xFF", "\x98\x02" + one + one}) {
+  for (const std::string& batch :
+       {"\xD9\xD9\xF7\x82" + one + one, "\x9F" + one + one + "\xFF", "\x98\x02" + one + one}) {
     CborTranscoder transcoder;
     EnvelopeMembers members;
     ASSERT_EQ(transcoder.check(batch, Limits{}, members), Status::done);
@@ -291,7 +292,8 @@ TYPED_TEST(EnvelopeReadDirectly, AlsoWhatHasBeenChangedOrCut) {
     for (int round = 0; round < 4'000; ++round) {
       std::string bytes = message;
       for (std::uint64_t changes = 1 + random() % 3; changes-- != 0;) {
-        bytes[random() % bytes.size()] = static_cast<char>(random() % 2 == 0 ? random() : message[random() % message.size()]);
+        bytes[random() % bytes.size()] =
+            static_cast<char>(random() % 2 == 0 ? random() : message[random() % message.size()]);
         if (random() % 4 == 0) bytes.erase(random() % bytes.size(), 1);
         if (random() % 4 == 0) bytes.insert(random() % (bytes.size() + 1), 1, static_cast<char>(random()));
         if (bytes.empty()) bytes = message;

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <string>
 
-#include "message/message_codec.hpp"
 #include "message/binary_transcoder.hpp"
+#include "message/message_codec.hpp"
 #include "tests/codec/msgpack.hpp"
 #include "wirecall/message.hpp"
 #include "wirecall/reflect.hpp"
