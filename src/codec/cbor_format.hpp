@@ -34,9 +34,9 @@ inline constexpr unsigned char kBreak = 0xFF;
 inline constexpr unsigned char kInfo = 0x1F;  ///< of a first byte, what is not its Major
 inline constexpr unsigned char kInfoIndefinite = 31;
 
-/// Whether a tag of that number is not passed over.
+/// Whether a tag of that number is not passed over. A timestamp has tags of its own, and so no extension's.
 [[nodiscard]] constexpr bool has_meaning(std::uint64_t tag) noexcept {
-  return tag < 4 || (tag & ~std::uint64_t{0xFF}) == kExtensionTag;
+  return tag < 4 || (tag >= kExtensionTag && tag < kExtensionTag + 0xFF);
 }
 
 [[nodiscard]] inline unsigned char byte_at(const char* p) noexcept { return static_cast<unsigned char>(*p); }

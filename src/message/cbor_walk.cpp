@@ -11,7 +11,6 @@
 namespace wirecall::message {
 namespace {
 
-using cbor::byte_at;
 using cbor::Major;
 
 constexpr unsigned char kShortStringBegin = 0x60;
@@ -35,7 +34,7 @@ bool is_short_ascii(const char* p, std::size_t size, const char* end) noexcept {
 [[gnu::always_inline]] inline ScanStatus pass_small(const char*& p, const char* const end,
                                                     std::uint32_t levels) noexcept {
   if (p == end) return ScanStatus::incomplete;
-  const unsigned char first = byte_at(p);
+  const unsigned char first = cbor::byte_at(p);
   if (first < kSmallIntegerEnd) {
     ++p;
     return ScanStatus::complete;
@@ -51,8 +50,8 @@ bool is_short_ascii(const char* p, std::size_t size, const char* end) noexcept {
 }
 
 /// The members of an envelope, whose values may have so many levels. `p` is behind its head, and becomes its end.
-ScanStatus walk_members(const char*& p, const char* const end, std::uint64_t left, std::uint32_t levels,
-                        EnvelopeMembers& members) noexcept {
+ScanStatus walk_cbor_members(const char*& p, const char* const end, std::uint64_t left, std::uint32_t levels,
+                             EnvelopeMembers& members) noexcept {
   const bool indefinite = left == codec::kIndefinite;
   for (;; --left) {
     if (indefinite ? p != end && cbor::is_break(p) : left == 0) break;
@@ -65,9 +64,9 @@ ScanStatus walk_members(const char*& p, const char* const end, std::uint64_t lef
     if (const ScanStatus status = pass_small(p, end, levels); status != ScanStatus::complete) return status;
     const char* const value = p;
     if (const ScanStatus status = pass_small(p, end, levels); status != ScanStatus::complete) return status;
-    if (!is_short_string(byte_at(key))) {
+    if (!is_short_string(cbor::byte_at(key))) {
       const codec::Head head = cbor::read_head(key);
-      const bool is_plain = cbor::major_of(byte_at(key)) == Major::string && !head.irregular;
+      const bool is_plain = cbor::major_of(cbor::byte_at(key)) == Major::string && !head.irregular;
       if (!is_plain) members.add_unknown();
       continue;
     }
@@ -85,13 +84,15 @@ struct Begun {
 Begun begin_container(const char*& p, const char* const end) noexcept {
   const char* at = p;
   for (std::size_t tags = 0; at != end; ++tags) {
-    const unsigned info = byte_at(at) & cbor::kInfo;
-    const Major major = cbor::major_of(byte_at(at));
+    const unsigned info = cbor::byte_at(at) & cbor::kInfo;
+    const Major major = cbor::major_of(cbor::byte_at(at));
     const bool is_container = major == Major::array || major == Major::map;
     if (!is_container && major != Major::tag) break;
     const bool indefinite = is_container && info == cbor::kInfoIndefinite;
     if (!indefinite && (info > 27 || cbor::argument_bytes(info) >= static_cast<std::size_t>(end - at))) break;
-    const std::uint64_t size = indefinite ? codec::kIndefinite : cbor::argument_at(at);
+    // As a size, the largest number is as much too large as the one below.
+    const std::uint64_t size =
+        indefinite ? codec::kIndefinite : std::min(cbor::argument_at(at), codec::kIndefinite - 1);
     at += 1 + (indefinite ? 0 : cbor::argument_bytes(info));
     if (!is_container) {
       if (tags == cbor::kTagsMax || cbor::has_meaning(size)) break;
@@ -103,15 +104,15 @@ Begun begin_container(const char*& p, const char* const end) noexcept {
   return {};
 }
 
-ScanStatus walk_whole(const char*& p, const char* const end, std::uint32_t depth_max,
-                      EnvelopeMembers& members) noexcept {
+ScanStatus walk_cbor_whole(const char*& p, const char* const end, std::uint32_t depth_max,
+                           EnvelopeMembers& members) noexcept {
   const std::uint32_t levels = std::min(depth_max, kDepthMax);
   const Begun begun = begin_container(p, end);
   if (begun.major == Major::other) return cbor::pass_value(p, end, levels);
   if (levels == 0) return ScanStatus::too_deep;
   if (begun.major == Major::map) {
     members.begin_single();
-    return walk_members(p, end, begun.size, levels - 1, members);
+    return walk_cbor_members(p, end, begun.size, levels - 1, members);
   }
   std::size_t count = 0;
   const bool indefinite = begun.size == codec::kIndefinite;
@@ -130,7 +131,7 @@ ScanStatus walk_cbor(std::string_view message, std::uint32_t depth_max, Envelope
   members.forget();
   const char* p = message.data();
   const char* const end = p + message.size();
-  const ScanStatus status = walk_whole(p, end, depth_max, members);
+  const ScanStatus status = walk_cbor_whole(p, end, depth_max, members);
   if (status == ScanStatus::complete && p == end) return status;
   members.forget();
   return status == ScanStatus::too_deep ? status : ScanStatus::malformed;

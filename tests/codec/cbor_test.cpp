@@ -398,6 +398,7 @@ TEST(Cbor, ObjectsOfOneNameWithADollarAreWrappedWhereverTheirEndIsKnown) {
   EXPECT_EQ(cbor_of(R"({"$bytes":"AQ=="})"), "41 01");
   EXPECT_EQ(cbor_of(R"({"$npy":"AQ=="})"), "da 77 63 00 4e 41 01");
   EXPECT_EQ(json_of("da 77630049 41 01"), R"({"$image":"AQ=="})");
+  EXPECT_EQ(json_of("da 776300ff 41 01"), R"({"$bytes":"AQ=="})");
   EXPECT_EQ(json_of("da 77630049 01"), "the tag of an extension stands in front of no bytes");
   EXPECT_EQ(cbor_of("[18446744073709551616]"), "an integer is beyond 64 bits, which CBOR does not carry here");
   EXPECT_EQ(cbor_of("1e999"), "a number is beyond the range of a double, which CBOR cannot express");

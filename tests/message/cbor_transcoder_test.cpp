@@ -226,6 +226,8 @@ TEST(CborTranscoder, EveryBeginningOfAMessageIsNone) {
   EXPECT_EQ(transcoder.check(message, {.depth = 3}, members), Status::too_deep);
   EXPECT_EQ(transcoder.check(std::string(5'000'000, '\x81'), {}, members), Status::too_deep);
   EXPECT_EQ(transcoder.check(std::string(5'000'000, '\xC6'), {}, members), Status::too_deep);
+  for (const char* lies : {"9b ffffffffffffffff ff", "bb ffffffffffffffff ff", "9b fffffffffffffffe 01"})
+    EXPECT_EQ(transcoder.check(from_hex(lies), {}, members), Status::malformed) << lies;
 }
 
 TEST(CborTranscoder, ValuesWithoutAFormCostTheirOwnCall) {
