@@ -149,7 +149,7 @@ def test_values_in_every_form():
 
 
 def test_what_is_changed_or_cut_is_refused_by_both_or_read_alike():
-    """Of tags 55799 alone: what others mean is theirs. Neither has keys of every kind, nor all simple values."""
+    """Of tags 55799 alone: what others mean is theirs; and of keys text, since others are texts to us."""
     both = 0
     for seed in range(6000):
         maker = Maker(seed)
@@ -166,15 +166,21 @@ def test_what_is_changed_or_cut_is_refused_by_both_or_read_alike():
             well_formed = not mine.startswith("refused: not cbor")
             assert well_formed or (isinstance(other, str) and other.startswith("refused")), (bytes(data).hex(), mine)
             continue
-        if not has_tags(bytes(data)) and mine == mine:  # noqa: PLR0124 - not NaN
+        if not has_tags(bytes(data)) and has_text_keys(other):
             both += 1
             assert mine == other, bytes(data).hex()
     assert both > 1000
 
 
+def has_text_keys(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and has_text_keys(one) for key, one in value.items())
+    return all(map(has_text_keys, value)) if isinstance(value, list) else True
+
+
 def has_tags(data: bytes) -> bool:
-    """Whether a byte of it could be the head of a tag other than 55799, or of a key that is no text."""
-    return any(0xC0 <= byte < 0xDC and byte != 0xD9 for byte in data)
+    """Whether a byte of it could be the head of a tag other than 55799."""
+    return any(0xC0 <= byte < 0xDC for byte in data.replace(b"\xd9\xd9\xf7", b""))
 
 
 def test_a_client_speaks_it_with_a_server(app):
