@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "answers.hpp"
+#include "encoded.hpp"
 #include "spec_examples.hpp"
 #include "wirecall/registry.hpp"
 
@@ -97,6 +98,16 @@ int main(int argc, char** argv) {
   const double text_ns = measure(engine, spec);
   row("the specification's 15 examples, mean a text", text_ns, 100, "ns");
   row("the specification's 15 examples, mean an entry", text_ns * static_cast<double>(spec.size()) / entries, 50, "ns");
+
+  for (const wirecall::Encoding encoding : {wirecall::Encoding::msgpack, wirecall::Encoding::cbor}) {
+    bench::Encoded encoded{registry, encoding};
+    std::vector<Text> texts = encoded.texts_of(plain);
+    const std::string what = "the same in " + std::string{encoded.name()} + ", of JSON's ns";
+    const double json_ns = measure(engine, plain);
+    const double ns = measure(encoded, texts);
+    row(("62-byte subtract in " + std::string{encoded.name()}).c_str(), ns, 0, "ns");
+    row(what.c_str(), ns / json_ns, encoding == wirecall::Encoding::msgpack ? 1.0 : 1.1, "");
+  }
 
   std::string in{plain[0].request()};
   std::string out;

@@ -1,4 +1,4 @@
-// A session behind lengths, on which messages in MessagePack and in JSON come: what the peer gets must not depend on
+// A session behind lengths, on which messages in MessagePack, CBOR and JSON come: what the peer gets must not depend on
 // how its bytes were cut up on the way, and all of it is one or the other. The first bytes of an input choose the cuts;
 // then come messages, each behind its length in one byte.
 #include <algorithm>
@@ -7,10 +7,9 @@
 #include <utility>
 
 #include "codec/json_scan.hpp"
-#include "codec/msgpack_scan.hpp"
 #include "connection/message_connection.hpp"
 #include "framing/length_prefix.hpp"
-#include "fuzz/msgpack_maker.hpp"
+#include "fuzz/binary_maker.hpp"
 #include "fuzz/peer.hpp"
 #include "fuzz/simdjson_opinion.hpp"
 #include "fuzz/texts.hpp"
@@ -56,10 +55,12 @@ void check_frames(std::string_view output, std::string_view input) {
     fuzz::require(size != 0 && size <= output.size() - 4, "a length that is not that of an answer", input);
     const fuzz::PaddedText frame{output.substr(4, size)};
     const std::string_view text = frame.view();
-    const bool whole = wirecall::message::encoding_of(text[0]) != wirecall::Encoding::json
-                           ? wirecall::msgpack::scan(text, wirecall::kDepthMax).offset == size
+    const wirecall::Encoding encoding = wirecall::message::encoding_of(text[0]);
+    const wirecall::Codec& codec = wirecall::message::codec_of(encoding).values();
+    const bool whole = encoding != wirecall::Encoding::json
+                           ? codec.scan(text, wirecall::kDepthMax).offset == size
                            : fuzz::is_whole(text, wirecall::json::scan(text, wirecall::kDepthMax));
-    fuzz::require(whole, "an answer that is neither MessagePack nor JSON", input);
+    fuzz::require(whole, "an answer that is of no encoding", input);
     output.remove_prefix(4 + size);
   }
 }

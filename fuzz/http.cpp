@@ -108,17 +108,18 @@ void check_bodies(Methods& methods, const std::vector<fuzz::HttpRequest>& reques
   for (std::size_t i = 0; i < responses.size(); ++i) {
     const fuzz::HttpResponse& response = responses[i];
     const bool has_body = i >= requests.size() || !requests[i].is_head;
-    const bool msgpack = response.type == "application/msgpack";
+    const auto encoding = wirecall::message::encoding_of_type(response.type);
+    const bool binary = encoding && *encoding != wirecall::Encoding::json;
     if (response.type == "application/json" && has_body)
       require(is_whole(wirecall::json_codec(), response.body), "a body is no JSON", input);
-    if (msgpack && has_body)
-      require(is_whole(wirecall::msgpack_codec(), response.body), "a body is no MessagePack", input);
+    if (binary && has_body)
+      require(is_whole(wirecall::message::codec_of(*encoding).values(), response.body), "a body is not of its type",
+              input);
     if (i >= requests.size() || !requests[i].is_call || !requests[i].is_whole || requests[i].is_timed) continue;
     if (response.status != 200 && response.status != 204) continue;
     // The engine takes and gives JSON; what stands for what is the fuzzer frames' matter.
     const std::string& body = requests[i].body;
-    if (msgpack || (!body.empty() && wirecall::message::encoding_of(body.front()) != wirecall::Encoding::json))
-      continue;
+    if (binary || (!body.empty() && wirecall::message::encoding_of(body.front()) != wirecall::Encoding::json)) continue;
     const std::string due = methods.engine.handle(body);
     // What waits, or may take too long, has no place in an engine without a loop.
     const auto says = [&](const std::string& text, std::string_view code) {

@@ -1,6 +1,6 @@
 // Codec: reads typed values from bytes and writes them, whatever the encoding. Reader and Writer are the pull and push
-// cursors that reflect.hpp calls; a Codec makes them. There are two codecs, JSON and MessagePack; others implement the
-// same three interfaces.
+// cursors that reflect.hpp calls; a Codec makes them. There are three codecs, JSON, MessagePack and CBOR; others
+// implement the same three interfaces.
 //
 // A Reader reads bytes that have been validated as a whole before: it reports wrong types, never wrong syntax.
 // One thread at a time.
@@ -26,11 +26,13 @@ namespace wirecall {
 enum class Encoding : std::uint8_t {
   json,
   msgpack,  ///< with a length prefix; by HTTP as application/msgpack (docs/wire.md, "MessagePack")
+  cbor,     ///< likewise, by HTTP as application/cbor (docs/wire.md, "CBOR")
 };
 
 enum class ValueKind : std::uint8_t { null, boolean, number, string, array, object, bytes, extension };
 
-// The extension types of MessagePack that mean something here (docs/wire.md, "Values beyond JSON").
+// The extension types of MessagePack that mean something here, and what they are in CBOR (docs/wire.md, "Values beyond
+// JSON").
 inline constexpr std::int8_t kTimestampExtension = -1;  ///< its own; in JSON a string of RFC 3339
 inline constexpr std::int8_t kImageExtension = 73;      ///< a PNG or JPEG; in JSON {"$image":"<base64>"}
 inline constexpr std::int8_t kNpyExtension = 78;        ///< the bytes of a .npy file; in JSON {"$npy":"<base64>"}
@@ -82,7 +84,7 @@ class Reader {
   virtual bool next_element() = 0;
   virtual bool begin_object() = 0;
   /// True when a member follows, its unescaped name in `name`, which lasts until the next reset; false consumes the
-  /// end of the object. MessagePack's keys that are no strings are given as JSON texts: 1 as "1".
+  /// end of the object. Keys of MessagePack and CBOR that are no strings are given as JSON texts: 1 as "1".
   virtual bool next_member(std::string_view& name) = 0;
   /// Skips the next value and returns its encoded bytes.
   virtual std::string_view skip() = 0;
@@ -136,7 +138,7 @@ class Reader {
 };
 
 /// A push cursor that appends one encoded value to a Buffer. What the encoding cannot hold (NaN in JSON, integers
-/// beyond 64 bits in MessagePack, strings that are not UTF-8) is remembered in `failed`, and the caller throws the
+/// beyond 64 bits in others, strings that are not UTF-8) is remembered in `failed`, and the caller throws the
 /// output away.
 class Writer {
  public:
@@ -218,5 +220,7 @@ class Codec {
 [[nodiscard]] const Codec& json_codec() noexcept;
 /// MessagePack, in the shortest form of everything. Its scan needs no padding.
 [[nodiscard]] const Codec& msgpack_codec() noexcept;
+/// CBOR (RFC 8949), in its preferred serialization. Its scan needs no padding.
+[[nodiscard]] const Codec& cbor_codec() noexcept;
 
 }  // namespace wirecall

@@ -10,7 +10,7 @@
 //   map, unordered_map, ...  objects; keys are strings, enums, or integers in decimal
 //   tuple, pair              arrays of exactly that length
 //   variant                  the first alternative that fits; std::monostate is null
-//   vector<std::byte>, ...   {"$bytes":"<base64>"}, in MessagePack bin; span<const std::byte> borrows,
+//   vector<std::byte>, ...   {"$bytes":"<base64>"}, in MessagePack and CBOR bytes; span<const std::byte> borrows,
 //                            array<std::byte, N> is of that size
 //   chrono::duration         the count of its own unit: milliseconds{200} is 200
 //   chrono::sys_time         an RFC 3339 string in UTC: "2024-05-06T07:08:09.123Z"
@@ -81,10 +81,22 @@ namespace detail {
 /// Validates `text` and decodes it; an error's location is `error`.
 bool decode_text(std::string_view text, DecodeFunction decode, void* out, std::uint32_t depth_max, Error& error);
 [[nodiscard]] std::string encode_text(EncodeFunction encode, const void* value);
-/// The same for MessagePack.
-bool decode_msgpack(std::span<const std::byte> bytes, DecodeFunction decode, void* out, std::uint32_t depth_max,
-                    Error& error);
-[[nodiscard]] std::vector<std::byte> encode_msgpack(EncodeFunction encode, const void* value);
+/// The same for another codec.
+bool decode_binary(const Codec& codec, std::span<const std::byte> bytes, DecodeFunction decode, void* out,
+                   std::uint32_t depth_max, Error& error);
+[[nodiscard]] std::vector<std::byte> encode_binary(const Codec& codec, EncodeFunction encode, const void* value);
+
+template <class T>
+[[nodiscard]] std::expected<T, Error> from_binary(const Codec& codec, std::span<const std::byte> bytes,
+                                                  std::uint32_t depth_max) {
+  static_assert(!kBorrows<T>, "wirecall: this gives a T that outlives the bytes, so it must not borrow");
+  std::expected<T, Error> out;
+  Error error{ErrorCode::parse_error};
+  if (!decode_binary(codec, bytes, &decode_erased<T>, &*out, depth_max, error)) {
+    out = std::unexpected(std::move(error));
+  }
+  return out;
+}
 }  // namespace detail
 
 /// Decodes a whole JSON text: -32700 when it is not one, -32602 when it does not fit T. The text is copied, so T must
@@ -111,21 +123,28 @@ template <class T>
 template <class T>
 [[nodiscard]] std::expected<T, Error> from_msgpack(std::span<const std::byte> bytes,
                                                    std::uint32_t depth_max = Limits{}.depth) {
-  static_assert(!detail::kBorrows<T>,
-                "wirecall: from_msgpack gives a T that outlives the bytes, so it must not borrow");
-  std::expected<T, Error> out;
-  Error error{ErrorCode::parse_error};
-  if (!detail::decode_msgpack(bytes, &detail::decode_erased<T>, &*out, depth_max, error)) {
-    out = std::unexpected(std::move(error));
-  }
-  return out;
+  return detail::from_binary<T>(msgpack_codec(), bytes, depth_max);
 }
 
 /// The value as MessagePack. Throws LocalError -32603 for strings that are not UTF-8, and for numbers held as text that
 /// neither 64 bits nor a double hold.
 template <class T>
 [[nodiscard]] std::vector<std::byte> to_msgpack(const T& value) {
-  return detail::encode_msgpack(&detail::encode_erased<T>, &value);
+  return detail::encode_binary(msgpack_codec(), &detail::encode_erased<T>, &value);
+}
+
+/// Decodes a whole value of CBOR, as from_msgpack does: the tags 0 and 1 as points in time, 2 and 3 as integers where
+/// 64 bits hold them.
+template <class T>
+[[nodiscard]] std::expected<T, Error> from_cbor(std::span<const std::byte> bytes,
+                                                std::uint32_t depth_max = Limits{}.depth) {
+  return detail::from_binary<T>(cbor_codec(), bytes, depth_max);
+}
+
+/// The value as CBOR, in preferred serialization. Throws as to_msgpack.
+template <class T>
+[[nodiscard]] std::vector<std::byte> to_cbor(const T& value) {
+  return detail::encode_binary(cbor_codec(), &detail::encode_erased<T>, &value);
 }
 
 }  // namespace wirecall

@@ -22,9 +22,16 @@
 namespace wirecall::python {
 namespace nb = nanobind;
 
-static nb::bytes dumps(nb::handle value, bool msgpack) {
+static const Codec& codec_named(std::string_view name) {
+  for (const Codec* const codec : {&json_codec(), &msgpack_codec(), &cbor_codec()}) {
+    if (codec->name() == name) return *codec;
+  }
+  throw nb::value_error("no encoding of that name");
+}
+
+static nb::bytes dumps(nb::handle value, const std::string& encoding) {
   std::string where;
-  const std::optional<Buffer> text = encoded(msgpack ? msgpack_codec() : json_codec(), value.ptr(), where);
+  const std::optional<Buffer> text = encoded(codec_named(encoding), value.ptr(), where);
   if (!text) throw nb::type_error(where.c_str());
   return nb::bytes{text->data(), text->size()};
 }
@@ -39,11 +46,11 @@ static std::string text_of(const DecodeFailure& failure) {
   return (at.empty() ? "" : "at " + at + ": ") + "expected " + failure.expected + ", got " + failure.got;
 }
 
-static nb::object loads(nb::bytes text, const Shape& shape, bool msgpack) {
-  const Codec& codec = msgpack ? msgpack_codec() : json_codec();
+static nb::object loads(nb::bytes text, const Shape& shape, const std::string& encoding) {
+  const Codec& codec = codec_named(encoding);
   Buffer padded{std::string_view{text.c_str(), text.size()}};
   const Scan scan = codec.scan(padded.padded(), 512);
-  if (scan.status != ScanStatus::complete) throw nb::value_error(msgpack ? "not MessagePack" : "not JSON");
+  if (scan.status != ScanStatus::complete) throw nb::value_error(("not " + encoding).c_str());
   const std::unique_ptr<Reader> reader = codec.reader();
   reader->reset(padded.view().substr(0, scan.offset));
   PyObject* const value = shape.decode(*reader);
@@ -95,8 +102,8 @@ NB_MODULE(_native, module) {
       .def("set_definitions", &Shape::set_definitions)
       .def_prop_ro("schema", [](const Shape& shape) { return json_schema(shape.info()); })
       .def("__repr__", [](const Shape& shape) { return "<Shape: " + describe(shape.info()) + ">"; });
-  module.def("dumps", &dumps, nb::arg("value").none(), nb::arg("msgpack") = false);
-  module.def("loads", &loads, nb::arg("text"), nb::arg("shape"), nb::arg("msgpack") = false);
+  module.def("dumps", &dumps, nb::arg("value").none(), nb::arg("encoding") = "json");
+  module.def("loads", &loads, nb::arg("text"), nb::arg("shape"), nb::arg("encoding") = "json");
   module.def("set_planner", [](nb::handle function) { set_planner(function.ptr()); });
   module.def("set_error_functions",
              [](nb::handle make, nb::handle explain) { set_error_functions(make.ptr(), explain.ptr()); });

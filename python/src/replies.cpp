@@ -32,7 +32,7 @@ bool call_method(PyObject* name, PyObject* self, PyObject* argument) {
 
 }  // namespace
 
-Replies::Replies() : json_reader_(json_codec().reader()), msgpack_reader_(msgpack_codec().reader()) {}
+Replies::Replies() : readers_{json_codec().reader()} {}
 
 Replies::~Replies() {
   if (entries_.empty() || Py_IsInitialized() == 0) return;
@@ -45,7 +45,7 @@ void Replies::add(PyObject* future, detail::Answer& answer) noexcept {
     Entry entry{.future = future, .begin = texts_.size(), .size = 0, .failed = {}};
     if (answer.ok()) {
       entry.size = answer.result().size();
-      entry.is_msgpack = !answer.reader().is_json();
+      entry.codec = &answer.reader().codec();
       texts_.append(answer.result());
       texts_.push_back('\0');
     } else {
@@ -74,12 +74,19 @@ void Replies::push(const Make& make) noexcept {
   if (first) event_.set();
 }
 
+Reader& Replies::reader_of(const Codec& codec) {
+  for (const std::unique_ptr<Reader>& reader : readers_) {
+    if (&reader->codec() == &codec) return *reader;
+  }
+  return *readers_.emplace_back(codec.reader());
+}
+
 void Replies::complete(const Entry& entry, std::string_view text) {
   const Reference future = Reference::steal(entry.future);
   if (call_method(names().done, future.get(), nullptr)) return;
   if (entry.is_wake) return static_cast<void>(call_method(names().set_result, future.get(), Py_None));
   if (entry.failed == nullptr) {
-    Reader& reader = entry.is_msgpack ? *msgpack_reader_ : *json_reader_;
+    Reader& reader = reader_of(*entry.codec);
     reader.reset(text.substr(entry.begin, entry.size));
     const Reference value = Reference::steal(decode_any(reader));
     if (value) return static_cast<void>(call_method(names().set_result, future.get(), value.get()));

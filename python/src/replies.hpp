@@ -33,13 +33,14 @@ class Replies {
     std::size_t begin;
     std::size_t size;
     std::unique_ptr<detail::Answer> failed;
-    bool is_msgpack = false;
+    const Codec* codec = nullptr;  ///< of an answer
     bool is_wake = false;
   };
 
   /// `make()` returns an entry, with the mutex held.
   template <class Make>
   void push(const Make& make) noexcept;
+  [[nodiscard]] Reader& reader_of(const Codec& codec);
   void complete(const Entry& entry, std::string_view text);
 
   WakeEvent event_;
@@ -49,8 +50,7 @@ class Replies {
   // The asyncio loop's; kept for their memory.
   std::vector<Entry> taken_;
   Buffer taken_texts_;
-  std::unique_ptr<Reader> json_reader_;
-  std::unique_ptr<Reader> msgpack_reader_;
+  std::vector<std::unique_ptr<Reader>> readers_;  ///< of the encodings that answers have had
 };
 
 }  // namespace wirecall::python

@@ -45,7 +45,7 @@ static bool short_integer(std::string_view text, std::int64_t& out) noexcept {
 static bool is_digits(std::string_view text) noexcept { return text.find_first_not_of("-0123456789") == text.npos; }
 
 // Of an encoding that tells integers from floats by their form.
-static PyObject* decode_msgpack_integer(Reader& reader) {
+static PyObject* decode_binary_integer(Reader& reader) {
   std::int64_t value = 0;
   if (reader.read_int(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max(), value))
     return PyLong_FromLongLong(value);
@@ -58,7 +58,7 @@ static PyObject* decode_msgpack_integer(Reader& reader) {
 
 PyObject* decode_integer(Reader& reader) {
   if (reader.kind() != ValueKind::number) return reader.fail("integer"), nullptr;
-  if (!reader.is_json()) return decode_msgpack_integer(reader);
+  if (!reader.is_json()) return decode_binary_integer(reader);
   const char* const mark = reader.mark();
   std::string_view text;
   if (!reader.read_number_text(text)) return nullptr;
@@ -186,7 +186,7 @@ static PyObject* decode_any_object(Reader& reader, bool plain = false) {
 }
 
 static PyObject* decode_any_number(Reader& reader) {
-  if (!reader.is_json()) return reader.next_is_float() ? decode_number(reader) : decode_msgpack_integer(reader);
+  if (!reader.is_json()) return reader.next_is_float() ? decode_number(reader) : decode_binary_integer(reader);
   const char* const mark = reader.mark();
   std::string_view text;
   if (!reader.read_number_text(text)) return nullptr;

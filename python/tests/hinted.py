@@ -62,12 +62,12 @@ class Model(pydantic.BaseModel):
     sizes: list[int] = []
 
 
-def read(hint: Any, text: str | bytes, msgpack: bool = False) -> Any:
-    return loads(text.encode() if isinstance(text, str) else text, _shapes.shape_of(hint), msgpack)
+def read(hint: Any, text: str | bytes, encoding: str = "json") -> Any:
+    return loads(text.encode() if isinstance(text, str) else text, _shapes.shape_of(hint), encoding)
 
 
-def round_trip(hint: Any, value: Any, msgpack: bool = False) -> Any:
-    return read(hint, dumps(value, msgpack), msgpack)
+def round_trip(hint: Any, value: Any, encoding: str = "json") -> Any:
+    return read(hint, dumps(value, encoding), encoding)
 
 
-CODECS = pytest.mark.parametrize("msgpack", [False, True], ids=["JSON", "MessagePack"])
+CODECS = pytest.mark.parametrize("encoding", ["json", "msgpack", "cbor"])

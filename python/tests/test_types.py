@@ -87,9 +87,9 @@ TYPES: list[tuple[Any, st.SearchStrategy[Any]]] = [
 @pytest.mark.parametrize(("hint", "values"), TYPES, ids=[str(hint) for hint, _ in TYPES])
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_there_and_back(hint, values, msgpack, data):
+def test_there_and_back(hint, values, encoding, data):
     value = data.draw(values)
-    came = round_trip(hint, value, msgpack)
+    came = round_trip(hint, value, encoding)
     assert came == value
     assert type(came) is type(value)
 
@@ -115,8 +115,8 @@ def test_integers_beyond_64_bits(value):
 @CODECS
 @settings(max_examples=100, deadline=None)
 @given(value=st.floats(allow_nan=False, allow_infinity=False))
-def test_floats_to_the_last_bit(msgpack, value):
-    came = round_trip(float, value, msgpack)
+def test_floats_to_the_last_bit(encoding, value):
+    came = round_trip(float, value, encoding)
     assert math.copysign(1, came) == math.copysign(1, value)
     assert came == value
 
@@ -127,8 +127,8 @@ class Corner(enum.Enum):
 
 
 @CODECS
-def test_enumerations_of_tuples(msgpack):
-    assert round_trip(list[Corner], list(Corner), msgpack) == list(Corner)
+def test_enumerations_of_tuples(encoding):
+    assert round_trip(list[Corner], list(Corner), encoding) == list(Corner)
     with pytest.raises(ValueError, match=r"expected one of \[0,0\], \[1,2.5\]"):
         read(Corner, "[0,1]")
     assert json.loads(_shapes.shape_of(Corner).schema)["enum"] == [[0, 0], [1, 2.5]]

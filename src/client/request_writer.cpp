@@ -71,7 +71,7 @@ void RequestWriter::write(ClientCall& first, ClientConnection& connection) noexc
     if (batch && !text) native().begin_batch(out, count);
     for (ClientCall* call = &first; call != nullptr; call = call->next_in_batch) {
       if (call != &first && text) out.push_back(',');
-      append(out, *call, !http);
+      append(out, *call, !http, batch);
     }
     if (batch && text) out.push_back(']');
     const ConnectionLimits& limits = connection.limits;
@@ -124,7 +124,7 @@ void RequestWriter::resend(ClientCall& call, ClientConnection& connection) noexc
   Buffer* opened = nullptr;
   try {
     opened = &connection.sink->open_message();
-    append(*opened, call, true);
+    append(*opened, call, true, false);
     connection.sink->close_compact_as(shared_.form);
   } catch (const std::bad_alloc&) {
     if (opened != nullptr) connection.sink->discard_message();
@@ -132,7 +132,7 @@ void RequestWriter::resend(ClientCall& call, ClientConnection& connection) noexc
 }
 
 // `with_members`: of ours; else the head of a POST says what there is to say, and a stream comes all at once.
-void RequestWriter::append(Buffer& out, ClientCall& call, bool with_members) {
+void RequestWriter::append(Buffer& out, ClientCall& call, bool with_members, bool in_batch) {
   EnvelopeMembers members;
   if (!call.notification) {
     if (call.state == CallState::queued) calls_.insert(call);
@@ -147,7 +147,7 @@ void RequestWriter::append(Buffer& out, ClientCall& call, bool with_members) {
   }
   if (call.hops != 0) members.hops = call.hops;
   if (shared_.writes_natively()) [[unlikely]]
-    return append_natively(out, call, members);
+    return append_natively(out, call, members, in_batch);
   out.append(call.request.view());
   append_member(out, R"(,"id":)", members.id);
   append_member(out, R"(,"timeout_ms":)", members.timeout_ms);
@@ -160,7 +160,8 @@ void RequestWriter::append(Buffer& out, ClientCall& call, bool with_members) {
   out.push_back('}');
 }
 
-void RequestWriter::append_natively(Buffer& out, const ClientCall& call, const EnvelopeMembers& members) {
+void RequestWriter::append_natively(Buffer& out, const ClientCall& call, const EnvelopeMembers& members,
+                                    bool in_batch) {
   struct Named {
     std::string_view name;
     const std::optional<std::uint64_t>& number;
@@ -169,7 +170,8 @@ void RequestWriter::append_natively(Buffer& out, const ClientCall& call, const E
       {"id", members.id}, {"timeout_ms", members.timeout_ms}, {"stream", members.stream}, {"hops", members.hops}};
   std::size_t count = call.has_params ? 3 : 2;
   for (const Named& one : named) count += one.number ? 1 : 0;
-  native().begin_request(out, count + (call.to.empty() ? 0 : 1));
+  using Place = message::NativeTranscoder::Place;
+  native().begin_request(out, count + (call.to.empty() ? 0 : 1), in_batch ? Place::element : Place::message);
   out.append(call.request.view());
   for (const Named& one : named) {
     if (one.number) native().append_member(out, one.name, *one.number);

@@ -24,9 +24,9 @@ class RequestWriter {
   struct EnvelopeMembers;
 
   void write(ClientCall& first, ClientConnection& connection) noexcept;
-  void append(Buffer& out, ClientCall& call, bool with_members);
+  void append(Buffer& out, ClientCall& call, bool with_members, bool in_batch);
   void resend(ClientCall& call, ClientConnection& connection) noexcept;
-  void append_natively(Buffer& out, const ClientCall& call, const EnvelopeMembers& members);
+  void append_natively(Buffer& out, const ClientCall& call, const EnvelopeMembers& members, bool in_batch);
   [[nodiscard]] message::NativeTranscoder& native() {
     return shared_.loop_context.codecs.native(shared_.options.encoding);
   }

@@ -2,12 +2,13 @@
 // themselves, which only put a scanner, a reader and a writer together.
 #include "wirecall/codec.hpp"
 
+#include "codec/binary_reader.hpp"
+#include "codec/binary_writer.hpp"
+#include "codec/cbor_scan.hpp"
 #include "codec/json_reader.hpp"
 #include "codec/json_scan.hpp"
 #include "codec/json_writer.hpp"
-#include "codec/msgpack_reader.hpp"
 #include "codec/msgpack_scan.hpp"
-#include "codec/msgpack_writer.hpp"
 
 namespace wirecall {
 namespace {
@@ -85,6 +86,11 @@ const Codec& json_codec() noexcept {
 
 const Codec& msgpack_codec() noexcept {
   static const CodecOf<msgpack::scan, msgpack::MsgpackReader, msgpack::MsgpackWriter> codec{"msgpack"};
+  return codec;
+}
+
+const Codec& cbor_codec() noexcept {
+  static const CodecOf<cbor::scan, cbor::CborReader, cbor::CborWriter> codec{"cbor"};
   return codec;
 }
 

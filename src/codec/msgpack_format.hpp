@@ -1,6 +1,6 @@
 // The bytes of MessagePack (https://github.com/msgpack/msgpack/blob/master/spec.md): how the head of a value is read
-// and written. A head is the first byte with the type, size or number that follows it; what a string, array, map or
-// extension holds comes behind it. Nothing here looks at contents.
+// and written. Nothing here looks at contents. At the end Format, by which what all binary encodings share is made for
+// this one.
 // Pure functions over memory of the caller.
 #pragma once
 
@@ -9,29 +9,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
+
+#include "codec/binary_head.hpp"
+#include "codec/codec_arena.hpp"
 
 namespace wirecall::msgpack {
 
-enum class Type : std::uint8_t {
-  nil,
-  boolean,   ///< `value` is 0 or 1
-  positive,  ///< an integer from 0 on, which is `value`
-  negative,  ///< an integer below 0, whose two's complement is `value`
-  float32,   ///< `value` is its bits
-  float64,   ///< `value` is its bits
-  string,    ///< `value` bytes follow; so for the next and for extension
-  binary,
-  extension,
-  array,  ///< `value` elements follow
-  map,    ///< `value` keys and values follow
-};
-
-struct Head {
-  Type type = Type::nil;
-  std::int8_t extension = 0;  ///< the type's number, of an extension
-  std::uint8_t bytes = 1;     ///< of the head itself
-  std::uint64_t value = 0;
-};
+using codec::Head;
+using codec::load_big_endian;
+using codec::real;
+using codec::store_big_endian;
+using codec::Type;
 
 /// The largest head: 64 bits behind a first byte.
 inline constexpr std::size_t kHeadBytesMax = 9;
@@ -44,21 +33,6 @@ inline constexpr std::size_t kHeadBytesMax = 9;
   return first < 0xC0 || first >= 0xE0 ? 1 : kBytes[first - 0xC0];
 }
 
-template <class T>
-[[nodiscard]] T load_big_endian(const char* p) noexcept {
-  T value;
-  std::memcpy(&value, p, sizeof value);
-  if constexpr (std::endian::native == std::endian::little) value = std::byteswap(value);
-  return value;
-}
-
-template <class T>
-char* store_big_endian(char* to, T value) noexcept {
-  if constexpr (std::endian::native == std::endian::little) value = std::byteswap(value);
-  std::memcpy(to, &value, sizeof value);
-  return to + sizeof value;
-}
-
 /// The head at `p`, all of whose bytes can be read and whose first is not 0xc1.
 [[nodiscard]] inline Head read_head(const char* p) noexcept {
   const auto first = static_cast<unsigned char>(*p);
@@ -67,7 +41,7 @@ char* store_big_endian(char* to, T value) noexcept {
   const auto u32 = [&] { return std::uint64_t{load_big_endian<std::uint32_t>(p + 1)}; };
   const auto u64 = [&] { return load_big_endian<std::uint64_t>(p + 1); };
   const auto head = [&](Type type, std::uint64_t value) {
-    return Head{.type = type, .bytes = static_cast<std::uint8_t>(head_bytes(first)), .value = value};
+    return Head{.type = type, .bytes = static_cast<std::uint32_t>(head_bytes(first)), .value = value};
   };
   const auto extension = [&](std::uint64_t size) {
     Head out = head(Type::extension, size);
@@ -115,12 +89,6 @@ char* store_big_endian(char* to, T value) noexcept {
     case 0xDF: return head(Type::map, u32());
     default: return head(Type::nil, 0);
   }
-}
-
-/// The number that the bits of a float32 or float64 stand for.
-[[nodiscard]] inline double real(const Head& head) noexcept {
-  if (head.type == Type::float32) return std::bit_cast<float>(static_cast<std::uint32_t>(head.value));
-  return std::bit_cast<double>(head.value);
 }
 
 /// How much of what follows a head is its value's own content, not counting what an array or map holds.
@@ -274,5 +242,90 @@ inline char* write_extension_head(char* to, std::int8_t type, std::uint32_t size
   *to = static_cast<char>(type);
   return to + 1;
 }
+
+// ---- for what binary encodings share ----
+
+struct Format {
+  static constexpr std::string_view kIntegerBeyond = "an integer is beyond 64 bits, which MessagePack cannot express";
+  static constexpr std::string_view kNumberBeyond =
+      "a number is beyond the range of a double, which MessagePack cannot express";
+  static constexpr std::string_view kSizeBeyond =
+      "a value has more than 4294967295 bytes or elements, which MessagePack cannot express";
+  static constexpr std::uint64_t kSizeMax = UINT32_MAX;
+  static constexpr std::size_t kHeadBytesMax = msgpack::kHeadBytesMax;
+  static constexpr char kNil = '\xC0';
+  static constexpr char kFalse = '\xC2';
+  static constexpr char kTrue = '\xC3';
+  static constexpr unsigned char kShortString = 0xA0;  ///< with its size, up to 23
+  static constexpr std::size_t kShortStringMax = 31;
+  static constexpr unsigned char kShortMap = 0x80;    ///< likewise, up to 15
+  static constexpr unsigned char kShortArray = 0x90;  ///< likewise
+
+  /// Of bytes that have not been validated, up to `end`, at least one: how many the integer at `p` has, if it is one of
+  /// 32 bits from 0 on; else 0.
+  [[gnu::always_inline]] static std::size_t unsigned_at(const char* p, const char* end, std::uint64_t& value) noexcept {
+    const auto first = static_cast<unsigned char>(*p);
+    if (first < 0x80) {
+      value = first;
+      return 1;
+    }
+    const std::size_t bytes = first >= 0xCC && first <= 0xCE ? std::size_t{1} << (first - 0xCC) : 0;
+    if (bytes == 0 || static_cast<std::size_t>(end - p) <= bytes) return 0;
+    value = bytes == 1   ? static_cast<unsigned char>(p[1])
+            : bytes == 2 ? load_big_endian<std::uint16_t>(p + 1)
+                         : load_big_endian<std::uint32_t>(p + 1);
+    return 1 + bytes;
+  }
+
+  // Reading, of what has been validated.
+  static Head read_head(const char* p) noexcept { return msgpack::read_head(p); }
+  static const char* skip_value(const char* p) noexcept { return msgpack::skip_value(p); }
+  static bool is_nil(const char* p) noexcept { return *p == kNil; }
+  /// The end of the value at `p`, which is no array or map.
+  static const char* behind(const char* p, const Head& head) noexcept {
+    return p + head.bytes + msgpack::content_bytes(head);
+  }
+  /// The same of a number.
+  static const char* behind_number(const char* p, const Head& head) noexcept { return p + head.bytes; }
+  /// What a string, bytes or an extension holds.
+  static std::string_view content(const char* p, const Head& head, codec::Arena&) noexcept {
+    return {p + head.bytes, static_cast<std::size_t>(head.value)};
+  }
+  /// Whether what stands at `p` ends an array or map of indefinite length.
+  static bool at_end_mark(const char*) noexcept { return false; }
+  /// Whether an array or map has ended, of which `left` elements or members are still to come; else one less.
+  static bool at_end(const char*&, std::uint64_t& left) noexcept {
+    if (left == 0) return true;
+    --left;
+    return false;
+  }
+  /// How many elements or members an array or map has whose first is at `p`.
+  static std::uint64_t count(const char*, const Head& head) noexcept { return head.value; }
+  /// How many of the next `count` values are integers whose byte is their number.
+  static std::uint64_t small_integers(const char* p, std::uint64_t count) noexcept {
+    std::uint64_t at = 0;
+    while (at != count && static_cast<unsigned char>(p[at]) < 0x80) ++at;
+    return at;
+  }
+  static std::string_view why_no_form(const Head&) noexcept { return {}; }  // of no value
+
+  // Writing.
+  static char* write_unsigned(char* to, std::uint64_t value) noexcept { return msgpack::write_unsigned(to, value); }
+  static char* write_integer(char* to, std::int64_t value) noexcept { return msgpack::write_integer(to, value); }
+  static char* write_float(char* to, double value) noexcept { return msgpack::write_float64(to, value); }
+  static char* write_float(char* to, float value) noexcept { return msgpack::write_float32(to, value); }
+  static char* write_string_head(char* to, std::uint64_t size) noexcept { return write_head(to, kStringForms, size); }
+  static char* write_binary_head(char* to, std::uint64_t size) noexcept { return write_head(to, kBinaryForms, size); }
+  static char* write_array_head(char* to, std::uint64_t size) noexcept { return write_head(to, kArrayForms, size); }
+  static char* write_map_head(char* to, std::uint64_t size) noexcept { return write_head(to, kMapForms, size); }
+  static char* write_extension_head(char* to, std::int8_t type, std::uint64_t size) noexcept {
+    return msgpack::write_extension_head(to, type, static_cast<std::uint32_t>(size));
+  }
+
+ private:
+  static char* write_head(char* to, const SizeForms& forms, std::uint64_t size) noexcept {
+    return write_size(to, forms, static_cast<std::uint32_t>(size));
+  }
+};
 
 }  // namespace wirecall::msgpack

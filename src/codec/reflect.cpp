@@ -365,14 +365,14 @@ std::string encode_text(EncodeFunction encode, const void* value) {
   return std::string{encode_with(json_codec(), encode, value).view()};
 }
 
-bool decode_msgpack(std::span<const std::byte> bytes, DecodeFunction decode, void* out, std::uint32_t depth_max,
-                    Error& error) {
+bool decode_binary(const Codec& codec, std::span<const std::byte> bytes, DecodeFunction decode, void* out,
+                   std::uint32_t depth_max, Error& error) {
   const std::string_view value{reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-  return decode_whole({msgpack_codec(), decode, depth_max, ""}, value, out, error);
+  return decode_whole({codec, decode, depth_max, ""}, value, out, error);
 }
 
-std::vector<std::byte> encode_msgpack(EncodeFunction encode, const void* value) {
-  const Buffer bytes = encode_with(msgpack_codec(), encode, value);
+std::vector<std::byte> encode_binary(const Codec& codec, EncodeFunction encode, const void* value) {
+  const Buffer bytes = encode_with(codec, encode, value);
   const auto* const data = reinterpret_cast<const std::byte*>(bytes.data());
   return {data, data + bytes.size()};
 }

@@ -1,5 +1,5 @@
 // Both directions keep their own stack of open arrays and objects. JSON says only at the end how many elements there
-// were and MessagePack at the beginning, so JSON is read once for the counts; with these a $-object is known by its
+// were and the others at the beginning, so JSON is read once for the counts; with these a $-object is known by its
 // bracket, too, without looking ahead.
 #include "codec/transcode.hpp"
 
@@ -11,18 +11,12 @@
 #include "base/ascii.hpp"
 #include "base/utf8.hpp"
 #include "codec/base64.hpp"
+#include "codec/cbor_format.hpp"
 #include "codec/codec_number.hpp"
 #include "codec/codec_time.hpp"
 #include "codec/msgpack_format.hpp"
 
 namespace wirecall::codec {
-
-using msgpack::Head;
-using msgpack::Type;
-
-static std::string_view content_of(const char* p, const Head& head) noexcept {
-  return {p + head.bytes, static_cast<std::size_t>(head.value)};
-}
 
 static std::span<const std::byte> bytes_of(std::string_view text) noexcept { return std::as_bytes(std::span{text}); }
 
@@ -39,84 +33,110 @@ constexpr std::string_view kImage = "$image";
 
 static bool is_user_name(std::string_view name) noexcept { return name.starts_with('$'); }
 
-// ---- MessagePack to JSON ----
+// ---- to JSON ----
 
-Transcoded MsgpackToJson::operator()(std::string_view msgpack, Buffer& out, std::size_t bytes_max, Names names) {
+template <class Format>
+Transcoded ToJson<Format>::operator()(std::string_view encoded, Buffer& out, std::size_t bytes_max, Names names) {
   lenient_ = false;
-  return convert(msgpack.data(), out, bytes_max, names);
+  return convert(encoded.data(), out, bytes_max, names);
 }
 
-void MsgpackToJson::describe(const char* msgpack, Buffer& out, std::size_t bytes_max) {
+template <class Format>
+void ToJson<Format>::describe(const char* encoded, Buffer& out, std::size_t bytes_max) {
   lenient_ = true;
   shown_max_ = bytes_max;
-  convert(msgpack, out, bytes_max, Names::data);
+  convert(encoded, out, bytes_max, Names::data);
 }
 
-Transcoded MsgpackToJson::convert(const char* p, Buffer& out, std::size_t bytes_max, Names names) {
+template <class Format>
+Transcoded ToJson<Format>::convert(const char* p, Buffer& out, std::size_t bytes_max, Names names) {
   const std::size_t start = out.size();
   writer_.reset(out);
   levels_.clear();
+  arena_.rewind();
   for (;;) {
     if (!levels_.empty() && levels_.back().closing == Closing::array) p = small_values(p);
-    const Head head = msgpack::read_head(p);
+    const Head head = Format::read_head(p);
     if (head.type == Type::array) {
       writer_.begin_array(head.value);
       levels_.push_back({head.value, Closing::array});
       p += head.bytes;
     } else if (head.type == Type::map) {
-      Closing closing = Closing::map;
-      p += head.bytes;
-      if (head.value == 1 && (names == Names::data || !levels_.empty())) {
-        const Head name = msgpack::read_head(p);
-        if (name.type == Type::string && is_user_name(content_of(p, name))) {
-          closing = Closing::wrapped_map;
-          writer_.begin_object(1);
-          writer_.key("$");
-        }
-      }
-      writer_.begin_object(head.value);
-      levels_.push_back({head.value, closing});
+      p = begin_map(p, head, names == Names::data || !levels_.empty(), out);
     } else {
       if (const std::string_view why = scalar(p, head); !why.empty()) return {TranscodeStatus::no_form, why, p};
-      p += head.bytes + msgpack::content_bytes(head);
+      p = Format::behind(p, head);
     }
     if (out.size() - start > bytes_max) return {TranscodeStatus::too_large, "", p};
-    while (!levels_.empty() && levels_.back().left == 0) {
-      if (levels_.back().closing == Closing::array) {
-        writer_.end_array();
-      } else {
-        writer_.end_object();
-        if (levels_.back().closing == Closing::wrapped_map) writer_.end_object();
-      }
+    while (!levels_.empty() && Format::at_end(p, levels_.back().left)) {
+      end(levels_.back(), out);
       levels_.pop_back();
     }
     if (levels_.empty()) break;
-    --levels_.back().left;
-    if (levels_.back().closing != Closing::array) {
+    if (Level& level = levels_.back(); level.closing != Closing::array) {
+      ++level.members;
       if (const std::string_view why = key(p); !why.empty()) return {TranscodeStatus::no_form, why, p};
-      p = msgpack::skip_value(p);
+      p = Format::skip_value(p);
     }
   }
   if (out.size() - start > bytes_max) return {TranscodeStatus::too_large, "", p};
   return {};
 }
 
+/// Of user data whose only name begins with `$` the object is wrapped. Where only its end tells how many there are,
+/// that is seen to there.
+template <class Format>
+const char* ToJson<Format>::begin_map(const char* p, const Head& head, bool is_data, const Buffer& out) {
+  Closing closing = Closing::map;
+  const bool indefinite = head.value == kIndefinite;
+  p += head.bytes;
+  if (is_data && (head.value == 1 || (indefinite && !Format::at_end_mark(p)))) {
+    const Head name = Format::read_head(p);
+    if (name.type == Type::string && is_user_name(Format::content(p, name, arena_)))
+      closing = indefinite ? Closing::perhaps_wrapped_map : Closing::wrapped_map;
+  }
+  if (closing == Closing::wrapped_map) {
+    writer_.begin_object(1);
+    writer_.key("$");
+  }
+  writer_.begin_object(head.value);
+  levels_.push_back({head.value, closing, 0, out.size() - 1});
+  return p;
+}
+
+template <class Format>
+void ToJson<Format>::end(const Level& level, Buffer& out) {
+  if (level.closing == Closing::array) return writer_.end_array();
+  writer_.end_object();
+  if (level.closing == Closing::perhaps_wrapped_map && level.members == 1) {
+    constexpr std::string_view kWrapper = R"({"$":)";
+    char* const end = out.reserve(kWrapper.size());
+    char* const begin = out.data() + level.begin;
+    std::memmove(begin + kWrapper.size(), begin, static_cast<std::size_t>(end - begin));
+    std::memcpy(begin, kWrapper.data(), kWrapper.size());
+    out.grow(kWrapper.size());
+    return writer_.end_object();
+  }
+  if (level.closing == Closing::wrapped_map) writer_.end_object();
+}
+
 /// Most elements of long arrays: small integers, and what else has one byte. Leaves at least the last element.
-const char* MsgpackToJson::small_values(const char* p) {
+template <class Format>
+const char* ToJson<Format>::small_values(const char* p) {
   constexpr std::uint64_t kAtOnceMax = 4096;
   std::uint64_t& left = levels_.back().left;  // behind the one at p
-  const std::uint64_t count = std::min(left, kAtOnceMax);
-  std::uint64_t at = 0;
-  while (at != count && static_cast<unsigned char>(p[at]) < 0x80) ++at;
+  if (left == kIndefinite) return p;
+  const std::uint64_t at = Format::small_integers(p, std::min(left, kAtOnceMax));
   writer_.small_integers(p, at);
   left -= at;
   return p + at;
 }
 
-std::string_view MsgpackToJson::key(const char* p) {
-  const Head head = msgpack::read_head(p);
+template <class Format>
+std::string_view ToJson<Format>::key(const char* p) {
+  const Head head = Format::read_head(p);
   if (head.type == Type::string) {
-    const std::string_view name = content_of(p, head);
+    const std::string_view name = Format::content(p, head, arena_);
     writer_.key(lenient_ ? beginning(name, shown_max_) : name);
   } else if (lenient_) {
     writer_.key(head.type == Type::positive   ? std::to_string(head.value)
@@ -128,9 +148,10 @@ std::string_view MsgpackToJson::key(const char* p) {
   return {};
 }
 
-std::string_view MsgpackToJson::scalar(const char* p, const Head& head) {
+template <class Format>
+std::string_view ToJson<Format>::scalar(const char* p, const Head& head) {
   const auto content = [&] {
-    const std::string_view all = content_of(p, head);
+    const std::string_view all = Format::content(p, head, arena_);
     return !lenient_ ? all : head.type == Type::string ? beginning(all, shown_max_) : all.substr(0, shown_max_);
   };
   switch (head.type) {
@@ -140,20 +161,25 @@ std::string_view MsgpackToJson::scalar(const char* p, const Head& head) {
     case Type::negative: writer_.integer(static_cast<std::int64_t>(head.value)); return {};
     case Type::float32:
     case Type::float64:
-      if (!std::isfinite(msgpack::real(head)) && !lenient_)
+      if (!std::isfinite(codec::real(head)) && !lenient_)
         return "a number is NaN or infinite, which JSON cannot express";
-      real(msgpack::real(head));
+      real(codec::real(head));
       return {};
     case Type::string: writer_.string(content()); return {};
     case Type::binary: writer_.bytes(bytes_of(content())); return {};
     case Type::extension: return extension(head.extension, bytes_of(content()));
+    case Type::no_form:
+      if (!lenient_) return Format::why_no_form(head);
+      writer_.string(Format::why_no_form(head));
+      return {};
     case Type::array:
     case Type::map: break;
   }
   return {};
 }
 
-void MsgpackToJson::real(double value) {
+template <class Format>
+void ToJson<Format>::real(double value) {
   // A point says that it is no integer, so that it comes back as what it is.
   char text[40];
   char* end = std::to_chars(text, text + 32, value).ptr;
@@ -164,7 +190,8 @@ void MsgpackToJson::real(double value) {
   writer_.number_text({text, end});
 }
 
-std::string_view MsgpackToJson::extension(std::int8_t type, std::span<const std::byte> data) {
+template <class Format>
+std::string_view ToJson<Format>::extension(std::int8_t type, std::span<const std::byte> data) {
   std::string_view why = "a value has an extension type other than -1, 73 and 78, which JSON cannot express";
   if (type == kNpyExtension || type == kImageExtension) {
     writer_.extension(type, data);
@@ -172,7 +199,7 @@ std::string_view MsgpackToJson::extension(std::int8_t type, std::span<const std:
   }
   TimePoint time;
   if (type == kTimestampExtension) {
-    why = "a timestamp is none of MessagePack's, or outside the years 0 to 9999, which RFC 3339 cannot express";
+    why = kNoTimestamp;
     if (const std::string text = parse_timestamp(data, time) ? format_time(time) : ""; !text.empty()) {
       writer_.string(text);
       return {};
@@ -186,11 +213,12 @@ std::string_view MsgpackToJson::extension(std::int8_t type, std::span<const std:
   return {};
 }
 
-// ---- JSON to MessagePack ----
+// ---- from JSON ----
 
+template <class Format>
 void append_string(Buffer& out, std::string_view utf8) {
-  char* to = out.reserve(msgpack::kHeadBytesMax + utf8.size());
-  to = msgpack::write_size(to, msgpack::kStringForms, static_cast<std::uint32_t>(utf8.size()));
+  char* to = out.reserve(Format::kHeadBytesMax + utf8.size());
+  to = Format::write_string_head(to, utf8.size());
   if (!utf8.empty()) std::memcpy(to, utf8.data(), utf8.size());
   out.set_end(to + utf8.size());
 }
@@ -211,31 +239,33 @@ static std::optional<std::int64_t> plain_integer(std::string_view text) noexcept
   return negative ? -value : value;
 }
 
+template <class Format>
 std::string_view append_number(Buffer& out, std::string_view text) {
-  char* const to = out.reserve(msgpack::kHeadBytesMax);
+  char* const to = out.reserve(Format::kHeadBytesMax);
   if (const std::optional<std::int64_t> plain = plain_integer(text)) [[likely]] {
-    out.set_end(msgpack::write_integer(to, *plain));
+    out.set_end(Format::write_integer(to, *plain));
     return {};
   }
   if (text.find_first_of(".eE") == std::string_view::npos && text != "-0") {
     std::int64_t integer = 0;
     std::uint64_t unsigned_integer = 0;
     if (parse_integer(text, integer) == Integrality::exact) {
-      out.set_end(msgpack::write_integer(to, integer));
+      out.set_end(Format::write_integer(to, integer));
     } else if (parse_integer(text, unsigned_integer) == Integrality::exact) {
-      out.set_end(msgpack::write_unsigned(to, unsigned_integer));
+      out.set_end(Format::write_unsigned(to, unsigned_integer));
     } else {
-      return "an integer is beyond 64 bits, which MessagePack cannot express";
+      return Format::kIntegerBeyond;
     }
     return {};
   }
   double real = 0;
-  if (!parse_double(text, real)) return "a number is beyond the range of a double, which MessagePack cannot express";
-  out.set_end(msgpack::write_float64(to, real));
+  if (!parse_double(text, real)) return Format::kNumberBeyond;
+  out.set_end(Format::write_float(to, real));
   return {};
 }
 
-void JsonToMsgpack::count(std::string_view json) {
+template <class Format>
+void FromJson<Format>::count(std::string_view json) {
   counts_.clear();
   opened_.clear();
   next_count_ = 0;
@@ -267,42 +297,43 @@ void JsonToMsgpack::count(std::string_view json) {
   }
 }
 
-Transcoded JsonToMsgpack::operator()(std::string_view json, Buffer& out, Names names) {
+template <class Format>
+Transcoded FromJson<Format>::operator()(std::string_view json, Buffer& out, Names names) {
   count(json);
   reader_.reset(json);
   levels_.clear();
-  const auto begin = [&](const msgpack::SizeForms& forms, std::uint32_t size) {
-    out.set_end(msgpack::write_size(out.reserve(msgpack::kHeadBytesMax), forms, size));
+  const auto begin_map = [&](std::uint32_t size) {
+    out.set_end(Format::write_map_head(out.reserve(Format::kHeadBytesMax), size));
   };
   for (;;) {
     bool at_value = false;  // a value comes next already, instead of what follows one
     switch (reader_.kind()) {
       case ValueKind::null:
         reader_.read_null();
-        out.push_back('\xC0');
+        out.push_back(Format::kNil);
         break;
       case ValueKind::boolean: {
         bool value = false;
         reader_.read_bool(value);
-        out.push_back(value ? '\xC3' : '\xC2');
+        out.push_back(value ? Format::kTrue : Format::kFalse);
         break;
       }
       case ValueKind::number: {
         std::string_view text;
         reader_.read_number_text(text);
-        if (const std::string_view why = append_number(out, text); !why.empty())
+        if (const std::string_view why = append_number<Format>(out, text); !why.empty())
           return {TranscodeStatus::no_form, why, nullptr};
         break;
       }
       case ValueKind::string: {
         std::string_view text;
         reader_.read_string(text);
-        append_string(out, text);
+        append_string<Format>(out, text);
         break;
       }
       case ValueKind::array:
         reader_.begin_array();
-        begin(msgpack::kArrayForms, counts_[next_count_++]);
+        out.set_end(Format::write_array_head(out.reserve(Format::kHeadBytesMax), counts_[next_count_++]));
         levels_.push_back(Open::array);
         break;
       default: {
@@ -310,14 +341,14 @@ Transcoded JsonToMsgpack::operator()(std::string_view json, Buffer& out, Names n
         const std::uint32_t size = counts_[next_count_++];
         std::string_view name;
         if (size != 1 || (names == Names::members && levels_.empty())) {
-          begin(msgpack::kMapForms, size);
+          begin_map(size);
           levels_.push_back(Open::object);
         } else if (reader_.next_member(name); is_user_name(name) && base64(name, out)) {
           reader_.next_member(name);  // the end
         } else {
           if (name == "$" && reader_.kind() == ValueKind::object && counts_[next_count_] == 1) unwrap(name);
-          begin(msgpack::kMapForms, 1);
-          append_string(out, name);
+          begin_map(1);
+          append_string<Format>(out, name);
           levels_.push_back(Open::object);
           at_value = true;
         }
@@ -328,7 +359,7 @@ Transcoded JsonToMsgpack::operator()(std::string_view json, Buffer& out, Names n
       if (levels_.empty()) return {};
       std::string_view name;
       if (levels_.back() == Open::array ? reader_.next_element() : reader_.next_member(name)) {
-        if (levels_.back() == Open::object) append_string(out, name);
+        if (levels_.back() == Open::object) append_string<Format>(out, name);
         at_value = true;
       } else {
         levels_.pop_back();
@@ -337,7 +368,8 @@ Transcoded JsonToMsgpack::operator()(std::string_view json, Buffer& out, Names n
   }
 }
 
-void JsonToMsgpack::unwrap(std::string_view& name) {
+template <class Format>
+void FromJson<Format>::unwrap(std::string_view& name) {
   const char* const start = reader_.mark();
   std::string_view inner;
   reader_.begin_object();
@@ -348,7 +380,8 @@ void JsonToMsgpack::unwrap(std::string_view& name) {
   name = inner;
 }
 
-bool JsonToMsgpack::base64(std::string_view name, Buffer& out) {
+template <class Format>
+bool FromJson<Format>::base64(std::string_view name, Buffer& out) {
   if (reader_.kind() != ValueKind::string || (name != kBytes && name != kNpy && name != kImage)) return false;
   const char* const start = reader_.mark();
   std::string_view text;
@@ -356,12 +389,11 @@ bool JsonToMsgpack::base64(std::string_view name, Buffer& out) {
   std::size_t size = text.size() / 4 * 3;
   if (size != 0) size -= text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
   const std::size_t before = out.size();
-  char* to = out.reserve(msgpack::kHeadBytesMax + text.size());
-  const auto announced = static_cast<std::uint32_t>(size);
+  char* to = out.reserve(Format::kHeadBytesMax + text.size());
   if (name == kBytes) {
-    to = msgpack::write_size(to, msgpack::kBinaryForms, announced);
+    to = Format::write_binary_head(to, size);
   } else {
-    to = msgpack::write_extension_head(to, name == kNpy ? kNpyExtension : kImageExtension, announced);
+    to = Format::write_extension_head(to, name == kNpy ? kNpyExtension : kImageExtension, size);
   }
   if (base64_decode(text, reinterpret_cast<std::byte*>(to)) == size) {
     out.set_end(to + size);
@@ -371,5 +403,14 @@ bool JsonToMsgpack::base64(std::string_view name, Buffer& out) {
   reader_.rewind(start);
   return false;
 }
+
+template class ToJson<msgpack::Format>;
+template class ToJson<cbor::Format>;
+template class FromJson<msgpack::Format>;
+template class FromJson<cbor::Format>;
+template void append_string<msgpack::Format>(Buffer&, std::string_view);
+template void append_string<cbor::Format>(Buffer&, std::string_view);
+template std::string_view append_number<msgpack::Format>(Buffer&, std::string_view);
+template std::string_view append_number<cbor::Format>(Buffer&, std::string_view);
 
 }  // namespace wirecall::codec

@@ -139,10 +139,10 @@ void Channel::replace_by(const Successor& make) {
 
 bool Channel::has_long_message() const noexcept { return rare_ && rare_->long_message; }
 
-const std::shared_ptr<LongMessage>& Channel::begin_long(Buffer text) {
+const std::shared_ptr<LongMessage>& Channel::begin_long(Buffer text, Encoding encoding) {
   std::shared_ptr<LongMessage>& begun = rare().long_message;
   WIRECALL_ASSERT(!begun);
-  begun = std::make_shared<LongMessage>(std::move(text), host_->limits,
+  begun = std::make_shared<LongMessage>(std::move(text), encoding, host_->limits,
                                         LongMessage::Sender{.account = account(),
                                                             .received_at = input_received_at(),
                                                             .hold = hold_input(),

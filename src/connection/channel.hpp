@@ -54,13 +54,17 @@ class Channel : public ChannelInput {
 
   /// `text`, a whole message, is read off the loop, and nothing that follows it before that is done. Then
   /// `resume_message` is called, which takes it.
-  void read_off_loop(Buffer text) { host_->long_reader->read(begin_long(std::move(text))); }
-  /// The same of MessagePack that has been checked: it becomes JSON.
-  void transcode_off_loop(Buffer text) { host_->long_reader->transcode(begin_long(std::move(text))); }
+  void read_off_loop(Buffer text, Encoding encoding) {
+    host_->long_reader->read(begin_long(std::move(text), encoding));
+  }
+  /// The same of another encoding than JSON that has been checked: it becomes JSON.
+  void transcode_off_loop(Buffer text, Encoding encoding) {
+    host_->long_reader->transcode(begin_long(std::move(text), encoding));
+  }
   /// The same of a message that is compressed.
   void unpack_off_loop(Buffer packed) {
     std::unique_ptr<framing::MessageDeflate> deflate = host_->deflate->make_another();
-    const std::shared_ptr<LongMessage>& begun = begin_long(std::move(packed));
+    const std::shared_ptr<LongMessage>& begun = begin_long(std::move(packed), Encoding::json);
     begun->unpack_by(std::move(deflate));
     host_->long_reader->unpack(begun);
   }
@@ -80,7 +84,7 @@ class Channel : public ChannelInput {
   void turn_ended() final;
   void next_turn() final;
 
-  [[nodiscard]] const std::shared_ptr<LongMessage>& begin_long(Buffer text);
+  [[nodiscard]] const std::shared_ptr<LongMessage>& begin_long(Buffer text, Encoding encoding);
   [[nodiscard]] std::size_t backlog_bytes() const noexcept final;
   void finish_turn();
   void finish_if_done();

@@ -91,7 +91,7 @@ bool MessageConnection::takes_encoded(const Received& message) {
 bool MessageConnection::read_transcoded(std::span<char> frame, bool kept, message::Transcoder::Status status) {
   using Status = message::Transcoder::Status;
   if (kept && status == Status::done && host_->reads_off_loop(frame.size())) [[unlikely]] {
-    transcode_off_loop(std::exchange(message_, Buffer{}));
+    transcode_off_loop(std::exchange(message_, Buffer{}), encoding());
     return false;
   }
   message::Transcoder& transcoder = this->transcoder();

@@ -41,9 +41,9 @@ class LongMessage {
     Then then;
   };
 
-  LongMessage(Buffer text, const Limits& limits, Sender sender)
+  LongMessage(Buffer text, Encoding encoding, const Limits& limits, Sender sender)
       : received_at(sender.received_at),
-        encoding(text.empty() ? Encoding::json : message::encoding_of(text.data()[0])),
+        encoding(encoding),
         text(std::move(text)),
         limits_(limits),
         sender_(std::move(sender)) {}

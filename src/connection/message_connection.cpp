@@ -155,7 +155,7 @@ bool MessageConnection::read_whole(std::span<char> frame, bool kept, bool text) 
     dispatcher_.answer_as(reply_form_);
   }
   if (kept && host_->reads_off_loop(frame.size())) [[unlikely]] {
-    read_off_loop(std::exchange(message_, Buffer{}));
+    read_off_loop(std::exchange(message_, Buffer{}), encoding());
     return false;
   }
   if (encoding() == Encoding::json) [[likely]]

@@ -2,6 +2,7 @@
 // allocates nothing. MessagePack goes the ways that MessageConnection has for it (connection/encoded_input.cpp).
 #include "http/posted_message.hpp"
 
+#include "codec/cbor_format.hpp"
 #include "framing/byte_order_mark.hpp"
 #include "http/http_connection.hpp"
 
@@ -89,8 +90,10 @@ void PostedMessage::serve(std::span<char> body) {
 
 void PostedMessage::serve_kept() {
   static_cast<void>(kept_->padded());
-  if (is_long()) [[unlikely]]
-    return connection_->read_off_loop(std::exchange(*kept_, Buffer{}));
+  if (is_long()) [[unlikely]] {
+    const Encoding encoding = encoding_of(kept_->view());
+    return connection_->read_off_loop(std::exchange(*kept_, Buffer{}), encoding);
+  }
   dispatch({kept_->data(), kept_->size()});
   connection_->give_back(*kept_);
 }
@@ -162,8 +165,19 @@ void PostedMessage::finish(bool asks) {
   connection_->finish_transaction();
 }
 
-[[gnu::always_inline]] inline void PostedMessage::dispatch(std::span<char> text) {
+// By its first byte; but where that is not the tag of CBOR, the Content-Type tells CBOR from MessagePack, whose arrays
+// begin alike.
+Encoding PostedMessage::encoding_of(std::string_view text) const {
   const Encoding encoding = text.empty() ? Encoding::json : message::encoding_of(text[0]);
+  if (encoding == Encoding::json) [[likely]]
+    return encoding;
+  const auto is_one = [](Encoding one) { return one == Encoding::msgpack || one == Encoding::cbor; };
+  const Encoding said = connection_->current().content_encoding();
+  return is_one(encoding) && is_one(said) && text[0] != cbor::kMessageTag[0] ? said : encoding;
+}
+
+[[gnu::always_inline]] inline void PostedMessage::dispatch(std::span<char> text) {
+  const Encoding encoding = encoding_of({text.data(), text.size()});
   if (encoding == Encoding::json) [[likely]]
     return dispatch_json({text.data(), text.size()}, nullptr);
   message::EnvelopeMembers members;
@@ -198,7 +212,7 @@ void PostedMessage::dispatch_encoded(std::span<char> bytes, Encoding encoding, S
       return;
   }
   if (status == Status::done && is_long()) [[unlikely]]
-    return connection_->transcode_off_loop(std::exchange(*kept_, Buffer{}));
+    return connection_->transcode_off_loop(std::exchange(*kept_, Buffer{}), encoding);
   Buffer json = host.loop.take_buffer();
   if (status == Status::done) status = transcoder.checked_to_json(encoded.text, host.limits, json);
   connection_->give_back(*kept_);

@@ -49,6 +49,7 @@ class PostedMessage {
   void dispatch_encoded(std::span<char> bytes, Encoding encoding, Status status,
                         const message::EnvelopeMembers& members);
   bool dispatch_natively(EncodedText encoded, const message::EnvelopeMembers& members, bool too_large);
+  [[nodiscard]] Encoding encoding_of(std::string_view text) const;
   [[nodiscard]] message::Transcoder& transcoder(Encoding encoding);
   void dispatch_long_batch(EncodedText encoded);
   void dispatch_draining(std::string_view text, const Unrepresentable* unrepresentable);

@@ -40,6 +40,7 @@ static bool is_excluded(std::string_view element) noexcept {
 }
 
 void HttpTransaction::choose_encoding(const HttpHead& head) noexcept {
+  content_encoding_ = message::encoding_of_type(head[HttpField::content_type]).value_or(Encoding::json);
   std::string_view accepted = head[HttpField::accept];
   // What browsers and curl say of themselves names neither.
   while (!accepted.empty()) {
@@ -53,7 +54,7 @@ void HttpTransaction::choose_encoding(const HttpHead& head) noexcept {
     as_asked_ = true;
     return;
   }
-  answer_encoding_ = message::encoding_of_type(head[HttpField::content_type]).value_or(Encoding::json);
+  answer_encoding_ = content_encoding_;
 }
 
 std::expected<std::uint32_t, std::string_view> timeout_of(const HttpHead& head) noexcept {
@@ -81,7 +82,7 @@ bool HttpTransaction::take_timeout(const HttpHead& head) {
 void HttpTransaction::reset() noexcept {
   state_ = State::open;
   closes = keeps_alive_ = head_only_ = as_asked_ = wants_events_ = false;
-  answer_encoding_ = Encoding::json;
+  answer_encoding_ = content_encoding_ = Encoding::json;
   status_ = 200;
   fields.clear();
   dispatcher.limit_timeout(rpc::Dispatcher::kNoTimeout);

@@ -32,6 +32,8 @@ class HttpTransaction final : public HttpSink {
     if (!as_asked_) answer_encoding_ = encoding;
   }
   [[nodiscard]] Encoding answer_encoding() const noexcept { return answer_encoding_; }
+  /// What the Content-Type of the request says; JSON where it says nothing that is known.
+  [[nodiscard]] Encoding content_encoding() const noexcept { return content_encoding_; }
   /// Whether Accept names text/event-stream before any encoding of messages.
   [[nodiscard]] bool wants_events() const noexcept { return wants_events_; }
   /// Whether what the head says of the calls' time, if anything, can be understood; else it has been refused.
@@ -114,6 +116,7 @@ class HttpTransaction final : public HttpSink {
   bool keeps_alive_ = false;  // of a request of HTTP/1.0 that asks for it
   bool head_only_ = false;
   Encoding answer_encoding_ = Encoding::json;
+  Encoding content_encoding_ = Encoding::json;
   bool as_asked_ = false;      // which Accept has said
   bool wants_events_ = false;  // likewise
 };

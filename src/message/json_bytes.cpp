@@ -186,6 +186,7 @@ bool Measure::scalar(const char*& p, const Head& head) noexcept {
     case Type::string: add(quoted_bytes(p - head.value, head.value)); return true;
     case Type::binary: add(kBytesBytes + codec::base64_size(head.value)); return true;
     case Type::extension: break;
+    case Type::no_form:
     case Type::array:
     case Type::map: return false;
   }

@@ -5,7 +5,7 @@
 
 #include "base/assert.hpp"
 #include "framing/token.hpp"
-#include "message/msgpack_transcoder.hpp"
+#include "message/binary_transcoder.hpp"
 
 namespace wirecall::message {
 namespace {
@@ -21,18 +21,36 @@ constexpr MessageCodec kJson{.name = "json",
 
 constexpr std::array<std::string_view, 3> kMsgpackTypes{"application/msgpack", "application/x-msgpack",
                                                         "application/vnd.msgpack"};
-constexpr MessageCodec kMsgpack{
-    .name = "msgpack",
-    .media_types = kMsgpackTypes,
-    .begins_with = &MsgpackTranscoder::begins_with,
-    .values = &msgpack_codec,
-    .request_head = MsgpackTranscoder::kRequestHead,
-    .params_head = MsgpackTranscoder::kParamsHead,
-    .make_transcoder = []() -> std::unique_ptr<Transcoder> { return std::make_unique<MsgpackTranscoder>(); }};
+constexpr std::array<std::string_view, 1> kCborTypes{"application/cbor"};
 
-constinit std::array<const MessageCodec*, kEncodingsMax> codecs{&kJson, &kMsgpack};
-constinit std::array<std::string_view, kEncodingsMax> names{kJson.name, kMsgpack.name};
-constinit std::size_t count = 2;
+// An array or a map.
+constexpr bool begins_msgpack(unsigned char first) noexcept {
+  return (first & 0xE0U) == 0x80 || (first >= 0xDC && first <= 0xDF);
+}
+
+// The tag of CBOR, or a map without: arrays without are MessagePack's.
+constexpr bool begins_cbor(unsigned char first) noexcept {
+  return first == static_cast<unsigned char>(cbor::kMessageTag.front()) || (first & 0xE0U) == 0xA0;
+}
+
+template <class Transcoder>
+constexpr MessageCodec binary_codec(std::string_view name, std::span<const std::string_view> media_types,
+                                    bool (*begins_with)(unsigned char), const Codec& (*values)() noexcept) {
+  return {.name = name,
+          .media_types = media_types,
+          .begins_with = begins_with,
+          .values = values,
+          .request_head = Transcoder::kRequestHead,
+          .params_head = Transcoder::kParamsHead,
+          .make_transcoder = []() -> std::unique_ptr<message::Transcoder> { return std::make_unique<Transcoder>(); }};
+}
+constexpr MessageCodec kMsgpack =
+    binary_codec<MsgpackTranscoder>("msgpack", kMsgpackTypes, &begins_msgpack, &msgpack_codec);
+constexpr MessageCodec kCbor = binary_codec<CborTranscoder>("cbor", kCborTypes, &begins_cbor, &cbor_codec);
+
+constinit std::array<const MessageCodec*, kEncodingsMax> codecs{&kJson, &kMsgpack, &kCbor};
+constinit std::array<std::string_view, kEncodingsMax> names{kJson.name, kMsgpack.name, kCbor.name};
+constinit std::size_t count = 3;
 
 // White space, what begins a value, and a byte order mark.
 constexpr std::string_view kJsonBegins = " \t\r\n{[\"-0123456789tfn\xEF";
@@ -52,6 +70,7 @@ namespace detail {
 constinit std::array<Encoding, 256> encoding_of_byte = [] {
   std::array<Encoding, 256> bytes{};
   claim(bytes, kMsgpack, Encoding::msgpack);
+  claim(bytes, kCbor, Encoding::cbor);
   return bytes;
 }();
 }  // namespace detail

@@ -1,6 +1,6 @@
 // MessageCodec: an encoding of whole messages, as a row of one list: its name, its media types, its first bytes, and
 // what makes messages of it JSON and JSON them. A new encoding is a file with its Transcoder, and its places in
-// message_codec.cpp or a call of add_codec. JSON and MessagePack are in the list; further ones are added before
+// message_codec.cpp or a call of add_codec. JSON, MessagePack and CBOR are in the list; further ones are added before
 // anything is served. Thread: adding is the main thread's; the rest any.
 #pragma once
 

@@ -6,6 +6,7 @@
 
 #include "base/utf8.hpp"
 #include "codec/msgpack_format.hpp"
+#include "message/binary_walk.hpp"
 
 namespace wirecall::message {
 namespace {
@@ -212,12 +213,16 @@ ScanStatus walk_members(const char*& at, const char* const end, std::uint64_t co
                         Levels& outer, EnvelopeMembers& members) noexcept {
   const char* p = at;
   for (; count != 0; --count) {
+    const auto pass = [&](const char*& at) { return walk_small(at, end, levels, outer); };
+    if (ScanStatus known; pass_known_member<msgpack::Format>(p, end, levels, members, known, pass)) {
+      if (known != ScanStatus::complete) return known;
+      continue;
+    }
     const char* const key = p;
     if (const ScanStatus status = walk_small(p, end, levels, outer); status != ScanStatus::complete) return status;
     const char* const value = p;
     if (const ScanStatus status = walk_small(p, end, levels, outer); status != ScanStatus::complete) return status;
-    if (const std::string_view name = string_at(key); is_envelope_name(name))
-      members.add(name, {value, static_cast<std::size_t>(p - value)});
+    members.add(string_at(key), {value, static_cast<std::size_t>(p - value)});
   }
   at = p;
   return ScanStatus::complete;
@@ -251,19 +256,6 @@ ScanStatus walk_whole(const char* p, const char* const end, std::uint32_t depth_
 }
 
 }  // namespace
-
-bool is_envelope_name(std::string_view name) noexcept {
-  switch (name.size()) {
-    case 2: return name == "id" || name == "to";
-    case 4: return name == "from" || name == "hops";
-    case 5: return name == "error";
-    case 6: return name == "method" || name == "params" || name == "result" || name == "stream";
-    case 7: return name == "jsonrpc";
-    case 10: return name == "timeout_ms" || name == "tracestate";
-    case 11: return name == "traceparent";
-    default: return false;
-  }
-}
 
 ScanStatus walk_message(std::string_view message, std::uint32_t depth_max, EnvelopeMembers& members) noexcept {
   const ScanStatus status = walk_whole(message.data(), message.data() + message.size(), depth_max, members);

@@ -2,6 +2,7 @@
 #include "message/transcoder.hpp"
 
 #include <charconv>
+#include <functional>
 
 #include "message/own_error.hpp"
 
@@ -94,6 +95,11 @@ bool WholeTranscoder::from_json(std::string_view json, const Limits& limits, Buf
 Transcoder::Status NativeTranscoder::read(std::string_view message, const Limits& limits, Buffer& text,
                                           Received& received, std::span<Received> elements,
                                           const EnvelopeMembers& members) {
+  unrepresentable_.clear();
+  cancels_.clear();
+  const std::size_t begin = text.size();
+  if (members.are_usual() && read_directly(message, text, received, members)) return Status::done;
+  text.truncate(begin);
   if (const Status status = read_envelope(message, limits, text, members); status != Status::done) return status;
   // The depth has been checked, of the message; only data of an error may be deeper here than there.
   Limits relaxed = limits;
@@ -105,10 +111,13 @@ Transcoder::Status NativeTranscoder::read(std::string_view message, const Limits
 
 void NativeTranscoder::restore(Encoding encoding, std::string_view message, Received& received) noexcept {
   received.encoding = encoding;
-  received.integer_count = 0;
   for (const Member member : {Member::params, Member::result}) {
     if (!received.has(member)) continue;
     const std::string_view span = received[member];
+    const std::less_equal<> before;
+    if (before(message.data(), span.data()) && before(span.data() + span.size(), message.data() + message.size()))
+      continue;  // which has been read directly
+    received.integer_count = 0;
     if (span.front() != '[') {  // null, or what is refused
       received.present &= ~bit_of(member);
       continue;

@@ -135,13 +135,15 @@ struct RequestEdits {
 class NativeTranscoder : public Transcoder {
  public:
   explicit NativeTranscoder(Encoding encoding) noexcept : encoding_(encoding) {}
+  [[nodiscard]] Encoding encoding() const noexcept { return encoding_; }
   [[nodiscard]] NativeTranscoder* native() noexcept final { return this; }
 
   // ---- messages that have come, and have been checked ----
 
-  /// Reads one into `received`, and `elements` if it is a batch, by way of its envelope as JSON in `text`, which has
-  /// only members that somebody asks for. Params and results are not in there, but the places that they have in the
-  /// message: `restore` makes them views of that. `members` are what `check` has found in it.
+  /// Reads one into `received`, and `elements` if it is a batch. What is usual is read as it is; else by way of its
+  /// envelope as JSON in `text`, which has only members that somebody asks for. Params and results are not in there,
+  /// but the places that they have in the message: `restore` makes them views of that. `members` are what `check` has
+  /// found in it.
   Status read(std::string_view message, const Limits& limits, Buffer& text, Received& received,
               std::span<Received> elements = {}, const EnvelopeMembers& members = {});
   /// For what `read` has read: a single message, or one element of a batch.
@@ -169,6 +171,12 @@ class NativeTranscoder : public Transcoder {
 
   // ---- messages that are written ----
 
+  /// Whether what is written is a message, or an element of a batch, which has nothing in front of it that tells its
+  /// encoding.
+  enum class Place : std::uint8_t { message, element };
+
+  /// As from_json, of one that becomes an element of a batch.
+  virtual bool element_from_json(std::string_view json, const Limits& limits, Buffer& out) = 0;
   /// The params of a request, valid JSON with padding behind it. Empty, or why they have no form.
   [[nodiscard]] virtual std::string_view append_params(Buffer& out, std::string_view json) = 0;
   /// One JSON value, valid and with padding behind it; what has no form becomes null.
@@ -176,13 +184,16 @@ class NativeTranscoder : public Transcoder {
   /// An id, or the token of an LSP $/progress.
   virtual void append_id(Buffer& out, std::string_view id_json) = 0;
   /// The value of the result follows, and then `end_reply`.
-  virtual void begin_result(Buffer& out) = 0;
+  virtual void begin_result(Buffer& out, Place place = Place::message) = 0;
   virtual void end_reply(Buffer& out, std::string_view id_json) = 0;
+  /// A whole reply with that as its result.
+  virtual void append_integer_result(Buffer& out, std::int64_t value, std::string_view id_json, Place place) = 0;
   /// A whole reply. The texts have padding behind them.
-  virtual void append_error(Buffer& out, const Error& error, std::string_view id_json) = 0;
+  virtual void append_error(Buffer& out, const Error& error, std::string_view id_json,
+                            Place place = Place::message) = 0;
   /// `count` messages follow; their heads have at most so many bytes.
   virtual void begin_batch(Buffer& out, std::size_t count) = 0;
-  static constexpr std::size_t kBatchHeadBytesMax = 5;
+  static constexpr std::size_t kBatchHeadBytesMax = 12;
   /// An item of a stream: up to its number, where `credited`, else up to its value.
   virtual void begin_item(Buffer& out, bool credited, std::string_view name_json) = 0;
   /// The value follows.
@@ -190,13 +201,17 @@ class NativeTranscoder : public Transcoder {
   /// A notification, with encoded params or none.
   virtual void append_event(Buffer& out, std::string_view topic, std::string_view params) = 0;
   /// A request of so many members: its MessageCodec::request_head and what that is followed by, then further members.
-  virtual void begin_request(Buffer& out, std::size_t members) = 0;
+  virtual void begin_request(Buffer& out, std::size_t members, Place place = Place::message) = 0;
   virtual void append_member(Buffer& out, std::string_view name, std::uint64_t number) = 0;
   virtual void append_member(Buffer& out, std::string_view name, std::string_view json) = 0;
   /// A request as it came, valid, but for that, and without `to` and `from` of its own.
   virtual void append_request(Buffer& out, std::string_view request, const RequestEdits& edits) = 0;
 
  private:
+  /// A single request, notification or result in its usual form, without JSON: `text` holds what is JSON of it, the
+  /// method and the id. False: what has been appended means nothing.
+  virtual bool read_directly(std::string_view message, Buffer& text, Received& received,
+                             const EnvelopeMembers& members) = 0;
   virtual Status read_envelope(std::string_view message, const Limits& limits, Buffer& text,
                                const EnvelopeMembers& members) = 0;
   virtual codec::Transcoded value_to_json(std::string_view value, Buffer& out, std::size_t bytes_max,

@@ -204,9 +204,8 @@ void Call::end_result() {
 
 void Call::integer_result(std::int64_t value) {
   rpc::CallState& state = *state_;
-  if (state.answered || state.rare || is_notification() || state.reply.is_native() ||
-      !state.peer.loop.codecs.readers.reader->is_json() || !state.reply.append_integer(value, message_->id()))
-      [[unlikely]] {
+  if (state.answered || state.rare || is_notification() || !state.peer.loop.codecs.readers.reader->is_json() ||
+      !state.reply.append_integer(value, message_->id())) [[unlikely]] {
     if (Writer* writer = begin_result()) writer->integer(value);
     return end_result();
   }

@@ -66,6 +66,8 @@ bool takes_encoded(const ServedPeer& peer, const Received& message) noexcept {
 void serve_encoded(const Received& message, CallState& state, EncodedText encoded, std::string_view text,
                    bool too_large) {
   const ServedPeer& peer = state.peer;
+  if (message.text.data() == encoded.text.data() && !is_reserved(message.method()))
+    return serve_message(state.peer, message, state);  // read directly, it is what it is
   Received restored = message;
   message::NativeTranscoder::restore(encoded.encoding, encoded.text, restored);
   if (restored.kind != MessageKind::invalid) restored.text = text;

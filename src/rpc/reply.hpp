@@ -84,7 +84,7 @@ class Reply {
   Buffer& begin() {
     open();
     if (is_native()) [[unlikely]] {
-      native().begin_result(*out_);
+      native().begin_result(*out_, place());
     } else {
       message::begin_result(*out_);
     }
@@ -122,7 +122,11 @@ class Reply {
   /// A whole reply with an integer as its result, but for the sending. False when it is too large.
   [[nodiscard, gnu::always_inline]] bool append_integer(std::int64_t value, std::string_view id_json) {
     open();
-    message::write_integer_result(*out_, value, id_json);  // of a reply in JSON
+    if (is_native()) [[unlikely]] {
+      native().append_integer_result(*out_, value, id_json, place());
+    } else {
+      message::write_integer_result(*out_, value, id_json);
+    }
     if (bytes_with_array() <= bytes_max_) [[likely]]
       return true;
     discard();
@@ -198,6 +202,10 @@ class Reply {
       discard();
     out_ = sink_ != nullptr ? &sink_->open_message() : array_;
     start_ = out_->size();
+  }
+  [[nodiscard]] message::NativeTranscoder::Place place() const noexcept {
+    using Place = message::NativeTranscoder::Place;
+    return batch_ != nullptr ? Place::element : Place::message;
   }
   [[nodiscard]] message::NativeTranscoder& native() { return loop_context_->codecs.native(form_.sent); }
   void write_native(std::string_view text, std::string_view id, std::string_view id_json);

@@ -1,5 +1,5 @@
 // An encoding that is no more than a row of the list goes by its name through clients, servers and brokers, behind a
-// length and by HTTP, beside JSON and MessagePack.
+// length and by HTTP, beside JSON, MessagePack and CBOR.
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -60,13 +60,14 @@ std::vector<int> counted(From& from) {
   return items;
 }
 
-class ToyServer : public testing::TestWithParam<std::string_view> {
+/// A server at an address of that scheme, and clients that speak that.
+class AnyServer : public testing::TestWithParam<std::tuple<std::string_view, std::string_view>> {
  protected:
-  ToyServer() {
+  AnyServer() {
     add_methods(server_);
     server_.method("note", [this] { ++notes_; });
     server_.method("notes", [this] { return notes_; });
-    uri_ = std::string{GetParam()} + server_.listen("tcp://127.0.0.1:0").uri().substr(3);
+    uri_ = std::string{std::get<0>(GetParam())} + server_.listen("tcp://127.0.0.1:0").uri().substr(3);
     running_.emplace(server_);
   }
 
@@ -75,11 +76,14 @@ class ToyServer : public testing::TestWithParam<std::string_view> {
   std::string uri_;
   std::optional<RunningServer> running_;
 };
-INSTANTIATE_TEST_SUITE_P(Ways, ToyServer, testing::Values("tcp", "http"),
-                         [](const auto& way) { return std::string{way.param}; });
+INSTANTIATE_TEST_SUITE_P(Ways, AnyServer,
+                         testing::Combine(testing::Values("tcp", "http", "ws"), testing::Values("toy", "cbor")),
+                         [](const auto& way) {
+                           return std::string{std::get<0>(way.param)} + "_" + std::string{std::get<1>(way.param)};
+                         });
 
-TEST_P(ToyServer, CallsNotifiesBatchesAndStreams) {
-  Client client{uri_, speaking("toy")};
+TEST_P(AnyServer, CallsNotifiesBatchesAndStreams) {
+  Client client{uri_, speaking(std::get<1>(GetParam()))};
   EXPECT_EQ(client.call<int>("subtract", 42, 23), 19);
   EXPECT_EQ(client.call_raw("subtract", R"({"subtrahend":23,"minuend":42})"), "19");
   client.notify("note");
@@ -139,7 +143,8 @@ TEST(ToyHttp, TheBodyOrAcceptChooses) {
 
 // Caller and provider, each in one of all.
 class AnyTwo : public testing::TestWithParam<std::tuple<std::string_view, std::string_view>> {};
-constexpr std::array kAll{std::string_view{"json"}, std::string_view{"msgpack"}, std::string_view{"toy"}};
+constexpr std::array kAll{std::string_view{"json"}, std::string_view{"msgpack"}, std::string_view{"cbor"},
+                          std::string_view{"toy"}};
 INSTANTIATE_TEST_SUITE_P(Encodings, AnyTwo, testing::Combine(testing::ValuesIn(kAll), testing::ValuesIn(kAll)),
                          [](const auto& two) {
                            return std::string{std::get<0>(two.param)} + "_" + std::string{std::get<1>(two.param)};
@@ -176,7 +181,7 @@ TEST_P(AnyTwo, MeetAtABroker) {
   EXPECT_TRUE(comes_true([&] { return seen == 7; }));
 }
 
-TEST(ThreeEncodings, AnEventComesToEachInItsOwn) {
+TEST(AllEncodings, AnEventComesToEachInItsOwn) {
   Broker broker;
   const Endpoint endpoint = broker.listen("tcp://127.0.0.1:0");
   const RunningServer running{broker};
@@ -189,8 +194,8 @@ TEST(ThreeEncodings, AnEventComesToEachInItsOwn) {
     clients.back()->connect();
   }
   Client publisher{endpoint.uri(), speaking("msgpack")};
-  EXPECT_EQ(publisher.publish("news", 1), 3);
-  EXPECT_TRUE(comes_true([&] { return seen == 3; }));
+  EXPECT_EQ(publisher.publish("news", 1), kAll.size());
+  EXPECT_TRUE(comes_true([&] { return seen == static_cast<int>(kAll.size()); }));
 }
 
 }  // namespace

@@ -17,9 +17,9 @@
 #include <variant>
 #include <vector>
 
-#include "codec/msgpack_reader.hpp"
+#include "codec/binary_reader.hpp"
+#include "codec/binary_writer.hpp"
 #include "codec/msgpack_scan.hpp"
-#include "codec/msgpack_writer.hpp"
 #include "support.hpp"
 #include "wirecall/value.hpp"
 

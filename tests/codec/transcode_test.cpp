@@ -156,7 +156,7 @@ TEST(Transcode, TimestampsAreTexts) {
   EXPECT_EQ(json_of("d7 ff a1 dc d7 c8 5a 4a f6 a5"), R"("2018-01-02T03:04:05.678901234Z")");
   EXPECT_EQ(json_of("c7 0c ff 1d cd 65 00 ff ff ff ff ff ff ff ff"), R"("1969-12-31T23:59:59.500Z")");
   constexpr std::string_view kNone =
-      "a timestamp is none of MessagePack's, or outside the years 0 to 9999, which RFC 3339 cannot express";
+      "a timestamp is malformed, or outside the years 0 to 9999, which RFC 3339 cannot express";
   for (const char* hex :
        {"d4 ff 00", "d7 ff ff ff ff ff 00 00 00 00", "c7 0c ff 00 00 00 00 7f ff ff ff ff ff ff ff"}) {
     EXPECT_EQ(json_of(hex), kNone) << hex;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "connection/channel.hpp"
-#include "message/msgpack_transcoder.hpp"
+#include "message/binary_transcoder.hpp"
 #include "tests/server/accepting.hpp"
 #include "wirecall/task.hpp"
 

@@ -308,7 +308,7 @@ class LongReading : public testing::Test {
  protected:
   std::shared_ptr<LongMessage> message(const std::shared_ptr<rpc::Account>& account, const std::string& name) {
     return std::make_shared<LongMessage>(
-        Buffer{"{}"}, limits_,
+        Buffer{"{}"}, Encoding::json, limits_,
         LongMessage::Sender{
             .account = account, .received_at = {}, .hold = {}, .then = [this, name] { read_ += name; }});
   }

@@ -64,7 +64,7 @@ DEMO = ["--demo", "--max-message-size", "4096", "--limits-batch", "5", "--limits
 
 
 def inputs():
-    for folder in ["handle", "message", "json_scan", "session", "http", "frames", "msgpack"]:
+    for folder in ["handle", "message", "json_scan", "session", "http", "frames", "msgpack", "cbor"]:
         for file in sorted((CORPUS / folder).iterdir()):
             data = file.read_bytes()
             yield f"{folder}/{file.name}", data[2:] if folder in CUT_BY_PREFIX else data

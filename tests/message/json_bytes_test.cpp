@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <string>
 
-#include "message/msgpack_transcoder.hpp"
+#include "message/binary_transcoder.hpp"
 #include "tests/codec/msgpack.hpp"
 
 namespace wirecall::message {

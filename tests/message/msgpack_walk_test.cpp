@@ -51,7 +51,8 @@ std::vector<EnvelopeMember> members_of(std::string_view message) {
     const bool named = name.type == msgpack::Type::string;
     const char* const value = msgpack::skip_value(p);
     p = msgpack::skip_value(value);
-    if (named && is_envelope_name(text)) all.push_back({text, {value, static_cast<std::size_t>(p - value)}});
+    if (named && is_envelope_name(text))
+      all.push_back({*envelope_member(text), text, {value, static_cast<std::size_t>(p - value)}});
   }
   return all;
 }
@@ -217,10 +218,10 @@ TEST(MsgpackWalk, RemembersWhereTheMembersOfAnEnvelopeAre) {
   ASSERT_EQ(walk_message(message, 64, members), ScanStatus::complete);
   ASSERT_TRUE(members.are_all());
   EXPECT_EQ(members.view().size(), 4U);
-  ASSERT_NE(members.find("params"), nullptr);
-  EXPECT_EQ(members.find("params")->value, msgpack_of(R"([[1,2],{"a":[]}])"));
-  EXPECT_EQ(members.find("other"), nullptr);
-  EXPECT_EQ(members.find("result"), nullptr);
+  ASSERT_NE(members.find(Member::params), nullptr);
+  EXPECT_EQ(members.find(Member::params)->value, msgpack_of(R"([[1,2],{"a":[]}])"));
+  EXPECT_NE(members.find(Member::method), nullptr);
+  EXPECT_EQ(members.find(Member::result), nullptr);
 }
 
 TEST(MsgpackWalk, RemembersNothingOfWhatIsNoSingleEnvelope) {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <string>
 
+#include "message/binary_transcoder.hpp"
 #include "message/message_codec.hpp"
-#include "message/msgpack_transcoder.hpp"
 #include "tests/codec/msgpack.hpp"
 #include "wirecall/message.hpp"
 #include "wirecall/reflect.hpp"
@@ -62,7 +62,8 @@ TEST(Transcoder, KnowsAMessageByItsFirstByte) {
   EXPECT_EQ(known, 36);
   for (const int first : {0x80, 0x8F, 0x90, 0x9F, 0xDC, 0xDD, 0xDE, 0xDF})
     EXPECT_EQ(encoding_of(static_cast<char>(first)), Encoding::msgpack);
-  for (const int first : {0x7B, 0x5B, 0x7F, 0xA0, 0xC0, 0xDB, 0xE0, 0xFF, 0x00})
+  for (const int first : {0xA0, 0xBF, 0xD9}) EXPECT_EQ(encoding_of(static_cast<char>(first)), Encoding::cbor);
+  for (const int first : {0x7B, 0x5B, 0x7F, 0xC0, 0xDB, 0xE0, 0xFF, 0x00})
     EXPECT_EQ(encoding_of(static_cast<char>(first)), Encoding::json);
 }
 

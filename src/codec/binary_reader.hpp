@@ -1,6 +1,7 @@
-// MsgpackReader: the Reader over MessagePack. It trusts what the scan has validated, and keeps how many values are left
-// at each level, since no closing bracket tells. Strings and bytes are views into the message; only what has to be made
-// (the text of a number, JSON text) is in an arena that lasts until the next reset.
+// BinaryReader: the Reader over an encoding whose values have heads, MessagePack or CBOR. It trusts what the scan has
+// validated, and keeps how many values are left at each level, since no closing bracket tells. Strings and bytes are
+// views into the message; only what has to be made (the text of a number, JSON text, a string that comes in chunks) is
+// in an arena that lasts until the next reset.
 // NaN and infinities read as doubles; they have no text. Owned by one thread.
 //
 // Invariant: `at_` is where the next value begins, or where the last one ended.
@@ -10,11 +11,12 @@
 #include "codec/transcode.hpp"
 #include "wirecall/codec.hpp"
 
-namespace wirecall::msgpack {
+namespace wirecall::codec {
 
-class MsgpackReader final : public Reader {
+template <class Format>
+class BinaryReader final : public Reader {
  public:
-  [[nodiscard]] const Codec& codec() const noexcept override { return msgpack_codec(); }
+  [[nodiscard]] const Codec& codec() const noexcept override;
   void reset(std::string_view value) override;
   [[nodiscard]] ValueKind kind() const override;
   bool read_null() override;
@@ -41,7 +43,7 @@ class MsgpackReader final : public Reader {
   struct Level {
     const char* begin;    ///< of the array or map
     const char* current;  ///< where the value began that was announced last
-    std::uint64_t left;
+    std::uint64_t left;   ///< behind the one that was announced last
     bool map;
   };
 
@@ -54,8 +56,18 @@ class MsgpackReader final : public Reader {
   const char* end_ = nullptr;
   const char* at_ = nullptr;
   std::vector<Level> levels_;
-  codec::Arena arena_;
-  codec::MsgpackToJson to_json_;
+  Arena arena_;
+  ToJson<Format> to_json_;
 };
 
-}  // namespace wirecall::msgpack
+extern template class BinaryReader<msgpack::Format>;
+extern template class BinaryReader<cbor::Format>;
+
+}  // namespace wirecall::codec
+
+namespace wirecall::msgpack {
+using MsgpackReader = codec::BinaryReader<Format>;
+}
+namespace wirecall::cbor {
+using CborReader = codec::BinaryReader<Format>;
+}

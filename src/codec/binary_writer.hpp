@@ -1,16 +1,16 @@
-// MsgpackWriter: the Writer of MessagePack, everything in its shortest form; a double stays a float64 and a float a
-// float32 whatever their values. Arrays and maps whose sizes are not known when they begin get their heads when they
-// end. Strings that are not UTF-8, sizes beyond 32 bits, and JSON texts without a form in MessagePack fail the writer.
-// Owned by one thread; the Buffer is the caller's.
+// BinaryWriter: the Writer of MessagePack or CBOR, everything in its shortest form; of a double or float that is the
+// one that its Format has. Arrays and maps whose sizes are not known when they begin get their heads when they end.
+// Strings that are not UTF-8, sizes beyond what a head holds, and JSON texts without a form in the encoding fail the
+// writer. Owned by one thread; the Buffer is the caller's.
 #pragma once
 
-#include "codec/msgpack_format.hpp"
 #include "codec/transcode.hpp"
 #include "wirecall/codec.hpp"
 
-namespace wirecall::msgpack {
+namespace wirecall::codec {
 
-class MsgpackWriter final : public Writer {
+template <class Format>
+class BinaryWriter final : public Writer {
  public:
   void reset(Buffer& out) override;
   void null() override;
@@ -22,7 +22,7 @@ class MsgpackWriter final : public Writer {
   void number_text(std::string_view text) override;
   void string(std::string_view utf8) override;
   void bytes(std::span<const std::byte> data) override;
-  void extension(std::int8_t type, std::span<const std::byte> data) override { extension_in_parts(type, data, {}); }
+  void extension(std::int8_t type, std::span<const std::byte> data) override;
   void extension_in_parts(std::int8_t type, std::span<const std::byte> first,
                           std::span<const std::byte> second) override;
   void begin_array(std::size_t size) override;
@@ -46,14 +46,28 @@ class MsgpackWriter final : public Writer {
   void close(const char* end) noexcept { out_->set_end(end); }
   void append(std::string_view utf8);
   void append_data(std::span<const std::byte> data);
-  void begin(const SizeForms& forms, std::size_t size, bool map);
-  void end(const SizeForms& forms);
+  void timestamp(std::span<const std::byte> first, std::span<const std::byte> second);
+  void begin(std::size_t size, bool map);
+  void end();
+  static char* write_size(char* to, std::size_t size, bool map) noexcept {
+    return map ? Format::write_map_head(to, size) : Format::write_array_head(to, size);
+  }
   /// Whether `size` fits a head; fails the writer otherwise.
   bool fits(std::size_t size);
 
   Buffer* out_ = nullptr;
   std::vector<Level> levels_;
-  std::unique_ptr<codec::JsonToMsgpack> from_json_;  ///< made when JSON text is first written
+  std::unique_ptr<FromJson<Format>> from_json_;  ///< made when JSON text is first written
 };
 
-}  // namespace wirecall::msgpack
+extern template class BinaryWriter<msgpack::Format>;
+extern template class BinaryWriter<cbor::Format>;
+
+}  // namespace wirecall::codec
+
+namespace wirecall::msgpack {
+using MsgpackWriter = codec::BinaryWriter<Format>;
+}
+namespace wirecall::cbor {
+using CborWriter = codec::BinaryWriter<Format>;
+}

@@ -1,0 +1,72 @@
+// The head of a value in a binary encoding: what msgpack_format.hpp and cbor_format.hpp read of it, and so what the
+// reader, the writer and the transcoders that both share know of values (binary_reader.hpp, binary_writer.hpp,
+// transcode.hpp). A head is the first byte with the type, size or number that follows it; what a string, array, map or
+// extension holds comes behind it.
+// A value.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace wirecall::codec {
+
+enum class Type : std::uint8_t {
+  nil,
+  boolean,   ///< `value` is 0 or 1
+  positive,  ///< an integer from 0 on, which is `value`
+  negative,  ///< an integer below 0, whose two's complement is `value`
+  float32,   ///< `value` is its bits
+  float64,   ///< `value` is its bits
+  string,    ///< `value` bytes follow; so for the next and for extension
+  binary,
+  extension,
+  array,    ///< `value` elements follow
+  map,      ///< `value` keys and values follow
+  no_form,  ///< a value that nothing here stands for; `value` says why, by the encoding's own numbers
+};
+
+/// The `value` of a string, array or map that says only at its end how long it is.
+inline constexpr std::uint64_t kIndefinite = UINT64_MAX;
+
+struct Head {
+  Type type = Type::nil;
+  std::int8_t extension = 0;  ///< the type's number, of an extension
+  bool irregular = false;     ///< the value does not end `value` bytes behind its head
+  std::uint32_t bytes = 1;    ///< of the head itself
+  std::uint64_t value = 0;
+};
+
+[[nodiscard]] inline bool is_integer(const Head& head) noexcept {
+  return head.type == Type::positive || head.type == Type::negative;
+}
+[[nodiscard]] inline bool is_real(const Head& head) noexcept {
+  return head.type == Type::float32 || head.type == Type::float64;
+}
+[[nodiscard]] inline bool is_container(const Head& head) noexcept {
+  return head.type == Type::array || head.type == Type::map;
+}
+
+/// The number that the bits of a float32 or float64 stand for.
+[[nodiscard]] inline double real(const Head& head) noexcept {
+  if (head.type == Type::float32) return std::bit_cast<float>(static_cast<std::uint32_t>(head.value));
+  return std::bit_cast<double>(head.value);
+}
+
+template <class T>
+[[nodiscard]] T load_big_endian(const char* p) noexcept {
+  T value;
+  std::memcpy(&value, p, sizeof value);
+  if constexpr (std::endian::native == std::endian::little) value = std::byteswap(value);
+  return value;
+}
+
+template <class T>
+char* store_big_endian(char* to, T value) noexcept {
+  if constexpr (std::endian::native == std::endian::little) value = std::byteswap(value);
+  std::memcpy(to, &value, sizeof value);
+  return to + sizeof value;
+}
+
+}  // namespace wirecall::codec
