@@ -3,6 +3,7 @@
 #include "wirecall/loop.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/assert.hpp"
 #include "base/reserve_extra.hpp"
@@ -21,6 +22,7 @@ using runtime::Handle;
 using runtime::IoUser;
 using runtime::Operation;
 using runtime::OperationKind;
+using runtime::PolledUser;
 using runtime::TurnUser;
 using std::chrono::nanoseconds;
 
@@ -36,6 +38,19 @@ constexpr std::size_t kTimersInTurn = 256;
 // How long a loop waits at most that had no memory to hand something over to another one.
 constexpr nanoseconds kHandOverPause = std::chrono::milliseconds{1};
 constexpr nanoseconds kNobodyIsLate{-1};
+// While memory brings what there is to do, the backend, which asks the system, is looked at so often.
+constexpr nanoseconds kBackendLook = std::chrono::microseconds{4};
+// Between two looks at memory while a loop spins: so many pauses of the processor, which are less than a microsecond.
+constexpr int kPauses = 4;
+
+// Tells the processor that this is a loop which waits for memory to change.
+void pause_processor() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 struct Slot {
   IoUser* user = nullptr;  // null: free, or detached and waiting for its close to complete
@@ -79,6 +94,13 @@ struct Loop::State {
   bool in_turn = false;                     // it has not been finished
   std::uint64_t part = 0;                   // of a turn, by one thread
   std::vector<std::shared_ptr<void>> kept;  // what has been lent in this turn, as far as somebody keeps it
+  nanoseconds spin_time{0};
+  std::atomic<bool> woken{false};  // since a turn that spins has looked
+  nanoseconds backend_due{0};      // when a turn that memory ends has to ask the backend as well
+  std::vector<PolledUser*> polled;
+  std::vector<PolledUser*> looking;  // those of polled whose turn has come
+  std::size_t looking_at = 0;        // the first of them that has not been called
+  bool looked = false;               // they have been taken in this turn
   std::vector<Joined> joined;
   std::size_t joined_at = 0;  // the first of them from which not everything has been told in this turn
   std::vector<Buffer> pool;
@@ -102,8 +124,12 @@ struct Loop::State {
   void end_turn(std::vector<TurnUser*>& users);
   void reserve_slots(std::size_t more);
   Handle take_slot();
-  nanoseconds hand_over(nanoseconds until) noexcept;
+  void wait(nanoseconds until);
+  [[nodiscard]] bool hand_over() noexcept;
+  [[nodiscard]] bool memory_ready() const noexcept;
+  bool spin(nanoseconds until);
   [[nodiscard]] bool may_wait() noexcept;
+  void look(std::uint64_t mine);
   void collect() noexcept;
   bool deliver(std::uint64_t mine);
 };
@@ -137,12 +163,8 @@ void Loop::turn(nanoseconds wait_max) {
   // A turn that failed for want of memory goes on where it was.
   if (state.in_turn) [[unlikely]]
     return finish_turn();
-  nanoseconds until = state.until(wait_max);
-  if (!state.joined.empty()) [[unlikely]]
-    until = state.hand_over(until);
-  state.completions = state.backend->turn(state.submitted, until);
+  state.wait(state.until(wait_max));
   state.completion_at = 0;
-  state.came_at = !state.timers.empty() && state.backend->time_may_be_up() ? state.backend->now() : kNobodyIsLate;
   if (!state.joined.empty()) [[unlikely]]
     state.collect();
   if (!state.kept.empty()) [[unlikely]]
@@ -154,8 +176,53 @@ void Loop::turn(nanoseconds wait_max) {
   }
   state.going_on_left = runtime::kHeavyInTurn;
   state.in_turn = true;
+  state.looked = false;
   state.ending.swap(state.at_next_turn_end);
   finish_turn();
+}
+
+// The part of a turn that waits: what was submitted is performed, and `completions` is what has come.
+void Loop::State::wait(nanoseconds until) {
+  const bool kept = !joined.empty() && hand_over();
+  const bool through_memory = !joined.empty() || !polled.empty();
+  if (until != runtime::kAtOnce && (spin_time != nanoseconds{0} || !polled.empty()) && spin(until)) return;
+  if (through_memory && until != runtime::kAtOnce) {
+    if (!may_wait()) {
+      until = runtime::kAtOnce;
+    } else if (kept) {
+      until = std::min(until, backend->now() + kHandOverPause);
+    }
+  }
+  completions = backend->turn(submitted, until);
+  came_at = !timers.empty() && backend->time_may_be_up() ? backend->now() : kNobodyIsLate;
+}
+
+// Looks for what there is to do for as long as the loop spins; once if it does not. True when there is something.
+// Memory is looked at all the time, the backend now and then; where nothing comes through memory, the backend alone.
+bool Loop::State::spin(nanoseconds until) {
+  const bool through_memory = !joined.empty() || !polled.empty();
+  nanoseconds now = backend->now();
+  const nanoseconds end = std::min(until, now + spin_time);
+  completions = {};
+  for (;;) {
+    const bool ready = memory_ready();
+    if (!submitted.empty() || now >= backend_due) {
+      completions = backend->turn(submitted, runtime::kAtOnce);
+      submitted.clear();
+      backend_due = through_memory ? now + kBackendLook : now;
+    }
+    if (ready || !completions.empty() || inbox->waiting() || woken.exchange(false, std::memory_order_acquire)) break;
+    if (now >= end) return false;
+    for (int i = 0; through_memory && i != kPauses; ++i) pause_processor();
+    now = backend->now();
+  }
+  came_at = timers.empty() ? kNobodyIsLate : now;
+  return true;
+}
+
+bool Loop::State::memory_ready() const noexcept {
+  return std::ranges::any_of(polled, [](const PolledUser* user) { return user != nullptr && user->ready(); }) ||
+         std::ranges::any_of(joined, [](const Joined& one) { return one.in->waiting(); });
 }
 
 // Everything that is left to do stands in the state, so that another thread can go on where this one got stuck.
@@ -173,6 +240,7 @@ void Loop::finish_turn() {
   if (state.inbox->waiting() || state.inbox->interrupted()) [[unlikely]]
     state.inbox->run();
   if (state.part == mine && state.came_at != kNobodyIsLate) state.expire_timers();
+  if (!state.looked || state.looking_at != state.looking.size()) state.look(mine);
   for (; state.going_on_at != state.going_on.size() && state.going_on_left != 0 && state.part == mine;
        --state.going_on_left) {
     if (TurnUser* user = state.going_on[state.going_on_at++]) user->next_turn();
@@ -189,6 +257,18 @@ void Loop::finish_turn() {
   state.in_turn = false;
 }
 
+// Those who ask to be called once more meanwhile wait for the next turn.
+void Loop::State::look(std::uint64_t mine) {
+  if (!std::exchange(looked, true)) {
+    looking.clear();
+    looking.swap(polled);
+    looking_at = 0;
+  }
+  while (looking_at != looking.size() && part == mine) {
+    if (PolledUser* const user = looking[looking_at++]) user->look();
+  }
+}
+
 void Loop::State::end_turn(std::vector<TurnUser*>& users) {
   for (std::size_t i = 0; i < users.size(); ++i) {
     if (users[i] != nullptr) users[i]->turn_ended();
@@ -196,20 +276,20 @@ void Loop::State::end_turn(std::vector<TurnUser*>& users) {
   users.clear();
 }
 
-// Before the wait: what was said in the last turn, or since, leaves for the other loops. Returns when the wait may end.
-nanoseconds Loop::State::hand_over(nanoseconds until) noexcept {
+// What was said in the last turn, or since, leaves for the other loops. True when there was no memory for all of it.
+bool Loop::State::hand_over() noexcept {
   bool kept = false;
-  for (const Joined& joined : this->joined) {
-    if (joined.out->hand_over()) joined.other->wake();
-    kept = kept || joined.out->pending();
+  for (const Joined& one : joined) {
+    if (one.out->hand_over()) one.other->wake();
+    kept = kept || one.out->pending();
   }
-  if (until == runtime::kAtOnce || !may_wait()) return runtime::kAtOnce;
-  return kept ? std::min(until, backend->now() + kHandOverPause) : until;
+  return kept;
 }
 
-// Whether nothing has come from other loops. They wake this one from now on.
+// Whether nothing has come through memory. Whoever brings something wakes this loop from now on.
 bool Loop::State::may_wait() noexcept {
-  return std::ranges::all_of(joined, [](const Joined& joined) { return joined.in->fall_asleep(); });
+  return std::ranges::all_of(joined, [](const Joined& one) { return one.in->fall_asleep(); }) &&
+         std::ranges::all_of(polled, [](PolledUser* user) { return user == nullptr || user->fall_asleep(); });
 }
 
 void Loop::State::collect() noexcept {
@@ -285,7 +365,13 @@ void Loop::State::expire_timers() {
   }
 }
 
-void Loop::wake() noexcept { state_->backend->wake(); }
+void Loop::spin_for(nanoseconds time) noexcept { state_->spin_time = time; }
+
+// A turn that spins may have the backend take note of the wake without telling.
+void Loop::wake() noexcept {
+  state_->woken.store(true, std::memory_order_release);
+  state_->backend->wake();
+}
 
 bool Loop::post(std::move_only_function<void()> job) { return state_->inbox->post(std::move(job)); }
 
@@ -297,6 +383,7 @@ void Loop::State::reserve_slots(std::size_t more) {
   const std::size_t users = attached + admitted + more;
   reserve_extra(submitted, 2 + users);
   for (auto* list : {&at_turn_end, &at_next_turn_end, &ending, &at_next_turn, &going_on}) reserve_extra(*list, users);
+  for (auto* list : {&polled, &looking}) reserve_extra(*list, users);
 }
 
 Handle Loop::State::take_slot() {
@@ -367,6 +454,13 @@ void Loop::forget(TurnUser& user) noexcept {
        {&state_->at_turn_end, &state_->at_next_turn_end, &state_->ending, &state_->at_next_turn, &state_->going_on}) {
     std::replace(list->begin(), list->end(), &user, static_cast<TurnUser*>(nullptr));
   }
+}
+
+void Loop::poll(PolledUser& user) { state_->polled.push_back(&user); }
+
+void Loop::forget(PolledUser& user) noexcept {
+  for (auto* list : {&state_->polled, &state_->looking})
+    std::replace(list->begin(), list->end(), &user, static_cast<PolledUser*>(nullptr));
 }
 
 Buffer Loop::take_buffer() noexcept {
