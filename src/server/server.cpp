@@ -305,6 +305,7 @@ Endpoint Server::listen(std::string_view uri) {
       return first.listen(endpoint, [&first](auto connection) { first.open_here(std::move(connection)); });
     case EndpointKind::unix_socket:
     case EndpointKind::inproc:
+    case EndpointKind::shm:
     case EndpointKind::http:
     case EndpointKind::ws:
     case EndpointKind::tls:
@@ -331,6 +332,7 @@ void Server::State::is_bound(const Endpoint& endpoint) {
     case EndpointKind::unix_socket: http.unix_paths.push_back(endpoint.path()); return;
     case EndpointKind::stdio:
     case EndpointKind::inproc:
+    case EndpointKind::shm:
     case EndpointKind::http:
     case EndpointKind::ws:
     case EndpointKind::udp:
