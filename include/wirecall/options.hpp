@@ -71,6 +71,10 @@ struct Options {
   /// Processors that the threads are pinned to, in turn; none when empty.
   std::vector<std::uint32_t> cpu_affinity;
   Engine engine = Engine::automatic;
+  /// Microseconds for which a loop that has nothing to do looks again and again before it sleeps, up to 1 s. Calls that
+  /// come in that time are served sooner, by what it costs to wake a thread; the processor is busy meanwhile, so each
+  /// thread needs one of its own (docs/transports.md). 0 for sleeping at once.
+  std::uint32_t spin_us = 0;
   /// The most threads of the pool that runs handlers marked by wirecall::blocking; started on demand. 0 for no pool:
   /// such handlers run on the thread of the loop, like any other.
   std::uint32_t blocking_threads = 16;
@@ -186,6 +190,9 @@ struct ClientOptions {
   /// The most connections of the client; it opens a further one when all are busy. With more than one, calls may be
   /// served in another order than they were made.
   std::uint32_t connections = 1;
+  /// Microseconds for which a thread that waits for an answer looks again and again before it sleeps, up to 1 s; as of
+  /// Options.
+  std::uint32_t spin_us = 0;
   /// The encoding of the client's messages and of the answers. Params that it cannot represent are -32602.
   Encoding encoding = Encoding::json;
   /// As of Options; of messages in JSON.
