@@ -145,15 +145,24 @@ double bare_tcp_us(double seconds) {
 
 // A server there, as long as it lives, and a client of it.
 class Pair {
+  static ClientOptions client_options(std::uint32_t spin_us) {
+    ClientOptions options;
+    options.reconnect_min_ms = options.reconnect_max_ms = 1;  // the server has yet to start
+    options.spin_us = spin_us;
+    return options;
+  }
+
  public:
   Pair(const std::string& uri, std::uint32_t spin_us)
       : server_([&] {
-          Server server{{.spin_us = spin_us}};
+          Options options;
+          options.spin_us = spin_us;
+          Server server{options};
           server.method("subtract", [](int a, int b) { return a - b; });
           server.listen(uri);
           server.run();
         }),
-        client_(uri, {.reconnect_min_ms = 1, .reconnect_max_ms = 1, .spin_us = spin_us}) {}
+        client_(uri, client_options(spin_us)) {}
 
   double round_trip_us(double seconds) {
     return ::round_trip_us(seconds, [this] {

@@ -156,6 +156,7 @@ void ShmStream::look() {
   if (sending()) write_some();
   if (std::exchange(sent_, false)) {
     look_later();
+    written_ = 0;
     return user_->sent(std::exchange(sends_, {}));
   }
   if (error_ == 0 && wanted_ && !ended_) {
