@@ -40,8 +40,10 @@ constexpr nanoseconds kHandOverPause = std::chrono::milliseconds{1};
 constexpr nanoseconds kNobodyIsLate{-1};
 // While memory brings what there is to do, the backend, which asks the system, is looked at so often.
 constexpr nanoseconds kBackendLook = std::chrono::microseconds{4};
-// Between two looks at memory while a loop spins: so many pauses of the processor, which are less than a microsecond.
-constexpr int kPauses = 4;
+// So often memory is looked at before the clock is, which takes as long as several looks.
+constexpr int kLooks = 16;
+// So many turns in a row may be ended by memory before the clock and the backend are looked at again.
+constexpr int kTurnsWithoutClock = 16;
 
 // Tells the processor that this is a loop which waits for memory to change.
 void pause_processor() noexcept {
@@ -101,6 +103,7 @@ struct Loop::State {
   std::vector<PolledUser*> looking;  // those of polled whose turn has come
   std::size_t looking_at = 0;        // the first of them that has not been called
   bool looked = false;               // they have been taken in this turn
+  int without_clock = 0;             // turns in a row
   std::vector<Joined> joined;
   std::size_t joined_at = 0;  // the first of them from which not everything has been told in this turn
   std::vector<Buffer> pool;
@@ -109,9 +112,7 @@ struct Loop::State {
 
   // When a wait of at most `wait_max` is to end.
   nanoseconds until(nanoseconds wait_max) const {
-    if (wait_max == nanoseconds{0} || !going_on.empty() || !at_next_turn.empty() || !at_turn_end.empty()) {
-      return runtime::kAtOnce;
-    }
+    if (wait_max == nanoseconds{0} || has_work()) return runtime::kAtOnce;
     nanoseconds end = timers.empty() ? runtime::kForever : timers.first_due();
     if (wait_max > nanoseconds{0}) {
       const nanoseconds now = backend->now();
@@ -119,11 +120,15 @@ struct Loop::State {
     }
     return end;
   }
+  [[nodiscard]] bool has_work() const noexcept {
+    return !going_on.empty() || !at_next_turn.empty() || !at_turn_end.empty();
+  }
   void complete(Completion& completion);
   void expire_timers();
   void end_turn(std::vector<TurnUser*>& users);
   void reserve_slots(std::size_t more);
   Handle take_slot();
+  [[nodiscard]] bool brought_by_memory(nanoseconds wait_max) noexcept;
   void wait(nanoseconds until);
   [[nodiscard]] bool hand_over() noexcept;
   [[nodiscard]] bool memory_ready() const noexcept;
@@ -163,7 +168,7 @@ void Loop::turn(nanoseconds wait_max) {
   // A turn that failed for want of memory goes on where it was.
   if (state.in_turn) [[unlikely]]
     return finish_turn();
-  state.wait(state.until(wait_max));
+  if (!state.brought_by_memory(wait_max)) state.wait(state.until(wait_max));
   state.completion_at = 0;
   if (!state.joined.empty()) [[unlikely]]
     state.collect();
@@ -179,6 +184,27 @@ void Loop::turn(nanoseconds wait_max) {
   state.looked = false;
   state.ending.swap(state.at_next_turn_end);
   finish_turn();
+}
+
+// The shortest way through a wait, which asks neither the clock nor the system: something has come through memory, or
+// comes within a few looks where the loop would spin anyway.
+bool Loop::State::brought_by_memory(nanoseconds wait_max) noexcept {
+  if (polled.empty() || !joined.empty() || !submitted.empty() || without_clock == kTurnsWithoutClock) {
+    without_clock = 0;
+    return false;
+  }
+  int looks = spin_time == nanoseconds{0} || wait_max == nanoseconds{0} || has_work() ? 1 : kLooks;
+  for (; looks != 0; --looks) {
+    if (memory_ready()) {
+      ++without_clock;
+      completions = {};
+      came_at = kNobodyIsLate;
+      return true;
+    }
+    if (looks != 1) pause_processor();
+  }
+  without_clock = 0;
+  return false;
 }
 
 // The part of a turn that waits: what was submitted is performed, and `completions` is what has come.
@@ -213,7 +239,7 @@ bool Loop::State::spin(nanoseconds until) {
     }
     if (ready || !completions.empty() || inbox->waiting() || woken.exchange(false, std::memory_order_acquire)) break;
     if (now >= end) return false;
-    for (int i = 0; through_memory && i != kPauses; ++i) pause_processor();
+    for (int i = 0; through_memory && i != kLooks && !memory_ready(); ++i) pause_processor();
     now = backend->now();
   }
   came_at = timers.empty() ? kNobodyIsLate : now;

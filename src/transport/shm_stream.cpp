@@ -131,7 +131,9 @@ bool ShmStream::ready() const noexcept {
   if (over_) return false;
   if (sent_ || error_ != 0) return true;
   if (sending() && (gone_ || writer_.room() != 0)) return true;
-  return wanted_ && !ended_ && (gone_ || reader_.available() != 0 || reader_.ended());
+  if (!wanted_ || ended_) return false;
+  reader_.prefetch();
+  return gone_ || reader_.available() != 0 || reader_.ended();
 }
 
 bool ShmStream::fall_asleep() noexcept {

@@ -74,7 +74,7 @@ TEST(ShmRing, believes_no_counter_that_cannot_be) {
   for (const std::uint64_t read : {std::uint64_t{5}, std::uint64_t{4 + (1ULL << 32)}, kMost, kMost - 12, kMost / 2}) {
     ring.header.read.store(read);
     EXPECT_EQ(writer.room(), std::nullopt) << read;
-    EXPECT_EQ(writer.write("x"), std::nullopt) << read;
+    EXPECT_EQ(writer.write("more than there was room for"), std::nullopt) << read;
   }
   for (const std::uint64_t read : {0U, 1U, 2U, 3U, 4U}) {
     ring.header.read.store(read);
