@@ -7,7 +7,10 @@
 // docs/options.md lists them with unit, default and range; the table behind them is src/options/rows.cpp.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +21,7 @@
 #include "wirecall/limits.hpp"
 #include "wirecall/log.hpp"
 #include "wirecall/principal.hpp"
+#include "wirecall/transport.hpp"
 
 namespace wirecall {
 
@@ -177,6 +181,11 @@ struct ClientOptions {
   /// not say. Client::connect tries for as long as well. 0 for never. Not by HTTP and not for batches. Request::wait
   /// sets it for one call.
   std::uint32_t wait_ms = 0;
+  /// Makes the connection to an endpoint in place of the system, by a Transport of the program's own; the endpoint's
+  /// scheme says what is spoken over it. It may block for `timeout`, and throws std::runtime_error whose text says why
+  /// there is none. Called on any thread, by several at once where there are several connections. Empty for the
+  /// system's; not with tls://, https:// and wss://. Not in JSON.
+  std::function<std::unique_ptr<Transport>(const Endpoint& endpoint, std::chrono::milliseconds timeout)> connect;
   /// Milliseconds that one attempt to connect may take.
   std::uint32_t connect_timeout_ms = 10'000;
   /// How many times each endpoint is tried before the calls that wait for a connection fail; 0 for no limit but the
