@@ -1,5 +1,5 @@
-// A transport of one's own: a server and a client that reach each other by a pair of pipes, one for each direction. What
-// is between them could as well be a serial line, or the socket of another library.
+// A transport of one's own: a server and a client that reach each other by a pair of pipes, one for each direction.
+// What is between them could as well be a serial line, or the socket of another library.
 #include <cerrno>
 #include <fcntl.h>
 #include <iostream>

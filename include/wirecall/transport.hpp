@@ -20,11 +20,11 @@ class Transport {
   /// `write` has room; perhaps the same. Not of a regular file. The same for as long as the transport lives.
   [[nodiscard]] virtual int read_descriptor() const noexcept = 0;
   [[nodiscard]] virtual int write_descriptor() const noexcept = 0;
-  /// Reads into `to`, which is not empty, and returns how many bytes that were; 0 when the peer sends no more. The error
-  /// is an errno: EAGAIN when there is nothing now, anything else when the connection is lost.
+  /// Reads into `to`, which is not empty, and returns how many bytes that were; 0 when the peer sends no more. The
+  /// error is an errno: EAGAIN when there is nothing now, anything else when the connection is lost.
   [[nodiscard]] virtual std::expected<std::size_t, int> read(std::span<char> to) = 0;
-  /// Writes the beginning of `bytes`, which are not empty, and returns how many bytes that were, at least one. The error
-  /// is an errno: EAGAIN when there is no room now, anything else when the connection is lost.
+  /// Writes the beginning of `bytes`, which are not empty, and returns how many bytes that were, at least one. The
+  /// error is an errno: EAGAIN when there is no room now, anything else when the connection is lost.
   [[nodiscard]] virtual std::expected<std::size_t, int> write(std::string_view bytes) = 0;
   /// Tells the peer that nothing more is written, where the transport can; `read` goes on.
   virtual void end_writing() {}

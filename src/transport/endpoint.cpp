@@ -97,11 +97,11 @@ std::expected<Endpoint, std::string> Endpoint::parse(std::string_view uri) {
   } else if (uri.find("://") == std::string_view::npos) {
     return std::unexpected{refusal(uri, "it has no scheme", cure_without_scheme(uri))};
   } else {
-    return std::unexpected{
-        refusal(uri,
-                "tcp://, tls://, http://, https://, ws://, wss://, unix://, shm://, udp://, stdio: and inproc:// are all "
-                "that is understood",
-                kSchemes[0].cure)};
+    return std::unexpected{refusal(
+        uri,
+        "tcp://, tls://, http://, https://, ws://, wss://, unix://, shm://, udp://, stdio: and inproc:// are all "
+        "that is understood",
+        kSchemes[0].cure)};
   }
   Endpoint endpoint;
   endpoint.kind_ = static_cast<EndpointKind>(scheme - kSchemes);

@@ -1,8 +1,7 @@
-// shm://name: connections between two processes of one user by shared memory. They meet by a unix socket, whose file has
-// the name and stands in a folder that is this user's alone; each looks at the other's user besides. Over it the server
-// hands the client memory and the two bells (shm_hello.hpp), and both keep it for as long as the connection lasts: its
-// end is how one of them learns that the other is gone.
-// Thread: any for connecting, the loop's for the rest.
+// shm://name: connections between two processes of one user by shared memory. They meet by a unix socket, whose file
+// has the name and stands in a folder that is this user's alone; each looks at the other's user besides. Over it the
+// server hands the client memory and the two bells (shm_hello.hpp), and both keep it for as long as the connection
+// lasts: its end is how one of them learns that the other is gone. Thread: any for connecting, the loop's for the rest.
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -63,8 +62,7 @@ runtime::Descriptor make_bell() noexcept { return runtime::Descriptor{::eventfd(
 std::expected<std::unique_ptr<ShmConnection>, int> offer(runtime::Descriptor socket) {
   auto made = ShmSegment::make();
   if (!made) return std::unexpected{made.error()};
-  ShmDescriptors sent{
-      .memory = std::move(made->second), .client_bell = make_bell(), .server_bell = make_bell()};
+  ShmDescriptors sent{.memory = std::move(made->second), .client_bell = make_bell(), .server_bell = make_bell()};
   if (sent.client_bell.get() < 0 || sent.server_bell.get() < 0) return std::unexpected{errno};
   if (const int error = send_shm_hello(socket.get(), {.ring_bytes = kShmRingBytes}, sent); error != 0)
     return std::unexpected{error};
@@ -75,8 +73,8 @@ std::expected<std::unique_ptr<ShmConnection>, int> offer(runtime::Descriptor soc
                                                  .peer_bell = std::move(sent.client_bell)});
 }
 
-// Accepts as any listener on a unix socket does. Where there is no memory or no descriptor for one more connection, that
-// one is closed.
+// Accepts as any listener on a unix socket does. Where there is no memory or no descriptor for one more connection,
+// that one is closed.
 class ShmAcceptor final : public Acceptor {
  public:
   ShmAcceptor(Loop& loop, const Endpoint& endpoint, BoundSocket bound, Listener::Accepted accepted,
@@ -84,8 +82,9 @@ class ShmAcceptor final : public Acceptor {
       : Acceptor(endpoint),
         accepted_(std::move(accepted)),
         failed_(failed),
-        listener_(loop, bound.descriptor, [this](PendingConnection connected) { meet(std::move(connected)); },
-                  std::move(failed)),
+        listener_(
+            loop, bound.descriptor, [this](PendingConnection connected) { meet(std::move(connected)); },
+            std::move(failed)),
         file_(std::move(bound.file)) {}
 
  private:

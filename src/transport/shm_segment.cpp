@@ -1,5 +1,5 @@
-// See shm_segment.hpp. A page with the headers of both rings comes first, then the bytes of the server's ring, then those
-// of the client's.
+// See shm_segment.hpp. A page with the headers of both rings comes first, then the bytes of the server's ring, then
+// those of the client's.
 #include "transport/shm_segment.hpp"
 
 #include <bit>
@@ -23,8 +23,8 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 static std::size_t segment_bytes(std::size_t ring_bytes) noexcept { return kHeaderBytes + 2 * ring_bytes; }
 
 static char* map_whole(int descriptor, std::size_t ring_bytes) noexcept {
-  void* const memory = ::mmap(nullptr, segment_bytes(ring_bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-                              descriptor, 0);
+  void* const memory =
+      ::mmap(nullptr, segment_bytes(ring_bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<char*>(memory);
 }
 

@@ -1,8 +1,8 @@
-// ShmSegment: the memory that the two ends of a connection by shared memory have in common: two rings, one each way. The
-// server makes it, as a file without a name (memfd_create) that is sealed against shrinking, growing and further seals;
-// the client looks at the seals and the size before it maps it, since reading what a peer has cut off would kill the
-// reader (SIGBUS). The memory goes with the last of the two processes, however they end.
-// A resource with one owner. Thread: any, one at a time.
+// ShmSegment: the memory that the two ends of a connection by shared memory have in common: two rings, one each way.
+// The server makes it, as a file without a name (memfd_create) that is sealed against shrinking, growing and further
+// seals; the client looks at the seals and the size before it maps it, since reading what a peer has cut off would kill
+// the reader (SIGBUS). The memory goes with the last of the two processes, however they end. A resource with one owner.
+// Thread: any, one at a time.
 #pragma once
 
 #include <expected>

@@ -1,5 +1,5 @@
-// See shm_stream.hpp. The user is called in `look` alone, once in each call of it and last: so it may destroy the stream
-// there, or have its loop taken over meanwhile.
+// See shm_stream.hpp. The user is called in `look` alone, once in each call of it and last: so it may destroy the
+// stream there, or have its loop taken over meanwhile.
 #include "transport/shm_stream.hpp"
 
 #include <algorithm>

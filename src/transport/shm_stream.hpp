@@ -1,7 +1,7 @@
-// ShmStream: a ByteStream through shared memory, and ShmConnection, which it is before it has a loop. Bytes go through the
-// rings of a ShmSegment without a system call. Who sleeps is woken by an eventfd that its loop watches, its bell; that
-// the peer has gone, however it went, is told by the end of the socket over which the two have met.
-// As any stream it belongs to its user and lives on one loop.
+// ShmStream: a ByteStream through shared memory, and ShmConnection, which it is before it has a loop. Bytes go through
+// the rings of a ShmSegment without a system call. Who sleeps is woken by an eventfd that its loop watches, its bell;
+// that the peer has gone, however it went, is told by the end of the socket over which the two have met. As any stream
+// it belongs to its user and lives on one loop.
 #pragma once
 
 #include "runtime/turn.hpp"

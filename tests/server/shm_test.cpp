@@ -187,7 +187,8 @@ std::size_t mappings() {
   std::FILE* const file = std::fopen("/proc/self/maps", "re");
   std::size_t count = 0;
   char line[1024];
-  while (std::fgets(line, sizeof line, file) != nullptr) count += std::string_view{line}.contains("memfd:wirecall") ? 1 : 0;
+  while (std::fgets(line, sizeof line, file) != nullptr)
+    count += std::string_view{line}.contains("memfd:wirecall") ? 1 : 0;
   std::fclose(file);
   return count;
 }

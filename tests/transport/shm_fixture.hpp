@@ -52,9 +52,7 @@ class HeardUser final : public StreamUser {
     text.append(bytes.data(), bytes.size());
     EXPECT_EQ(bytes.data()[bytes.size()], '\0');
   }
-  void ended() override {
-    EXPECT_FALSE(std::exchange(over, true));
-  }
+  void ended() override { EXPECT_FALSE(std::exchange(over, true)); }
   void sent(Buffer) override { ++sends; }
   void failed(int with) override {
     EXPECT_EQ(error, 0);
@@ -67,7 +65,9 @@ class HeardUser final : public StreamUser {
   int error = 0;
 };
 
-inline runtime::Descriptor shm_bell() { return runtime::Descriptor{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"}; }
+inline runtime::Descriptor shm_bell() {
+  return runtime::Descriptor{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"};
+}
 inline runtime::Descriptor copy_of(const runtime::Descriptor& descriptor) {
   return runtime::Descriptor{::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, 0), "dup"};
 }

@@ -80,7 +80,8 @@ TEST(ShmRing, believes_no_counter_that_cannot_be) {
     ring.header.read.store(read);
     EXPECT_EQ(writer.room(), 16 - (4 - read)) << "it can be, whether it is so or not";
   }
-  for (const std::uint64_t written : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{19}, std::uint64_t{1ULL << 32}, kMost}) {
+  for (const std::uint64_t written :
+       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{19}, std::uint64_t{1ULL << 32}, kMost}) {
     ring.header.written.store(written);
     EXPECT_EQ(reader.available(), std::nullopt) << written;
   }

@@ -213,9 +213,7 @@ TEST(ShmStream, may_be_destroyed_by_its_user_within_each_call) {
       case 'r': peer->send(Buffer{"one"}, true); break;
       case 'e': peer->shut_down(); break;
       case 's': user.stream->send(Buffer{"answer"}, true); break;
-      default:
-        peer->send(Buffer{numbered(2 * kShmRingBytes)}, true);
-        peer.reset();
+      default: peer->send(Buffer{numbered(2 * kShmRingBytes)}, true); peer.reset();
     }
     for (int i = 0; i < 20 && !user.left; ++i) loop.turn(milliseconds{10});
     EXPECT_TRUE(user.left) << within;

@@ -137,7 +137,9 @@ TEST(Shm, a_folder_that_others_may_enter_is_refused_by_both) {
     const RuntimeFolder folder;
     folder.make(mode);
     Loop loop;
-    const auto listen = [&] { static_cast<void>(open_acceptor(loop, kEndpoint, [](PendingConnection) {}, [](int) {})); };
+    const auto listen = [&] {
+      static_cast<void>(open_acceptor(loop, kEndpoint, [](PendingConnection) {}, [](int) {}));
+    };
     EXPECT_NE(refusal(listen).find("not a folder of this user's alone"), std::string::npos);
     EXPECT_NE(connecting().find("not a folder of this user's alone"), std::string::npos);
   }
@@ -166,9 +168,7 @@ TEST(Shm, a_name_whose_path_is_too_long_is_refused) {
             std::string::npos);
 }
 
-TEST(Shm, a_client_takes_what_a_server_offers) {
-  EXPECT_EQ(offered(Offer{}), "nothing was refused");
-}
+TEST(Shm, a_client_takes_what_a_server_offers) { EXPECT_EQ(offered(Offer{}), "nothing was refused"); }
 
 TEST(Shm, memory_without_any_of_the_seals_is_refused) {
   for (const int seals : {0, F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_SHRINK | F_SEAL_SEAL, F_SEAL_GROW | F_SEAL_SEAL}) {
@@ -182,7 +182,8 @@ TEST(Shm, memory_without_any_of_the_seals_is_refused) {
 }
 
 TEST(Shm, memory_of_another_size_is_refused) {
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, kSegmentBytes - 4096, kSegmentBytes - 1, kSegmentBytes + 1}) {
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{1}, kSegmentBytes - 4096, kSegmentBytes - 1, kSegmentBytes + 1}) {
     Offer offer;
     offer.descriptors.memory = memory(bytes, kAllSeals);
     EXPECT_NE(offered(offer).find("another size"), std::string::npos) << bytes;
@@ -215,9 +216,8 @@ TEST(Shm, a_hello_of_another_version_or_kind_is_refused) {
 TEST(Shm, a_hello_that_is_cut_anywhere_or_has_no_descriptors_is_refused) {
   const ShmHello hello{.ring_bytes = kShmRingBytes};
   for (std::size_t bytes = 0; bytes <= sizeof hello; ++bytes) {
-    const FalseServer server{[&](int socket) {
-      EXPECT_EQ(::send(socket, &hello, bytes, MSG_NOSIGNAL), static_cast<ssize_t>(bytes));
-    }};
+    const FalseServer server{
+        [&](int socket) { EXPECT_EQ(::send(socket, &hello, bytes, MSG_NOSIGNAL), static_cast<ssize_t>(bytes)); }};
     const std::string told = connecting();
     EXPECT_NE(told.find(bytes == 0              ? "has closed the connection"
                         : bytes == sizeof hello ? "three descriptors"
