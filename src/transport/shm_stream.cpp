@@ -68,6 +68,7 @@ ShmStream::ShmStream(Loop& loop, ShmLink& link)
       reader_(segment_.reader(link.role)),
       peer_bell_(std::move(link.peer_bell)) {
   static_cast<void>(link.own_bell.release());
+  link.socket = runtime::Descriptor{};  // the duplicate is the only one from now on
 }
 
 // A peer that finds no end in the ring takes the connection for lost, as it does where this process is killed.

@@ -71,7 +71,7 @@ TEST(ShmRing, believes_no_counter_that_cannot_be) {
   ShmReader reader = ring.reader();
   ASSERT_EQ(writer.write("0123"), 4U);
   EXPECT_EQ(taken(reader, 2), "01");
-  for (const std::uint64_t read : {std::uint64_t{5}, std::uint64_t{4 + (1ULL << 32)}, kMost, kMost - 12, kMost / 2}) {
+  for (const std::uint64_t read : {std::uint64_t{5}, std::uint64_t{4 + (1ULL << 32)}, kMost - 12, kMost / 2}) {
     ring.header.read.store(read);
     EXPECT_EQ(writer.room(), std::nullopt) << read;
     EXPECT_EQ(writer.write("more than there was room for"), std::nullopt) << read;

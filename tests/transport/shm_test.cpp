@@ -40,18 +40,23 @@ class FalseServer {
     folder_.make();
     BoundSocket bound = listen_on_path(kEndpoint, shm_socket_path(kEndpoint));
     listener_ = Descriptor{bound.descriptor};
+    file_ = std::move(bound.file);
     ::fcntl(listener_.get(), F_SETFL, 0);
     thread_ = std::thread{[this, serve] {
-      const Descriptor socket{::accept(listener_.get(), nullptr, nullptr)};
-      serve(socket.get());
+      const Descriptor socket{::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
+      if (socket.get() >= 0) serve(socket.get());
     }};
   }
   FalseServer(FalseServer&&) = delete;
-  ~FalseServer() { thread_.join(); }
+  ~FalseServer() {
+    ::shutdown(listener_.get(), SHUT_RDWR);  // where the client has not even connected
+    thread_.join();
+  }
 
  private:
   RuntimeFolder folder_;
   Descriptor listener_;
+  SocketFile file_;
   std::thread thread_;
 };
 
