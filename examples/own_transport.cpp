@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <iostream>
+#include <signal.h>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -39,6 +40,7 @@ class Pipes final : public wirecall::Transport {
 };
 
 int main() {
+  ::signal(SIGPIPE, SIG_IGN);  // what is written to a pipe that nobody reads is an error of that connection alone
   wirecall::Server server;
   server.method("subtract", [](int a, int b) { return a - b; });
   std::thread serving{[&] { server.run(); }};

@@ -3,7 +3,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <memory>
+#include <poll.h>
+#include <signal.h>
 #include <string>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -54,6 +57,10 @@ class Pipes final : public Transport {
 
 class OwnTransport : public EngineTest {
  protected:
+  void SetUp() override {
+    EngineTest::SetUp();
+    ::signal(SIGPIPE, SIG_IGN);  // what is written to a pipe that nobody reads is an error here
+  }
   // A client whose connections the server is given.
   static ClientOptions reaching(Server& server, std::size_t most) {
     ClientOptions options;
@@ -102,16 +109,25 @@ TEST_P(OwnTransport, that_a_client_closes_is_missed_by_the_server) {
   EXPECT_EQ(server.stats().connections_open, 1U);
 }
 
-TEST_P(OwnTransport, of_a_peer_that_has_gone_fails_the_call) {
+TEST_P(OwnTransport, of_a_peer_that_goes_without_an_answer_fails_the_call) {
+  Pipe there;
+  Pipe back;
+  bool connected = false;
   ClientOptions options;
   options.connect_attempts = 1;
-  options.connect = [](const Endpoint&, std::chrono::milliseconds) {
-    Pipe there;
-    Pipe back;
+  options.connect = [&](const Endpoint&, std::chrono::milliseconds) {
+    if (std::exchange(connected, true)) throw std::runtime_error{"there is one connection"};
     return std::make_unique<Pipes>(std::move(back.in), std::move(there.out), 100);
   };
+  std::thread peer{[&] {
+    pollfd asked{.fd = there.in.get(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(::poll(&asked, 1, 10'000), 1);
+    there.in = Descriptor{};
+    back.out = Descriptor{};
+  }};
   Client client{"inproc://pipes", options};
   EXPECT_THROW(static_cast<void>(client.call<int>("anything")), ConnectionError);
+  peer.join();
 }
 
 TEST(OwnTransportRefused, what_makes_no_connection_is_told_with_its_reason) {
