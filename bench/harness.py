@@ -82,7 +82,7 @@ def listening(words: "list[str]", endpoints: int = 1) -> "typing.Iterator[Server
     try:
         urls = []
         for line in process.stderr:
-            urls += re.findall(r"(?:tcp|unix|udp)://\S+", line)
+            urls += re.findall(r"(?:tcp|unix|udp|shm)://\S+", line)
             if len(urls) >= endpoints:
                 break
         else:

@@ -33,6 +33,9 @@ done
 echo "== serving"
 python3 bench/serving.py "$build/wirecall" "$build/bench/ceiling" || status=1
 echo
+echo "== shared memory"
+python3 bench/shm.py "$build/wirecall" || status=1
+echo
 echo "== routing"
 python3 bench/routing.py "$build/wirecall" "$build/bench/router_load" || status=1
 echo

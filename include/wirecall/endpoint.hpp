@@ -1,8 +1,9 @@
 // Endpoint: an address to listen on or connect to, as a URI names it. A value; resolves nothing and opens nothing.
 // Understood are tcp://host:port, tcp://host (port 8545), tcp://[::1]:port, host:port for the same, unix:///path of a
-// socket file, stdio: for the standard input and output of this process, inproc://name within it, udp://host:port for
-// datagrams; for clients alone http://host:port/path and ws://host:port/path, and encrypted tls://host:port, https://
-// and wss:// (docs/wire.md "Connections"); and for servers alone xdp://interface:port (docs/xdp.md).
+// socket file, stdio: for the standard input and output of this process, inproc://name within it, shm://name for shared
+// memory between two processes of one user, udp://host:port for datagrams; for clients alone http://host:port/path and
+// ws://host:port/path, and encrypted tls://host:port, https:// and wss:// (docs/wire.md "Connections"); and for servers
+// alone xdp://interface:port (docs/xdp.md).
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ inline constexpr std::string_view kDefaultWebSocketPath = "/";
 inline constexpr std::size_t kSocketPathBytesMax = 107;
 
 /// The transport of an endpoint.
-enum class EndpointKind : std::uint8_t { tcp, unix_socket, stdio, inproc, http, ws, udp, xdp, tls, https, wss };
+enum class EndpointKind : std::uint8_t { tcp, unix_socket, stdio, inproc, http, ws, udp, xdp, shm, tls, https, wss };
 
 class Endpoint {
  public:
@@ -42,12 +43,12 @@ class Endpoint {
   /// By TLS: tls, https and wss.
   [[nodiscard]] bool encrypted() const noexcept { return kind_ >= EndpointKind::tls; }
   /// Of a kind of the network: a name or an address, IPv6 without its brackets. xdp: the
-  /// interface. Empty for unix_socket, stdio, inproc.
+  /// interface. Empty for unix_socket, stdio, inproc, shm.
   [[nodiscard]] const std::string& host() const noexcept { return host_; }
   /// Of a kind of the network. 0 lets the system choose, for listeners.
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
-  /// unix_socket: the path, from the root. inproc: the name. http, https, ws, wss: path and query, as a request has
-  /// them. Empty for the other kinds.
+  /// unix_socket: the path, from the root. inproc, shm: the name. http, https, ws, wss: path and query, as a request
+  /// has them. Empty for the other kinds.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::string uri() const;
   /// Of a kind of the network: host and port as the Host field of a request has them; http and ws without port 80,

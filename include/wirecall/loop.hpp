@@ -22,6 +22,7 @@ namespace runtime {
 class Backend;
 class Inbox;
 class IoUser;
+class PolledUser;
 class SpscChannel;
 class TurnUser;
 struct Handle;
@@ -45,6 +46,10 @@ class Loop final : public Scheduler {
 
   /// One turn, waiting at most `wait_max` (negative: for ever) when there is nothing to do.
   void turn(std::chrono::nanoseconds wait_max = std::chrono::nanoseconds{-1});
+  /// From now on a turn that has nothing to do looks again and again for this long before it waits. Who wakes the loop
+  /// in that time is answered sooner, by what it costs to put a thread to sleep and wake it; the processor is busy
+  /// meanwhile, and serves nobody else. 0, as at first, for waiting at once.
+  void spin_for(std::chrono::nanoseconds time) noexcept;
   /// Ends the wait of the present or the next turn. Any thread, and signal handlers.
   void wake() noexcept;
   /// Runs `job`, which must not throw, on the loop's thread in its next turn; jobs keep their order. Any thread. False,
@@ -89,6 +94,11 @@ class Loop final : public Scheduler {
   void at_next_turn(runtime::TurnUser& user);
   /// Cancels all of these, for a user that is destroyed.
   void forget(runtime::TurnUser& user) noexcept;
+  /// Calls `user.look()` once: in this turn if it has not come to that yet, else in the next one. Until then the loop
+  /// ends a wait when the user is ready, and lets it know before it waits (runtime::PolledUser). Called at most once
+  /// until `look`; needs no memory, as at_turn_end.
+  void poll(runtime::PolledUser& user);
+  void forget(runtime::PolledUser& user) noexcept;
   /// Reserves memory for `users` further users, which have no handle, until `release`. Throws std::bad_alloc.
   void admit(std::size_t users);
   void release(std::size_t users) noexcept;

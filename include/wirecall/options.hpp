@@ -7,7 +7,10 @@
 // docs/options.md lists them with unit, default and range; the table behind them is src/options/rows.cpp.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +21,7 @@
 #include "wirecall/limits.hpp"
 #include "wirecall/log.hpp"
 #include "wirecall/principal.hpp"
+#include "wirecall/transport.hpp"
 
 namespace wirecall {
 
@@ -71,6 +75,10 @@ struct Options {
   /// Processors that the threads are pinned to, in turn; none when empty.
   std::vector<std::uint32_t> cpu_affinity;
   Engine engine = Engine::automatic;
+  /// Microseconds for which a loop that has nothing to do looks again and again before it sleeps, up to 1 s. Calls that
+  /// come in that time are served sooner, by what it costs to wake a thread; the processor is busy meanwhile, so each
+  /// thread needs one of its own (docs/transports.md). 0 for sleeping at once.
+  std::uint32_t spin_us = 0;
   /// The most threads of the pool that runs handlers marked by wirecall::blocking; started on demand. 0 for no pool:
   /// such handlers run on the thread of the loop, like any other.
   std::uint32_t blocking_threads = 16;
@@ -173,6 +181,11 @@ struct ClientOptions {
   /// not say. Client::connect tries for as long as well. 0 for never. Not by HTTP and not for batches. Request::wait
   /// sets it for one call.
   std::uint32_t wait_ms = 0;
+  /// Makes the connection to an endpoint in place of the system, by a Transport of the program's own; the endpoint's
+  /// scheme says what is spoken over it. It may block for `timeout`, and throws std::runtime_error whose text says why
+  /// there is none. Called on any thread, by several at once where there are several connections. Empty for the
+  /// system's; not with tls://, https:// and wss://. Not in JSON.
+  std::function<std::unique_ptr<Transport>(const Endpoint& endpoint, std::chrono::milliseconds timeout)> connect;
   /// Milliseconds that one attempt to connect may take.
   std::uint32_t connect_timeout_ms = 10'000;
   /// How many times each endpoint is tried before the calls that wait for a connection fail; 0 for no limit but the
@@ -186,6 +199,9 @@ struct ClientOptions {
   /// The most connections of the client; it opens a further one when all are busy. With more than one, calls may be
   /// served in another order than they were made.
   std::uint32_t connections = 1;
+  /// Microseconds for which a thread that waits for an answer looks again and again before it sleeps, up to 1 s; as of
+  /// Options.
+  std::uint32_t spin_us = 0;
   /// The encoding of the client's messages and of the answers. Params that it cannot represent are -32602.
   Encoding encoding = Encoding::json;
   /// As of Options; of messages in JSON.

@@ -97,6 +97,9 @@ class Server {
   /// threads the first accepts its connections and gives each to the next thread in turn. Throws std::out_of_range for
   /// an index beyond Listeners::count, and std::system_error.
   Endpoint listen(const Listeners& listeners, std::size_t index);
+  /// Serves one connection by a transport of the program's own (wirecall/transport.hpp), from the next turn on; with
+  /// several threads each is given one in turn. Any thread, at any time. Throws std::bad_alloc.
+  void serve(std::unique_ptr<Transport> transport);
 
   /// Replaces Options::principals; an empty list lets everybody do everything. Closes the connections of principals
   /// that have changed or lost their token. Takes effect in the next turn of each loop. Any thread, at any time. Throws

@@ -32,4 +32,5 @@
 #include "wirecall/result_stream.hpp"
 #include "wirecall/server.hpp"
 #include "wirecall/subscription.hpp"
+#include "wirecall/transport.hpp"
 #include "wirecall/watch.hpp"

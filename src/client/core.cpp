@@ -29,6 +29,7 @@ ClientShared::ClientShared(std::vector<Endpoint> at, ClientOptions with, std::un
       loop_context(json_codec(), &loop, &options.log),
       text(options.limits, options.delimiter),
       host{.loop = loop, .registry = registry, .limits = options.limits, .loop_context = loop_context, .owner = owner} {
+  loop.spin_for(std::chrono::microseconds{options.spin_us});
   loop_context.tasks.set_executor(loop.inbox());
   loop_context.services.told_of_callers = true;
   if (options.websocket_deflate) host.deflate = &deflate;

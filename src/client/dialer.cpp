@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "transport/endpoint_socket.hpp"
+#include "transport/own_stream.hpp"
 #include "transport/tls_connect.hpp"
 
 namespace wirecall::net {
@@ -48,7 +49,22 @@ static transport::PendingConnection dial(const Endpoint& endpoint, milliseconds 
   return transport::encrypt(socket, endpoint, left, context);
 }
 
+static DialFunction own_dial_function(std::span<const Endpoint> endpoints, const ClientOptions& options) {
+  for (const Endpoint& endpoint : endpoints) {
+    if (endpoint.encrypted())
+      throw std::invalid_argument{"cannot connect to " + endpoint.uri() +
+                                  ": there is no TLS over a transport of one's own; name an endpoint without it"};
+  }
+  return [connect = options.connect](const Endpoint& endpoint, milliseconds timeout) {
+    std::unique_ptr<Transport> made = connect(endpoint, timeout);
+    if (made == nullptr)
+      throw std::runtime_error{"cannot connect to " + endpoint.uri() + ": ClientOptions.connect has made nothing"};
+    return transport::PendingConnection{std::make_unique<transport::OwnConnection>(std::move(made))};
+  };
+}
+
 DialFunction dial_function(std::span<const Endpoint> endpoints, const ClientOptions& options) {
+  if (options.connect) return own_dial_function(endpoints, options);
   std::map<std::string, std::optional<transport::HttpProxy>> proxies;
   for (const Endpoint& endpoint : endpoints) proxies.emplace(endpoint.uri(), proxy_for(endpoint, options));
   const ClientContext context =

@@ -123,6 +123,11 @@ std::vector<OptionRow> make_rows() {
       row<&Options::engine>(
           "engine",
           "The kernel interface for input and output; auto is io_uring where the kernel allows it, else epoll"),
+      row<&Options::spin_us, &ClientOptions::spin_us>(
+          "spin_us",
+          "Time for which a loop that has nothing to do looks again and again before it sleeps: a shorter wait for a "
+          "busy processor; 0 for none",
+          {.unit = "us", .max = 1'000'000}),
       row<&Options::blocking_threads>("blocking_threads",
                                       "The most threads of the pool for handlers marked as blocking, started on "
                                       "demand; 0 for no pool: such handlers run on the loop",

@@ -3,6 +3,7 @@
 #include "wirecall/loop.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/assert.hpp"
 #include "base/reserve_extra.hpp"
@@ -21,6 +22,7 @@ using runtime::Handle;
 using runtime::IoUser;
 using runtime::Operation;
 using runtime::OperationKind;
+using runtime::PolledUser;
 using runtime::TurnUser;
 using std::chrono::nanoseconds;
 
@@ -36,6 +38,21 @@ constexpr std::size_t kTimersInTurn = 256;
 // How long a loop waits at most that had no memory to hand something over to another one.
 constexpr nanoseconds kHandOverPause = std::chrono::milliseconds{1};
 constexpr nanoseconds kNobodyIsLate{-1};
+// While memory brings what there is to do, the backend, which asks the system, is looked at so often.
+constexpr nanoseconds kBackendLook = std::chrono::microseconds{4};
+// So often memory is looked at before the clock is, which takes as long as several looks.
+constexpr int kLooks = 16;
+// So many turns in a row may be ended by memory before the clock and the backend are looked at again.
+constexpr int kTurnsWithoutClock = 16;
+
+// Tells the processor that this is a loop which waits for memory to change.
+void pause_processor() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 struct Slot {
   IoUser* user = nullptr;  // null: free, or detached and waiting for its close to complete
@@ -79,6 +96,14 @@ struct Loop::State {
   bool in_turn = false;                     // it has not been finished
   std::uint64_t part = 0;                   // of a turn, by one thread
   std::vector<std::shared_ptr<void>> kept;  // what has been lent in this turn, as far as somebody keeps it
+  nanoseconds spin_time{0};
+  std::atomic<bool> woken{false};  // since a turn that spins has looked
+  nanoseconds backend_due{0};      // when a turn that memory ends has to ask the backend as well
+  std::vector<PolledUser*> polled;
+  std::vector<PolledUser*> looking;  // those of polled whose turn has come
+  std::size_t looking_at = 0;        // the first of them that has not been called
+  bool looked = false;               // they have been taken in this turn
+  int without_clock = 0;             // turns in a row
   std::vector<Joined> joined;
   std::size_t joined_at = 0;  // the first of them from which not everything has been told in this turn
   std::vector<Buffer> pool;
@@ -87,9 +112,7 @@ struct Loop::State {
 
   // When a wait of at most `wait_max` is to end.
   nanoseconds until(nanoseconds wait_max) const {
-    if (wait_max == nanoseconds{0} || !going_on.empty() || !at_next_turn.empty() || !at_turn_end.empty()) {
-      return runtime::kAtOnce;
-    }
+    if (wait_max == nanoseconds{0} || has_work()) return runtime::kAtOnce;
     nanoseconds end = timers.empty() ? runtime::kForever : timers.first_due();
     if (wait_max > nanoseconds{0}) {
       const nanoseconds now = backend->now();
@@ -97,13 +120,21 @@ struct Loop::State {
     }
     return end;
   }
+  [[nodiscard]] bool has_work() const noexcept {
+    return !going_on.empty() || !at_next_turn.empty() || !at_turn_end.empty();
+  }
   void complete(Completion& completion);
   void expire_timers();
   void end_turn(std::vector<TurnUser*>& users);
   void reserve_slots(std::size_t more);
   Handle take_slot();
-  nanoseconds hand_over(nanoseconds until) noexcept;
+  [[nodiscard]] bool brought_by_memory(nanoseconds wait_max) noexcept;
+  void wait(nanoseconds until);
+  [[nodiscard]] bool hand_over() noexcept;
+  [[nodiscard]] bool memory_ready() const noexcept;
+  bool spin(nanoseconds until);
   [[nodiscard]] bool may_wait() noexcept;
+  void look(std::uint64_t mine);
   void collect() noexcept;
   bool deliver(std::uint64_t mine);
 };
@@ -137,12 +168,8 @@ void Loop::turn(nanoseconds wait_max) {
   // A turn that failed for want of memory goes on where it was.
   if (state.in_turn) [[unlikely]]
     return finish_turn();
-  nanoseconds until = state.until(wait_max);
-  if (!state.joined.empty()) [[unlikely]]
-    until = state.hand_over(until);
-  state.completions = state.backend->turn(state.submitted, until);
+  if (!state.brought_by_memory(wait_max)) state.wait(state.until(wait_max));
   state.completion_at = 0;
-  state.came_at = !state.timers.empty() && state.backend->time_may_be_up() ? state.backend->now() : kNobodyIsLate;
   if (!state.joined.empty()) [[unlikely]]
     state.collect();
   if (!state.kept.empty()) [[unlikely]]
@@ -154,8 +181,74 @@ void Loop::turn(nanoseconds wait_max) {
   }
   state.going_on_left = runtime::kHeavyInTurn;
   state.in_turn = true;
+  state.looked = false;
   state.ending.swap(state.at_next_turn_end);
   finish_turn();
+}
+
+// The shortest way through a wait, which asks neither the clock nor the system: something has come through memory, or
+// comes within a few looks where the loop would spin anyway.
+bool Loop::State::brought_by_memory(nanoseconds wait_max) noexcept {
+  if (polled.empty() || !joined.empty() || !submitted.empty() || without_clock == kTurnsWithoutClock) {
+    without_clock = 0;
+    return false;
+  }
+  int looks = spin_time == nanoseconds{0} || wait_max == nanoseconds{0} || has_work() ? 1 : kLooks;
+  for (; looks != 0; --looks) {
+    if (memory_ready()) {
+      ++without_clock;
+      completions = {};
+      came_at = kNobodyIsLate;
+      return true;
+    }
+    if (looks != 1) pause_processor();
+  }
+  without_clock = 0;
+  return false;
+}
+
+// The part of a turn that waits: what was submitted is performed, and `completions` is what has come.
+void Loop::State::wait(nanoseconds until) {
+  const bool kept = !joined.empty() && hand_over();
+  const bool through_memory = !joined.empty() || !polled.empty();
+  if (until != runtime::kAtOnce && (spin_time != nanoseconds{0} || !polled.empty()) && spin(until)) return;
+  if (through_memory && until != runtime::kAtOnce) {
+    if (!may_wait()) {
+      until = runtime::kAtOnce;
+    } else if (kept) {
+      until = std::min(until, backend->now() + kHandOverPause);
+    }
+  }
+  completions = backend->turn(submitted, until);
+  came_at = !timers.empty() && backend->time_may_be_up() ? backend->now() : kNobodyIsLate;
+}
+
+// Looks for what there is to do for as long as the loop spins; once if it does not. True when there is something.
+// Memory is looked at all the time, the backend now and then; where nothing comes through memory, the backend alone.
+bool Loop::State::spin(nanoseconds until) {
+  const bool through_memory = !joined.empty() || !polled.empty();
+  nanoseconds now = backend->now();
+  const nanoseconds end = std::min(until, now + spin_time);
+  completions = {};
+  for (;;) {
+    const bool ready = memory_ready();
+    if (!submitted.empty() || now >= backend_due) {
+      completions = backend->turn(submitted, runtime::kAtOnce);
+      submitted.clear();
+      backend_due = through_memory ? now + kBackendLook : now;
+    }
+    if (ready || !completions.empty() || inbox->waiting() || woken.exchange(false, std::memory_order_acquire)) break;
+    if (now >= end) return false;
+    for (int i = 0; through_memory && i != kLooks && !memory_ready(); ++i) pause_processor();
+    now = backend->now();
+  }
+  came_at = timers.empty() ? kNobodyIsLate : now;
+  return true;
+}
+
+bool Loop::State::memory_ready() const noexcept {
+  return std::ranges::any_of(polled, [](const PolledUser* user) { return user != nullptr && user->ready(); }) ||
+         std::ranges::any_of(joined, [](const Joined& one) { return one.in->waiting(); });
 }
 
 // Everything that is left to do stands in the state, so that another thread can go on where this one got stuck.
@@ -173,6 +266,7 @@ void Loop::finish_turn() {
   if (state.inbox->waiting() || state.inbox->interrupted()) [[unlikely]]
     state.inbox->run();
   if (state.part == mine && state.came_at != kNobodyIsLate) state.expire_timers();
+  if (!state.looked || state.looking_at != state.looking.size()) state.look(mine);
   for (; state.going_on_at != state.going_on.size() && state.going_on_left != 0 && state.part == mine;
        --state.going_on_left) {
     if (TurnUser* user = state.going_on[state.going_on_at++]) user->next_turn();
@@ -189,6 +283,18 @@ void Loop::finish_turn() {
   state.in_turn = false;
 }
 
+// Those who ask to be called once more meanwhile wait for the next turn.
+void Loop::State::look(std::uint64_t mine) {
+  if (!std::exchange(looked, true)) {
+    looking.clear();
+    looking.swap(polled);
+    looking_at = 0;
+  }
+  while (looking_at != looking.size() && part == mine) {
+    if (PolledUser* const user = looking[looking_at++]) user->look();
+  }
+}
+
 void Loop::State::end_turn(std::vector<TurnUser*>& users) {
   for (std::size_t i = 0; i < users.size(); ++i) {
     if (users[i] != nullptr) users[i]->turn_ended();
@@ -196,20 +302,20 @@ void Loop::State::end_turn(std::vector<TurnUser*>& users) {
   users.clear();
 }
 
-// Before the wait: what was said in the last turn, or since, leaves for the other loops. Returns when the wait may end.
-nanoseconds Loop::State::hand_over(nanoseconds until) noexcept {
+// What was said in the last turn, or since, leaves for the other loops. True when there was no memory for all of it.
+bool Loop::State::hand_over() noexcept {
   bool kept = false;
-  for (const Joined& joined : this->joined) {
-    if (joined.out->hand_over()) joined.other->wake();
-    kept = kept || joined.out->pending();
+  for (const Joined& one : joined) {
+    if (one.out->hand_over()) one.other->wake();
+    kept = kept || one.out->pending();
   }
-  if (until == runtime::kAtOnce || !may_wait()) return runtime::kAtOnce;
-  return kept ? std::min(until, backend->now() + kHandOverPause) : until;
+  return kept;
 }
 
-// Whether nothing has come from other loops. They wake this one from now on.
+// Whether nothing has come through memory. Whoever brings something wakes this loop from now on.
 bool Loop::State::may_wait() noexcept {
-  return std::ranges::all_of(joined, [](const Joined& joined) { return joined.in->fall_asleep(); });
+  return std::ranges::all_of(joined, [](const Joined& one) { return one.in->fall_asleep(); }) &&
+         std::ranges::all_of(polled, [](PolledUser* user) { return user == nullptr || user->fall_asleep(); });
 }
 
 void Loop::State::collect() noexcept {
@@ -285,7 +391,13 @@ void Loop::State::expire_timers() {
   }
 }
 
-void Loop::wake() noexcept { state_->backend->wake(); }
+void Loop::spin_for(nanoseconds time) noexcept { state_->spin_time = time; }
+
+// A turn that spins may have the backend take note of the wake without telling.
+void Loop::wake() noexcept {
+  state_->woken.store(true, std::memory_order_release);
+  state_->backend->wake();
+}
 
 bool Loop::post(std::move_only_function<void()> job) { return state_->inbox->post(std::move(job)); }
 
@@ -297,6 +409,7 @@ void Loop::State::reserve_slots(std::size_t more) {
   const std::size_t users = attached + admitted + more;
   reserve_extra(submitted, 2 + users);
   for (auto* list : {&at_turn_end, &at_next_turn_end, &ending, &at_next_turn, &going_on}) reserve_extra(*list, users);
+  for (auto* list : {&polled, &looking}) reserve_extra(*list, users);
 }
 
 Handle Loop::State::take_slot() {
@@ -367,6 +480,13 @@ void Loop::forget(TurnUser& user) noexcept {
        {&state_->at_turn_end, &state_->at_next_turn_end, &state_->ending, &state_->at_next_turn, &state_->going_on}) {
     std::replace(list->begin(), list->end(), &user, static_cast<TurnUser*>(nullptr));
   }
+}
+
+void Loop::poll(PolledUser& user) { state_->polled.push_back(&user); }
+
+void Loop::forget(PolledUser& user) noexcept {
+  for (auto* list : {&state_->polled, &state_->looking})
+    std::replace(list->begin(), list->end(), &user, static_cast<PolledUser*>(nullptr));
 }
 
 Buffer Loop::take_buffer() noexcept {

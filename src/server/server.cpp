@@ -12,10 +12,12 @@
 #include <system_error>
 #include <thread>
 
+#include "base/assert.hpp"
 #include "rpc/access.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/openrpc.hpp"
 #include "runtime/backend.hpp"
+#include "runtime/inbox.hpp"
 #include "runtime/thread_pool.hpp"
 #include "server/call_log.hpp"
 #include "server/listeners.hpp"
@@ -24,6 +26,7 @@
 #include "server/stop_signals.hpp"
 #include "server/tls_settings.hpp"
 #include "transport/acceptor.hpp"
+#include "transport/own_stream.hpp"
 #include "transport/xdp.hpp"
 #include "wirecall/loop.hpp"
 
@@ -305,6 +308,7 @@ Endpoint Server::listen(std::string_view uri) {
       return first.listen(endpoint, [&first](auto connection) { first.open_here(std::move(connection)); });
     case EndpointKind::unix_socket:
     case EndpointKind::inproc:
+    case EndpointKind::shm:
     case EndpointKind::http:
     case EndpointKind::ws:
     case EndpointKind::tls:
@@ -325,12 +329,22 @@ Endpoint Server::listen(const Listeners& listeners, std::size_t index) {
   return endpoint;
 }
 
+void Server::serve(std::unique_ptr<Transport> transport) {
+  WIRECALL_ASSERT(transport != nullptr);
+  transport::PendingConnection connection{std::make_unique<transport::OwnConnection>(std::move(transport))};
+  static_cast<void>(state_->loops.front()->loop().inbox()->post_owed(
+      [state = state_.get(), connection = std::move(connection)]() mutable {
+        state->hand_round(std::move(connection));
+      }));
+}
+
 // By which name others reach a port that is bound at all addresses, only they know: each knows this one for itself.
 void Server::State::is_bound(const Endpoint& endpoint) {
   switch (endpoint.kind()) {
     case EndpointKind::unix_socket: http.unix_paths.push_back(endpoint.path()); return;
     case EndpointKind::stdio:
     case EndpointKind::inproc:
+    case EndpointKind::shm:
     case EndpointKind::http:
     case EndpointKind::ws:
     case EndpointKind::udp:

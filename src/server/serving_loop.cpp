@@ -32,6 +32,7 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerShared
       takeover_(host_, {.after = milliseconds{options_->takeover_ms},
                         .logged_after = milliseconds{options_->slow_handler_ms},
                         .threads_max = options_->takeover_threads}) {
+  loop_.spin_for(std::chrono::microseconds{options_->spin_us});
   loop_context_.tasks.set_executor(loop_.inbox());
   loop_context_.services.has_turns = true;
   loop_context_.refusals.explain(options_->explain_errors);
@@ -94,6 +95,7 @@ transport::Listener::Failed ServingLoop::failed() {
 
 transport::IoThread& ServingLoop::add_io_thread(std::unique_ptr<runtime::Backend> backend) {
   io_threads_.push_back(std::make_unique<transport::IoThread>(loop_, std::move(backend)));
+  io_threads_.back()->loop().spin_for(std::chrono::microseconds{options_->spin_us});
   return *io_threads_.back();
 }
 

@@ -66,6 +66,7 @@ std::unique_ptr<Acceptor> open_acceptor(Loop& loop, const Endpoint& endpoint, Li
     case EndpointKind::wss: break;
     case EndpointKind::stdio: return listen_on_stdio(loop, endpoint, std::move(accepted));
     case EndpointKind::inproc: return listen_on_inproc(loop, endpoint, std::move(accepted));
+    case EndpointKind::shm: return listen_on_shm(loop, endpoint, std::move(accepted), std::move(failed));
   }
   return open_acceptor(loop, listen_on(endpoint), std::move(accepted), std::move(failed));
 }

@@ -29,6 +29,7 @@ constexpr Scheme kSchemes[] = {
     {"ws://", "write ws://host:port/path, such as ws://127.0.0.1:8545/"},
     {"udp://", "write udp://host:port, such as udp://127.0.0.1:8545 or udp://[::1]:8545"},
     {"xdp://", "write xdp://interface:port, such as xdp://eth0:8545"},
+    {"shm://", "write shm://name, such as shm://calls"},
     {"tls://", "write tls://host:port, such as tls://127.0.0.1:8545 or tls://[::1]:8545"},
     {"https://", "write https://host:port/path, such as https://127.0.0.1:8545/rpc"},
     {"wss://", "write wss://host:port/path, such as wss://127.0.0.1:8545/"},
@@ -96,11 +97,11 @@ std::expected<Endpoint, std::string> Endpoint::parse(std::string_view uri) {
   } else if (uri.find("://") == std::string_view::npos) {
     return std::unexpected{refusal(uri, "it has no scheme", cure_without_scheme(uri))};
   } else {
-    return std::unexpected{
-        refusal(uri,
-                "tcp://, tls://, http://, https://, ws://, wss://, unix://, udp://, stdio: and inproc:// are all that "
-                "is understood",
-                kSchemes[0].cure)};
+    return std::unexpected{refusal(
+        uri,
+        "tcp://, tls://, http://, https://, ws://, wss://, unix://, shm://, udp://, stdio: and inproc:// are all "
+        "that is understood",
+        kSchemes[0].cure)};
   }
   Endpoint endpoint;
   endpoint.kind_ = static_cast<EndpointKind>(scheme - kSchemes);
@@ -121,7 +122,8 @@ std::string_view Endpoint::parse_rest(std::string_view rest) {
     case EndpointKind::ws:
     case EndpointKind::wss: return parse_http(rest);
     case EndpointKind::unix_socket: path_ = rest; return refuse_path(rest);
-    case EndpointKind::inproc: path_ = rest; return refuse_name(rest);
+    case EndpointKind::inproc:
+    case EndpointKind::shm: path_ = rest; return refuse_name(rest);
     case EndpointKind::stdio: break;
   }
   return rest.empty() ? std::string_view{} : "this process has only one standard input";

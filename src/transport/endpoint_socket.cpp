@@ -11,6 +11,8 @@ static std::string_view cure_of_listen(const Endpoint& endpoint, int error) noex
   const bool tcp = is_network(endpoint.kind());
   switch (error) {
     case EADDRINUSE:
+      if (endpoint.kind() == EndpointKind::shm)
+        return "another program listens there: stop it, or listen on another name";
       return tcp ? "another program listens there: stop it, or listen on another port"
                  : "another program listens there: stop it, or listen on another path";
     case EACCES:
@@ -69,7 +71,8 @@ BoundSocket listen_on(const Endpoint& endpoint) {
     case EndpointKind::xdp:
       throw failure("cannot listen on", endpoint, "it has no connections", "have a server listen on it");
     case EndpointKind::stdio:
-    case EndpointKind::inproc: break;
+    case EndpointKind::inproc:
+    case EndpointKind::shm: break;
   }
   throw failure("cannot listen on", endpoint, "it has no socket of its own", "have a server listen on it");
 }
@@ -85,6 +88,7 @@ PendingConnection connect_to(const Endpoint& endpoint, std::chrono::milliseconds
       throw failure("cannot connect to", endpoint, "no authority is known here", "have a client connect to it");
     case EndpointKind::unix_socket: return PendingConnection{connect_to_unix(endpoint, timeout)};
     case EndpointKind::inproc: return connect_to_inproc(endpoint);
+    case EndpointKind::shm: return connect_to_shm(endpoint, timeout);
     case EndpointKind::udp: return connect_to_udp(endpoint);
     case EndpointKind::xdp:
       throw failure("cannot connect to", endpoint, "it is an endpoint for servers",

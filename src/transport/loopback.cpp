@@ -39,7 +39,8 @@ bool is_network(EndpointKind kind) noexcept {
     case EndpointKind::wss: return true;
     case EndpointKind::unix_socket:
     case EndpointKind::stdio:
-    case EndpointKind::inproc: return false;
+    case EndpointKind::inproc:
+    case EndpointKind::shm: return false;
   }
   return true;
 }

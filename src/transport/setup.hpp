@@ -59,6 +59,13 @@ struct BoundAddress {
 [[nodiscard]] bool is_address(const std::string& host) noexcept;
 [[nodiscard]] BoundSocket listen_on_unix(const Endpoint& endpoint);
 [[nodiscard]] int connect_to_unix(const Endpoint& endpoint, std::chrono::milliseconds timeout);
+/// The same by the file at `path`, which is what the endpoint is known by to the system; `endpoint` is what errors
+/// name. The path has at most kSocketPathBytesMax bytes. The socket that connects blocks.
+[[nodiscard]] BoundSocket listen_on_path(const Endpoint& endpoint, const std::string& path);
+[[nodiscard]] int connect_to_path(const Endpoint& endpoint, const std::string& path, std::chrono::milliseconds timeout);
+/// How long a socket that blocks waits for what is sent to it; at least a moment.
+void set_receive_timeout(int socket, std::chrono::nanoseconds time) noexcept;
+void set_non_blocking(int socket) noexcept;
 /// What is sent there leaves as datagrams (transport/udp_stream.hpp).
 [[nodiscard]] PendingConnection connect_to_udp(const Endpoint& endpoint);
 /// As open_acceptor.
@@ -68,5 +75,12 @@ struct BoundAddress {
                                                          Listener::Accepted accepted);
 /// The other end of a connection that the listener of that name is about to accept.
 [[nodiscard]] PendingConnection connect_to_inproc(const Endpoint& endpoint);
+
+/// As open_acceptor; throws as well where the user's folder for it is not his alone.
+[[nodiscard]] std::unique_ptr<Acceptor> listen_on_shm(Loop& loop, const Endpoint& endpoint, Listener::Accepted accepted,
+                                                      Listener::Failed failed);
+[[nodiscard]] PendingConnection connect_to_shm(const Endpoint& endpoint, std::chrono::milliseconds timeout);
+/// The file by which the two processes meet. Throws std::runtime_error for a path that is too long.
+[[nodiscard]] std::string shm_socket_path(const Endpoint& endpoint);
 
 }  // namespace wirecall::transport

@@ -16,15 +16,17 @@
 #include <sys/un.h>
 #include <thread>
 
+#include "base/assert.hpp"
 #include "transport/setup.hpp"
 
 namespace wirecall::transport {
 
-// Endpoint has seen to it that the path fits.
-static sockaddr_un address_of(const Endpoint& endpoint) noexcept {
+// The path is one that fits.
+static sockaddr_un address_of(const std::string& path) noexcept {
+  WIRECALL_ASSERT(path.size() <= kSocketPathBytesMax);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, endpoint.path().data(), endpoint.path().size());
+  std::memcpy(address.sun_path, path.data(), path.size());
   return address;
 }
 
@@ -72,13 +74,13 @@ static bool remove_stale(const Endpoint& endpoint, const sockaddr_un& address) {
 
 // The file, or why there is none: EADDRINUSE when somebody listens there already. A file whose program does not listen
 // yet looks like one that stayed behind: so the folder is locked until ours does.
-static std::expected<SocketFile, int> listen_there(int fd, const Endpoint& endpoint) {
-  const sockaddr_un address = address_of(endpoint);
-  const Descriptor lock = locked_folder(endpoint.path());
+static std::expected<SocketFile, int> listen_there(int fd, const Endpoint& endpoint, const std::string& path) {
+  const sockaddr_un address = address_of(path);
+  const Descriptor lock = locked_folder(path);
   int error = bind_to(fd, address);
   if (error == EADDRINUSE && remove_stale(endpoint, address)) error = bind_to(fd, address);
   if (error != 0) return std::unexpected{error};
-  SocketFile file{endpoint.path()};
+  SocketFile file{path};
   if (::listen(fd, kBacklog) != 0) throw listen_failure(endpoint, errno);
   return file;
 }
@@ -97,38 +99,62 @@ SocketFile::~SocketFile() {
   ::unlink(path_.c_str());
 }
 
-BoundSocket listen_on_unix(const Endpoint& endpoint) {
+BoundSocket listen_on_unix(const Endpoint& endpoint) { return listen_on_path(endpoint, endpoint.path()); }
+
+BoundSocket listen_on_path(const Endpoint& endpoint, const std::string& path) {
   Descriptor socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
   if (socket.get() < 0) throw listen_failure(endpoint, errno);
-  std::expected<SocketFile, int> file = listen_there(socket.get(), endpoint);
+  std::expected<SocketFile, int> file = listen_there(socket.get(), endpoint, path);
   for (int tries = 0; !file && file.error() == EADDRINUSE && tries != kInUseTries; ++tries) {
     std::this_thread::sleep_for(kInUsePause);
-    file = listen_there(socket.get(), endpoint);
+    file = listen_there(socket.get(), endpoint, path);
   }
   if (!file) throw listen_failure(endpoint, file.error());
   return {socket.release(), endpoint, std::move(*file)};
 }
 
-int connect_to_unix(const Endpoint& endpoint, std::chrono::milliseconds timeout) {
+static void set_timeout(int socket, int option, std::chrono::nanoseconds time) noexcept {
+  const auto whole = std::chrono::ceil<std::chrono::microseconds>(time);
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(whole);
+  const timeval limit{.tv_sec = seconds.count(), .tv_usec = (whole - seconds).count()};
+  ::setsockopt(socket, SOL_SOCKET, option, &limit, sizeof limit);
+}
+
+// As a socket has it, 0 is for ever.
+constexpr std::chrono::nanoseconds kNoTimeout{0};
+constexpr std::chrono::nanoseconds kShortest = std::chrono::microseconds{1};
+
+void set_receive_timeout(int socket, std::chrono::nanoseconds time) noexcept {
+  set_timeout(socket, SO_RCVTIMEO, std::max(time, kShortest));
+}
+
+void set_non_blocking(int socket) noexcept {
+  set_timeout(socket, SO_RCVTIMEO, kNoTimeout);
+  ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK);
+}
+
+int connect_to_path(const Endpoint& endpoint, const std::string& path, std::chrono::milliseconds timeout) {
   Descriptor socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   if (socket.get() < 0) throw connect_failure(endpoint, errno);
   // Connecting waits only while the listener's backlog is full, and no longer than a send may take. A signal ends it,
   // and then what is left of the time is waited for.
   const auto deadline = std::chrono::steady_clock::now() + timeout;
+  const sockaddr_un address = address_of(path);
   int error = EINTR;
-  for (auto left = std::chrono::microseconds{timeout}; error == EINTR;) {
-    left = std::max(left, std::chrono::microseconds{1});  // 0 would be for ever
-    const auto seconds = std::chrono::floor<std::chrono::seconds>(left);
-    const timeval limit{.tv_sec = seconds.count(), .tv_usec = (left - seconds).count()};
-    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    error = connect_on(socket.get(), address_of(endpoint));
-    left = std::chrono::floor<std::chrono::microseconds>(deadline - std::chrono::steady_clock::now());
+  for (std::chrono::nanoseconds left = timeout; error == EINTR;) {
+    set_timeout(socket.get(), SO_SNDTIMEO, std::max(left, kShortest));
+    error = connect_on(socket.get(), address);
+    left = deadline - std::chrono::steady_clock::now();
     if (error == EINTR && left.count() <= 0) error = ETIMEDOUT;
   }
   if (error != 0) throw connect_failure(endpoint, error == EAGAIN ? ETIMEDOUT : error);
-  const timeval none{};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &none, sizeof none);
-  ::fcntl(socket.get(), F_SETFL, ::fcntl(socket.get(), F_GETFL) | O_NONBLOCK);
+  set_timeout(socket.get(), SO_SNDTIMEO, kNoTimeout);
+  return socket.release();
+}
+
+int connect_to_unix(const Endpoint& endpoint, std::chrono::milliseconds timeout) {
+  Descriptor socket{connect_to_path(endpoint, endpoint.path(), timeout)};
+  set_non_blocking(socket.get());
   return socket.release();
 }
 

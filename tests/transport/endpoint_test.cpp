@@ -168,7 +168,7 @@ TEST(Endpoint, may_be_encrypted) {
   EXPECT_EQ(wss.uri(), "wss://[::1]:8545/ws?x=1");
   EXPECT_EQ(Endpoint{"wss://host"}.path(), "/");
   for (const char* const uri : {"tls://a", "https://a", "wss://a"}) EXPECT_TRUE(Endpoint{uri}.encrypted()) << uri;
-  for (const char* const uri : {"tcp://a", "http://a", "ws://a", "udp://a", "inproc://a", "stdio:"})
+  for (const char* const uri : {"tcp://a", "http://a", "ws://a", "udp://a", "inproc://a", "shm://a", "stdio:"})
     EXPECT_FALSE(Endpoint{uri}.encrypted()) << uri;
 }
 
@@ -185,11 +185,13 @@ TEST(Endpoint, each_kind_s_mistakes_are_told_with_its_own_cure) {
            Mistake{"unix:///run/"sv, "names a folder", "write unix:///path"},
            Mistake{"unix:///run\0x"sv, "a byte of zero", "write unix:///path"},
            Mistake{"stdio://"sv, "only one standard input", "write stdio: and nothing"},
+           Mistake{"shm://"sv, "no name", "write shm://name"},
+           Mistake{"shm://a/b"sv, "more than letters", "write shm://name"},
            Mistake{"inproc://"sv, "no name", "write inproc://name"},
            Mistake{"inproc://a/b"sv, "more than letters", "write inproc://name"},
            Mistake{"inproc://a b"sv, "more than letters", "write inproc://name"},
            Mistake{"ftp://localhost"sv,
-                   "tls://, http://, https://, ws://, wss://, unix://, udp://, stdio: and inproc://",
+                   "tls://, http://, https://, ws://, wss://, unix://, shm://, udp://, stdio: and inproc://",
                    "write tcp://host:port"},
            Mistake{"http://"sv, "no host", "write http://host:port/path"},
            Mistake{"http:///rpc"sv, "no host", "write http://host:port/path"},

@@ -14,11 +14,12 @@ namespace wirecall::cli {
 namespace {
 
 // What a set of lines is for.
-enum class Way { stream, datagrams, none };
+enum class Way { stream, memory, datagrams, none };
 Way way_of(const Endpoint& endpoint) {
   switch (endpoint.kind()) {
     case EndpointKind::tcp:
     case EndpointKind::unix_socket: return Way::stream;
+    case EndpointKind::shm: return Way::memory;
     case EndpointKind::udp:
     case EndpointKind::xdp: return Way::datagrams;
     default: return Way::none;  // its parent or this process reaches it
@@ -87,6 +88,7 @@ class LinesToCopy {
   }
 
   void add(const Endpoint& endpoint, bool first) {
+    if (way_of(endpoint) == Way::memory) return add_calls(endpoint, first);
     if (way_of(endpoint) == Way::datagrams) return add_datagrams(endpoint);
     const bool tcp = endpoint.kind() == EndpointKind::tcp;
     if (tcp && options_.server.proxy_protocol) return;  // no line has a PROXY header
@@ -114,6 +116,7 @@ class LinesToCopy {
       line("{} call greet name=Ada{}", program, url);
       line("{} ls{}", program, url);
     }
+    if (way_of(endpoint) == Way::memory) return;  // only our own clients reach it
     if (asks_) {
       constexpr std::string_view kHello = R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"token":"%s"},"id":0})";
       line(R"(printf '{}\n{}\n' "$WIRECALL_TOKEN" | {})", kHello, request_, netcat(endpoint));

@@ -1,0 +1,151 @@
+// shm://name: connections between two processes of one user by shared memory. They meet by a unix socket, whose file
+// has the name and stands in a folder that is this user's alone; each looks at the other's user besides. Over it the
+// server hands the client memory and the two bells (shm_hello.hpp), and both keep it for as long as the connection
+// lasts: its end is how one of them learns that the other is gone. Thread: any for connecting, the loop's for the rest.
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+
+#include "transport/setup.hpp"
+#include "transport/shm_hello.hpp"
+#include "transport/shm_stream.hpp"
+#include "transport/socket.hpp"
+
+namespace wirecall::transport {
+namespace {
+
+constexpr std::string_view kSuffix = ".sock";
+constexpr mode_t kOthers = 077;
+
+// Where this user's sockets are. Nothing in it can be replaced by others once it has been checked.
+std::string folder_of_user() {
+  const char* const runtime = ::secure_getenv("XDG_RUNTIME_DIR");
+  if (runtime != nullptr && *runtime == '/') return std::string{runtime} + "/wirecall";
+  return "/tmp/wirecall-" + std::to_string(::geteuid());
+}
+
+// `what` is being done, for the error.
+void check_folder(const std::string& folder, const Endpoint& endpoint, std::string_view what) {
+  struct stat status{};
+  if (::lstat(folder.c_str(), &status) != 0) {
+    const int error = errno;
+    throw failure(what, endpoint, folder + ": " + std::strerror(error),
+                  error == ENOENT ? "nothing listens there: start the server as this user, with the same "
+                                    "XDG_RUNTIME_DIR"
+                                  : "see to it that this user may enter it, or set XDG_RUNTIME_DIR");
+  }
+  if (!S_ISDIR(status.st_mode) || status.st_uid != ::geteuid() || (status.st_mode & kOthers) != 0)
+    throw failure(what, endpoint, folder + " is not a folder of this user's alone",
+                  "remove it, or chmod 700, or set XDG_RUNTIME_DIR to a folder of this user");
+}
+
+std::string socket_path(const Endpoint& endpoint, std::string_view what) {
+  std::string path = folder_of_user() + '/' + endpoint.path() + std::string{kSuffix};
+  if (path.size() > kSocketPathBytesMax)
+    throw failure(what, endpoint, "the path of its socket, " + path + ", has more than 107 bytes",
+                  "choose a shorter name");
+  return path;
+}
+
+bool is_own_user(int socket) noexcept {
+  const std::optional<PeerCredentials> peer = peer_credentials(socket);
+  return peer && peer->uid == ::geteuid();
+}
+
+runtime::Descriptor make_bell() noexcept { return runtime::Descriptor{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)}; }
+
+// The server's end of a connection that has been accepted, once the client's is on its way; else an errno.
+std::expected<std::unique_ptr<ShmConnection>, int> offer(runtime::Descriptor socket) {
+  auto made = ShmSegment::make();
+  if (!made) return std::unexpected{made.error()};
+  ShmDescriptors sent{.memory = std::move(made->second), .client_bell = make_bell(), .server_bell = make_bell()};
+  if (sent.client_bell.get() < 0 || sent.server_bell.get() < 0) return std::unexpected{errno};
+  if (const int error = send_shm_hello(socket.get(), {.ring_bytes = kShmRingBytes}, sent); error != 0)
+    return std::unexpected{error};
+  return std::make_unique<ShmConnection>(ShmLink{.segment = std::move(made->first),
+                                                 .role = ShmRole::server,
+                                                 .socket = std::move(socket),
+                                                 .own_bell = std::move(sent.server_bell),
+                                                 .peer_bell = std::move(sent.client_bell)});
+}
+
+// Accepts as any listener on a unix socket does. Where there is no memory or no descriptor for one more connection,
+// that one is closed.
+class ShmAcceptor final : public Acceptor {
+ public:
+  ShmAcceptor(Loop& loop, const Endpoint& endpoint, BoundSocket bound, Listener::Accepted accepted,
+              Listener::Failed failed)
+      : Acceptor(endpoint),
+        accepted_(std::move(accepted)),
+        failed_(failed),
+        listener_(
+            loop, bound.descriptor, [this](PendingConnection connected) { meet(std::move(connected)); },
+            std::move(failed)),
+        file_(std::move(bound.file)) {}
+
+ private:
+  void meet(PendingConnection connected) {
+    runtime::Descriptor socket{connected.release_socket()};
+    if (!is_own_user(socket.get())) return;
+    auto connection = offer(std::move(socket));
+    if (connection) {
+      if (std::exchange(failing_, false)) failed_(0);
+      return accepted_(PendingConnection{std::move(*connection)});
+    }
+    // A client that has left again is no failure of ours.
+    if (connection.error() != EPIPE && connection.error() != ECONNRESET && !std::exchange(failing_, true))
+      failed_(connection.error());
+  }
+
+  Listener::Accepted accepted_;
+  Listener::Failed failed_;
+  bool failing_ = false;  // the user has been told an errno
+  Listener listener_;
+  SocketFile file_;  // goes first, so that nobody connects to a socket that is not served
+};
+
+}  // namespace
+
+std::string shm_socket_path(const Endpoint& endpoint) { return socket_path(endpoint, "cannot find"); }
+
+std::unique_ptr<Acceptor> listen_on_shm(Loop& loop, const Endpoint& endpoint, Listener::Accepted accepted,
+                                        Listener::Failed failed) {
+  constexpr std::string_view kWhat = "cannot listen on";
+  const std::string path = socket_path(endpoint, kWhat);
+  const std::string folder = path.substr(0, path.rfind('/'));
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    throw failure(kWhat, endpoint, folder + ": " + std::strerror(errno),
+                  "set XDG_RUNTIME_DIR to a folder of this user");
+  check_folder(folder, endpoint, kWhat);
+  return std::make_unique<ShmAcceptor>(loop, endpoint, listen_on_path(endpoint, path), std::move(accepted),
+                                       std::move(failed));
+}
+
+PendingConnection connect_to_shm(const Endpoint& endpoint, std::chrono::milliseconds timeout) {
+  constexpr std::string_view kWhat = "cannot connect to";
+  const std::string path = socket_path(endpoint, kWhat);
+  check_folder(path.substr(0, path.rfind('/')), endpoint, kWhat);
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  runtime::Descriptor socket{connect_to_path(endpoint, path, timeout)};
+  if (!is_own_user(socket.get()))
+    throw failure(kWhat, endpoint, "it is served by another user", "stop that server, and start one of this user");
+  set_receive_timeout(socket.get(), deadline - std::chrono::steady_clock::now());
+  auto hello = receive_shm_hello(socket.get());
+  constexpr std::string_view kCure = "check that what listens there is a server of this version";
+  if (!hello) throw failure(kWhat, endpoint, hello.error(), kCure);
+  auto& [said, sent] = *hello;
+  auto segment = ShmSegment::map(sent.memory.get(), said.ring_bytes);
+  if (!segment) throw failure(kWhat, endpoint, segment.error(), kCure);
+  set_non_blocking(socket.get());
+  return PendingConnection{std::make_unique<ShmConnection>(ShmLink{.segment = std::move(*segment),
+                                                                   .role = ShmRole::client,
+                                                                   .socket = std::move(socket),
+                                                                   .own_bell = std::move(sent.client_bell),
+                                                                   .peer_bell = std::move(sent.server_bell)})};
+}
+
+}  // namespace wirecall::transport
