@@ -103,8 +103,9 @@ TEST_F(Completion, of_zsh_and_fish_knows_the_words_that_a_flag_takes) {
        {":WORD:(auto epoll uring)'", ":WORD:(json msgpack cbor)'", "::true|false:(true false)'"})
     EXPECT_NE(zsh.find(part), std::string::npos) << part;
   const std::string fish = text_of("fish");
-  for (const std::string_view part : {" -l engine -r -f -a 'auto epoll uring' ",
-                                      " -l encoding -r -f -a 'json msgpack cbor' ", " -l log-calls -f -a 'true false' "})
+  for (const std::string_view part :
+       {" -l engine -r -f -a 'auto epoll uring' ", " -l encoding -r -f -a 'json msgpack cbor' ",
+        " -l log-calls -f -a 'true false' "})
     EXPECT_NE(fish.find(part), std::string::npos) << part;
 }
 
