@@ -102,7 +102,7 @@ class PyStream {
     }
     throw_if_interrupted();
     if (next == detail::ItemReader::Next::item) return result_of(stream_.item());
-    stream_.throw_if_failed();
+    stream_.finish();
     throw nb::stop_iteration();
   }
   /// (True, item), (False, None) at the end; None when nothing has come yet: then `future` will be completed.
@@ -115,7 +115,7 @@ class PyStream {
     if (next == detail::ItemReader::Next::none) return nb::none();
     drop_waiting();
     if (next == detail::ItemReader::Next::item) return nb::make_tuple(true, result_of(stream_.item()));
-    stream_.throw_if_failed();
+    stream_.finish();
     return nb::make_tuple(false, nb::none());
   }
 
