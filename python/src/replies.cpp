@@ -32,7 +32,7 @@ bool call_method(PyObject* name, PyObject* self, PyObject* argument) {
 
 }  // namespace
 
-Replies::Replies() : readers_{json_codec().reader()} {}
+Replies::Replies() { readers_.push_back(json_codec().reader()); }
 
 Replies::~Replies() {
   if (entries_.empty() || Py_IsInitialized() == 0) return;
