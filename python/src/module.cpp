@@ -102,8 +102,8 @@ NB_MODULE(_native, module) {
       .def("set_definitions", &Shape::set_definitions)
       .def_prop_ro("schema", [](const Shape& shape) { return json_schema(shape.info()); })
       .def("__repr__", [](const Shape& shape) { return "<Shape: " + describe(shape.info()) + ">"; });
-  module.def("dumps", &dumps, nb::arg("value").none(), nb::arg("encoding") = "json");
-  module.def("loads", &loads, nb::arg("text"), nb::arg("shape"), nb::arg("encoding") = "json");
+  module.def("dumps", &dumps, nb::arg("value").none(), nb::arg("encoding").sig("\"json\"") = "json");
+  module.def("loads", &loads, nb::arg("text"), nb::arg("shape"), nb::arg("encoding").sig("\"json\"") = "json");
   module.def("set_planner", [](nb::handle function) { set_planner(function.ptr()); });
   module.def("set_error_functions",
              [](nb::handle make, nb::handle explain) { set_error_functions(make.ptr(), explain.ptr()); });

@@ -376,8 +376,22 @@ PyObject* Shape::decode_object(Reader& reader) const {
   return fail_with_value_error(reader);
 }
 
+// A point in time has a form of its own in the binary encodings. `type_` is a method of the class for them.
+PyObject* Shape::decode_timestamp(Reader& reader) const {
+  const char* const mark = reader.mark();
+  Reference made = Reference::steal(decode_any(reader));
+  if (!made) return nullptr;
+  const Reference kind = Reference::steal(PyObject_GetAttrString(type_.ptr(), "__self__"));
+  const int is_time = kind ? PyObject_IsInstance(made.get(), kind.get()) : -1;
+  if (is_time < 0) return fail_with_exception(reader);
+  if (is_time == 1) return made.release();
+  reader.rewind(mark);
+  return reader.fail(name_), nullptr;
+}
+
 PyObject* Shape::decode_converted(Reader& reader) const {
   const char* const mark = reader.mark();
+  if (name_ == "date-time" && reader.kind() == ValueKind::extension) return decode_timestamp(reader);
   const Reference value = Reference::steal(parts_[0]->decode(reader));
   if (!value) {
     // A date that is a number is no date; a list in which one element is wrong says which.

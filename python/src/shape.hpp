@@ -95,6 +95,7 @@ class Shape {
   PyObject* decode_literal(Reader& reader) const;
   PyObject* decode_object(Reader& reader) const;
   PyObject* decode_converted(Reader& reader) const;
+  PyObject* decode_timestamp(Reader& reader) const;
   PyObject* decode_raw(Reader& reader) const;
   PyObject* decode_extension(Reader& reader) const;
   /// The value that comes next is of another kind.

@@ -181,17 +181,17 @@ def test_an_array_of_nothing_is_made_of_nobodys_memory():
 @pytest.mark.parametrize("data", ["c7 00 ff", "d4 ff 00", "d7 ff ff ff ff ff 00 00 00 00"])
 def test_what_is_no_point_in_time(data):
     with pytest.raises(ValueError):
-        loads(bytes.fromhex(data), _shapes.shape_of(Any), True)
+        loads(bytes.fromhex(data), _shapes.shape_of(Any), "msgpack")
 
 
 def test_models_are_given_no_text_meant_for_people():
     class Held(pydantic.BaseModel, extra="allow"):
         pass
 
-    assert loads(bytes.fromhex("81 a1 61 01"), _shapes.shape_of(Held), True).a == 1
+    assert loads(bytes.fromhex("81 a1 61 01"), _shapes.shape_of(Held), "msgpack").a == 1
     for data in ("81 01 02", "81 a1 61 d4 05 00", "81 a1 61 cb 7f f8 00 00 00 00 00 00"):
         with pytest.raises(ValueError, match="JSON can express"):
-            loads(bytes.fromhex(data), _shapes.shape_of(Held), True)
+            loads(bytes.fromhex(data), _shapes.shape_of(Held), "msgpack")
 
 
 @CODECS
