@@ -14,9 +14,9 @@ struct CacheEntries {
 
 /// The bounds of a method's cache. They hold for each loop: a server of N threads has N caches.
 struct CacheOptions {
-  CacheEntries entries;                         ///< 1 to 16,777,216; the least recently used makes way
-  std::size_t bytes = std::size_t{16} << 20;    ///< of keys, results and 256 for each entry
-  std::chrono::milliseconds ttl{0};             ///< how long a result is used, by the loop's clock; 0 for no end
+  CacheEntries entries;                       ///< 1 to 16,777,216; the least recently used makes way
+  std::size_t bytes = std::size_t{16} << 20;  ///< of keys, results and 256 for each entry
+  std::chrono::milliseconds ttl{0};           ///< how long a result is used, by the loop's clock; 0 for no end
 };
 
 }  // namespace wirecall

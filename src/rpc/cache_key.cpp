@@ -14,7 +14,20 @@ namespace wirecall::rpc {
 namespace {
 
 // Each value begins with one of these.
-enum class Tag : char { null, no, yes, integer, unsigned_integer, real, number_text, string, bytes, extension, array, object };
+enum class Tag : char {
+  null,
+  no,
+  yes,
+  integer,
+  unsigned_integer,
+  real,
+  number_text,
+  string,
+  bytes,
+  extension,
+  array,
+  object
+};
 
 void put_tag(Buffer& out, Tag tag) { out.push_back(static_cast<char>(tag)); }
 
@@ -52,9 +65,7 @@ void put_real(Buffer& out, double value) {
 
 void put_number(Buffer& out, const Value& value) {
   switch (value.number_kind()) {
-    case Value::NumberKind::integer:
-      put_tag(out, Tag::integer);
-      return put_fixed(out, value.as_int());
+    case Value::NumberKind::integer: put_tag(out, Tag::integer); return put_fixed(out, value.as_int());
     case Value::NumberKind::unsigned_integer:
       put_tag(out, Tag::unsigned_integer);
       return put_fixed(out, value.as_uint());
@@ -82,7 +93,8 @@ bool is_ambiguous_below(const TypeInfo& type, std::set<const TypeInfo*>& seen) {
   if (type.kind == TypeKind::any || type.kind == TypeKind::map || type.schema != nullptr || !type.definitions.empty())
     return true;
   return std::ranges::any_of(type.types, [&](const TypeInfo* part) { return is_ambiguous_below(*part, seen); }) ||
-         std::ranges::any_of(type.members, [&](const MemberInfo& part) { return is_ambiguous_below(*part.type, seen); });
+         std::ranges::any_of(type.members,
+                             [&](const MemberInfo& part) { return is_ambiguous_below(*part.type, seen); });
 }
 
 // What an untyped parameter was given: one value, or for one that gathers all of them, with their names if any.

@@ -24,7 +24,7 @@ class LoopCaches {
   [[nodiscard]] LoopCache& of(const Method& method, const CachedMethod& cached, LoopContext& loop);
 
  private:
-  std::vector<std::unique_ptr<LoopCache>> caches_;  // by the method's index
+  std::vector<std::unique_ptr<LoopCache>> caches_;   // by the method's index
   std::vector<std::unique_ptr<LoopCache>> removed_;  // whose calls may be in progress
 };
 

@@ -145,7 +145,7 @@ struct LoopContext {
   mutable Stats stats;                     ///< of all that happens on this thread, whoever counts it
   StopRequests stop_requests{scheduler};
   LoopCaches caches;  ///< behind what they use
-  TaskScope tasks;  ///< last: the tasks go before what they use
+  TaskScope tasks;    ///< last: the tasks go before what they use
 };
 
 }  // namespace wirecall::rpc

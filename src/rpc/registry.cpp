@@ -231,8 +231,8 @@ Method& Registry::add(std::string name, std::vector<Param> params, detail::Bindi
 
 Method& Registry::add_cached(std::string name, MethodOptions options, detail::Binding binding,
                              detail::WriteCacheKey write_key) {
-  auto cached = std::make_unique<rpc::CachedMethod>(Method{name, options.params, std::move(binding)}, write_key,
-                                                    options.cache);
+  auto cached =
+      std::make_unique<rpc::CachedMethod>(Method{name, options.params, std::move(binding)}, write_key, options.cache);
   return add(std::move(name), std::move(options.params), rpc::CachedMethod::bind(std::move(cached)));
 }
 
