@@ -5,18 +5,18 @@
 //
 //   adapt            the table
 //   adapt --check    exit status 1 when a bound is exceeded
-#include "wirecall/adapt/boost_json.hpp"
-#include "wirecall/adapt/nlohmann.hpp"
-#include "wirecall/adapt/rapidjson.hpp"
-
 #include <algorithm>
 #include <boost/json/src.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <malloc.h>
 #include <string>
 #include <vector>
 
+#include "wirecall/adapt/boost_json.hpp"
+#include "wirecall/adapt/nlohmann.hpp"
+#include "wirecall/adapt/rapidjson.hpp"
 #include "wirecall/registry.hpp"
 
 namespace {
@@ -72,6 +72,10 @@ void compare(const char* what, double bound, const Call& call, const Parse& pars
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Else each value's end may give the heap's top back to the system, which costs whoever is last in memory several
+  // times what is measured.
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+  mallopt(M_TOP_PAD, 64 << 20);
   const std::string value = value_of(10 * 1024);
   wirecall::Registry registry;
   std::size_t seen = 0;
@@ -81,7 +85,8 @@ int main(int argc, char** argv) {
   registry.method("rapidjson", [&](const rapidjson::Document& taken) { seen += taken.Size(); }, {"value"});
   registry.method("boost", [&](const boost::json::value& taken) { seen += taken.as_array().size(); }, {"value"});
   const auto caller = [&](const char* method) {
-    std::string text = std::string{R"({"jsonrpc":"2.0","method":")"} + method + R"(","params":[)" + value + R"(],"id":1})";
+    std::string text =
+        std::string{R"({"jsonrpc":"2.0","method":")"} + method + R"(","params":[)" + value + R"(],"id":1})";
     const std::size_t bytes = text.size();
     text.append(wirecall::kPaddingBytes, '\0');
     return [&registry, text = std::move(text), bytes, out = wirecall::Buffer{}]() mutable {
@@ -97,7 +102,8 @@ int main(int argc, char** argv) {
   const auto parse_nlohmann = [&] { seen += nlohmann::json::parse(value).size(); };
   const auto parse_rapidjson = [&] {
     rapidjson::Document document;
-    document.Parse<rapidjson::kParseFullPrecisionFlag | rapidjson::kParseValidateEncodingFlag>(value.data(), value.size());
+    document.Parse<rapidjson::kParseFullPrecisionFlag | rapidjson::kParseValidateEncodingFlag>(value.data(),
+                                                                                               value.size());
     seen += document.Size();
   };
   const auto parse_boost = [&] { seen += boost::json::parse({value.data(), value.size()}).as_array().size(); };

@@ -20,7 +20,8 @@ TEST(BoostJson, keeps_values) { test::expect_values_kept<json::value>(); }
 
 TEST(BoostJson, is_what_its_own_parser_makes) {
   for (const std::string_view text : test::kSameText) {
-    if (text == "1.7976931348623157e+308" || text == "5e-324" || text == "0.1") continue;  // its own parser is not exact
+    if (text == "1.7976931348623157e+308" || text == "5e-324" || text == "0.1")
+      continue;  // its own parser is not exact
     const json::value own = json::parse({text.data(), text.size()});
     const auto ours = from_json<json::value>(text);
     ASSERT_TRUE(ours);
@@ -57,7 +58,10 @@ TEST(BoostJson, refuses_a_name_that_stands_twice) {
 }
 
 TEST(BoostJson, has_binary_data_in_msgpack_as_base64) {
-  const std::string data{"\x91\xC4\x03" "abc", 6};
+  const std::string data{
+      "\x91\xC4\x03"
+      "abc",
+      6};
   const auto bytes = std::as_bytes(std::span{data});
   const auto value = from_msgpack<json::value>(bytes);
   ASSERT_TRUE(value);

@@ -61,14 +61,20 @@ TEST(Nlohmann, refuses_a_name_that_stands_twice) {
 }
 
 TEST(Nlohmann, has_binary_data_in_msgpack) {
-  const std::string data{"\xC4\x03" "abc", 5};
+  const std::string data{
+      "\xC4\x03"
+      "abc",
+      5};
   const auto bytes = std::as_bytes(std::span{data});
   const auto value = from_msgpack<json>(bytes);
   ASSERT_TRUE(value);
   EXPECT_EQ(*value, json::binary({'a', 'b', 'c'}));
   EXPECT_EQ(to_json(*value), R"({"$bytes":"YWJj"})");
   EXPECT_EQ(to_msgpack(*value), std::vector(bytes.begin(), bytes.end()));
-  const std::string npy{"\xD4\x4E" "x", 3};
+  const std::string npy{
+      "\xD4\x4E"
+      "x",
+      3};
   const auto extension = std::as_bytes(std::span{npy});
   EXPECT_EQ(to_msgpack(*from_msgpack<json>(extension)), std::vector(extension.begin(), extension.end()));
   EXPECT_TRUE(from_json<json>(R"({"$bytes":"YWJj"})")->is_object());

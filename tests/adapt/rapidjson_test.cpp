@@ -54,7 +54,10 @@ TEST(RapidJson, keeps_a_name_that_stands_twice) {
 }
 
 TEST(RapidJson, has_binary_data_in_msgpack_as_base64) {
-  const std::string data{"\x91\xC4\x03" "abc", 6};
+  const std::string data{
+      "\x91\xC4\x03"
+      "abc",
+      6};
   const auto bytes = std::as_bytes(std::span{data});
   const auto value = from_msgpack<Document>(bytes);
   ASSERT_TRUE(value);

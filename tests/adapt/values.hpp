@@ -11,7 +11,8 @@
 
 namespace wirecall::test {
 
-/// Compact, with members in order of their names, so that all three write them alike; nested, escaped, exact to 64 bits.
+/// Compact, with members in order of their names, so that all three write them alike; nested, escaped, exact to 64
+/// bits.
 inline constexpr std::string_view kSameText[] = {
     "null",
     "true",
@@ -92,11 +93,12 @@ void expect_called() {
   registry.method("constant", [](const T& value) { return to_json(value); }, {"value"});
   registry.method("all", [](const std::vector<T>& values) { return values.size(); }, {"values"});
   const auto ask = [&](std::string_view method, std::string_view params) {
-    return registry.handle(R"({"jsonrpc":"2.0","method":")" + std::string{method} +
-                           R"(","params":)" + std::string{params} + R"(,"id":1})");
+    return registry.handle(R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","params":)" +
+                           std::string{params} + R"(,"id":1})");
   };
   EXPECT_EQ(ask("echo", R"([{"a":[1,2.5,"x"]}])"), R"({"jsonrpc":"2.0","result":{"a":[1,2.5,"x"]},"id":1})");
-  EXPECT_EQ(ask("echo", R"({"value":18446744073709551615})"), R"({"jsonrpc":"2.0","result":18446744073709551615,"id":1})");
+  EXPECT_EQ(ask("echo", R"({"value":18446744073709551615})"),
+            R"({"jsonrpc":"2.0","result":18446744073709551615,"id":1})");
   EXPECT_EQ(ask("constant", R"([null])"), R"({"jsonrpc":"2.0","result":"null","id":1})");
   EXPECT_EQ(ask("all", R"([[1,"x",{}]])"), R"({"jsonrpc":"2.0","result":3,"id":1})");
 }

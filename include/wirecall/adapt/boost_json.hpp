@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "wirecall/adapt/number.hpp"
+#include "wirecall/adapt/common.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/schema.hpp"
 
@@ -45,7 +45,8 @@ struct Adapt<boost::json::value> {
     if (level == adapt::kLevelsMax) return adapt::write_too_deep(writer);
     if (value.size() == 1) {
       const auto& only = *value.begin();
-      if (only.value().is_string() && adapt::write_base64(writer, view_of(only.key()), view_of(only.value().get_string())))
+      if (only.value().is_string() &&
+          adapt::write_base64(writer, view_of(only.key()), view_of(only.value().get_string())))
         return;
     }
     writer.begin_object(value.size());

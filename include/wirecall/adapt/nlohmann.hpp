@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "wirecall/adapt/number.hpp"
+#include "wirecall/adapt/common.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/detail/decode.hpp"
 #include "wirecall/schema.hpp"

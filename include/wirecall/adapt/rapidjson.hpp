@@ -15,7 +15,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "wirecall/adapt/number.hpp"
+#include "wirecall/adapt/common.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/schema.hpp"
 
