@@ -95,5 +95,7 @@ def test_what_cannot_be_cached_is_refused(app: wirecall.Server) -> None:
 
     with pytest.raises(TypeError, match="entries"):
         app(cache={"size": 1})(lambda: 1)
+    with pytest.raises(TypeError, match="entries"):
+        app(cache=True)(lambda: 1)
     with pytest.raises(ValueError, match="1 entry"):
         app(cache=0, name="none")(lambda: 1)

@@ -489,8 +489,9 @@ def _cache_bounds(cache: int | Mapping[str, float] | None) -> tuple[int, int, in
     """The entries, bytes and milliseconds to live that `cache` says. TypeError for what says none."""
     if cache is None:
         return None
-    said: Mapping[str, float] = {"entries": cache} if isinstance(cache, int) else cache
-    if "entries" not in said or said.keys() - {"entries", "bytes", "ttl"}:
+    said: Mapping[str, float] = cache if isinstance(cache, Mapping) else {"entries": cache}
+    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in said.values())
+    if "entries" not in said or said.keys() - {"entries", "bytes", "ttl"} or not numbers:
         raise TypeError(
             'wirecall: cache is a number of entries, or a dict: {"entries": 10_000, "bytes": 16 << 20, "ttl": 60}'
         )
