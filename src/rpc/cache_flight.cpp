@@ -63,10 +63,14 @@ void CacheFlight::run(const Received& message) {
   const std::shared_ptr<CacheFlight> kept = shared_from_this();
   peer_.calls = {kept, &pending_};
   peer_.load = pending_.load.get();
-  id_ = message.id();
-  CallState state{peer_, nullptr};
-  state.extras().hooks.push_back([this](const Outcome& outcome) { finished(outcome.code); });
-  Invocation::serve_alone(cache_->method_.inner(), message, state);
+  try {
+    id_ = message.id();
+    CallState state{peer_, nullptr};
+    state.extras().hooks.push_back([this](const Outcome& outcome) { finished(outcome.code); });
+    Invocation::serve_alone(cache_->method_.inner(), message, state);
+  } catch (const std::bad_alloc&) {
+    if (!finished_) finished(static_cast<int>(ErrorCode::internal_error));
+  }
   peer_.load = nullptr;
   peer_.calls.reset();
   if (finished_ || pending_.owner == nullptr) return;

@@ -121,8 +121,8 @@ void LoopCache::join(Call& call, std::string_view key, std::uint64_t hash) {
   }
   ++loop_.stats.cache_misses;
   const auto flight = std::make_shared<CacheFlight>(*this, key, hash, call.limits(), call.form());
-  joinable_.emplace(flight->key(), flight);
   flight->add(call);
+  joinable_.emplace(flight->key(), flight);
   flight->run(call.message());
 }
 
