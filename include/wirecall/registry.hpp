@@ -162,11 +162,11 @@ class Registry {
     if constexpr (detail::check_function<Function>())
       return method(std::string{method_name<Function>()}, Function, object, std::move(params));
   }
-  /// Adds `callable` as a method whose results are kept, since they depend on its arguments alone. A call with arguments
-  /// that are equal as decoded is answered with what an earlier one came to; of equal calls in progress `callable` runs
-  /// once, within Limits::call_timeout_ms, and is asked to stop when all their callers have given up. Errors are not
-  /// kept. The types of the parameters have to be encodable. A function that takes a Context, or returns a Stream, does
-  /// not compile. Throws as `method`, and std::invalid_argument for bounds that are none.
+  /// Adds `callable` as a method whose results are kept, since they depend on its arguments alone. A call with
+  /// arguments that are equal as decoded is answered with what an earlier one came to; of equal calls in progress
+  /// `callable` runs once, within Limits::call_timeout_ms, and is asked to stop when all their callers have given up.
+  /// Errors are not kept. The types of the parameters have to be encodable. A function that takes a Context, or returns
+  /// a Stream, does not compile. Throws as `method`, and std::invalid_argument for bounds that are none.
   template <class F>
   Method& method(std::string name, F&& callable, MethodOptions options) {
     constexpr detail::WriteCacheKey kKey = detail::CacheKeyOf<std::decay_t<F>>::value;
@@ -177,6 +177,18 @@ class Registry {
   Method& method(std::string name, M member, C& object, MethodOptions options) {
     return add_cached(std::move(name), std::move(options), detail::bind_member(member, object),
                       detail::CacheKeyOf<M>::value);
+  }
+  /// The same of a function, or a member function of `object`, by its own name.
+  template <auto Function>
+  Method& method(MethodOptions options) {
+    if constexpr (detail::check_function<Function>())
+      return method(std::string{method_name<Function>()}, Function, std::move(options));
+  }
+  template <auto Function, class C>
+    requires std::is_member_function_pointer_v<decltype(Function)>
+  Method& method(C& object, MethodOptions options) {
+    if constexpr (detail::check_function<Function>())
+      return method(std::string{method_name<Function>()}, Function, object, std::move(options));
   }
   /// Adds a coroutine that returns a Stream as a subscription. A call of `names.subscribe` with the coroutine's
   /// arguments is answered with an id, a string. Each value that the coroutine then yields is sent as the notification

@@ -8,8 +8,24 @@
 #include <unordered_map>
 #include <vector>
 
+#include "message/transcoder.hpp"
 #include "tests/rpc/peer.hpp"
 #include "wirecall/registry.hpp"
+
+namespace cached {
+
+inline int divisions = 0;
+inline void divide(int a, int b, int& quotient, wirecall::Out<int> remainder) {
+  ++divisions;
+  quotient += a / b;
+  *remainder = a % b;
+}
+struct Counter {
+  int count = 0;
+  int add(int n) { return count += n; }
+};
+
+}  // namespace cached
 
 namespace wirecall {
 namespace {
@@ -247,6 +263,61 @@ TEST_F(CachedMethod, refuses_bounds_that_are_none) {
   EXPECT_THROW(add({.entries = 1, .bytes = 0}), std::invalid_argument);
   EXPECT_THROW(add({.entries = 1, .ttl = -1ms}), std::invalid_argument);
   EXPECT_NO_THROW(add({.entries = 1, .ttl = std::chrono::milliseconds::max()}));
+}
+
+TEST_F(CachedMethod, keeps_parameters_that_come_back) {
+  cached::divisions = 0;
+  registry.method<cached::divide>({.params = {"a", "b", "quotient", "remainder"}, .cache = bounds});
+  cached::Counter counter;
+  registry.method<&cached::Counter::add>(counter, {.params = {"n"}, .cache = bounds});
+  Loop loop{registry};
+  const auto peer = loop.peer();
+  const std::string name = registry.methods().front()->name();
+  for (const char* params : {"[7,2,0]", R"({"quotient":0,"b":2,"a":7})"})
+    EXPECT_EQ(peer->ask(request(name, params)), result_reply(R"({"return":null,"out":{"quotient":3,"remainder":1}})"));
+  EXPECT_EQ(cached::divisions, 1);
+  EXPECT_EQ(peer->ask(request(name, "[7,2,1]")), result_reply(R"({"return":null,"out":{"quotient":4,"remainder":1}})"));
+  EXPECT_EQ(cached::divisions, 2);
+  const std::string member = registry.methods().back()->name();
+  EXPECT_EQ(peer->ask(request(member, "[5]")), result_reply("5"));
+  EXPECT_EQ(peer->ask(request(member, "[5]")), result_reply("5"));
+  EXPECT_EQ(counter.count, 5);
+}
+
+// Replies in MessagePack are read as JSON.
+TEST_F(CachedMethod, gives_each_caller_its_own_encoding_of_one_result) {
+  registry.method("data",
+                  [this](const std::vector<std::byte>& bytes) {
+                    ++runs;
+                    return std::tuple{bytes, 1.5F, std::string{"x"}, 18446744073709551615U};
+                  },
+                  {.params = {"bytes"}, .cache = bounds});
+  const std::string in_json = result_reply(R"([{"$bytes":"YWJj"},1.5,"x",18446744073709551615])");
+  const std::string asked = request("data", R"([{"$bytes":"YWJj"}])");
+  for (const bool json_first : {true, false}) {
+    runs = 0;
+    Loop loop{registry};
+    const auto json = loop.peer();
+    std::map<Encoding, std::string> answers;
+    const auto ask_in = [&](Encoding encoding) {
+      const auto peer = loop.peer();
+      peer->dispatcher.answer_as(MessageForm::native(encoding));
+      Buffer text;
+      Buffer answer{peer->ask(asked)};
+      EXPECT_EQ(loop.context.codecs.native(encoding).to_json(answer.padded(), Limits{}, text),
+                message::Transcoder::Status::done);
+      EXPECT_EQ(text.view(), in_json);
+      EXPECT_NE(answer.view().find("abc"), std::string_view::npos);
+    };
+    if (json_first) EXPECT_EQ(json->ask(asked), in_json);
+    for (int i = 0; i < 2; ++i) {
+      ask_in(Encoding::msgpack);
+      ask_in(Encoding::cbor);
+    }
+    EXPECT_EQ(json->ask(asked), in_json);
+    EXPECT_EQ(runs, 1);
+    EXPECT_EQ(loop.context.stats.cache_entries, 1U);
+  }
 }
 
 // ---- equal calls in progress ----

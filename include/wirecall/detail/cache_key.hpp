@@ -16,7 +16,7 @@ using WriteCacheKey = bool (*)(Call& call, Writer& writer);
 template <class S>
 bool write_cache_key(Call& call, Writer& writer) {
   typename S::Arguments arguments{};
-  if (!take_kept(call.message(), call.method(), arguments)) {
+  if (!S::kAllSent || !take_kept(call.message(), call.method(), arguments)) {
     if (call.params().size() >= kLongParams) return false;
     if (!decode_arguments(call.params(), call.method(), call.param_readers(), arguments)) return false;
   }
