@@ -1,9 +1,13 @@
 // Methods whose results are kept: which calls are the same call, who shares a run and who leaves it, and for how long.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -508,6 +512,99 @@ TEST_F(CachedTask, in_a_batch_is_answered_in_its_place) {
   completions[1].set(1);
   EXPECT_EQ(one->sink.take(), "[" + result_reply("2", "1") + "," + result_reply("2", "2") + "]");
   EXPECT_EQ(runs, 1);
+}
+
+// Callers that come, give up and go at random, and functions that answer, fail or notice that they are to stop: each
+// call has one answer, and the function runs as often as a model says.
+TEST_F(CachedMethod, as_many_runs_as_in_a_model_and_one_answer_a_call) {
+  struct Run {
+    Completion<int> completion;
+  };
+  std::map<int, std::shared_ptr<Run>> running;
+  registry.method("wait",
+                  [&](int n) -> Task<int> {
+                    ++runs;
+                    const auto run = std::make_shared<Run>();
+                    running[n] = run;
+                    const int value = co_await run->completion;
+                    co_return value;
+                  },
+                  {.params = {"n"}, .cache = {.entries = 2}});
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    std::mt19937 random{seed};
+    SCOPED_TRACE(seed);
+    runs = 0;
+    running.clear();
+    Loop loop{registry};
+    std::vector<std::unique_ptr<Loop::Peer>> peers;
+    for (int i = 0; i < 3; ++i) peers.push_back(loop.peer());
+    std::vector<int> kept;                              // the most recently used in front
+    std::map<int, std::map<int, std::size_t>> waiting;  // by argument and id, whose
+    int expected_runs = 0;
+    int id = 0;
+    const auto take = [&](std::size_t peer) { return peers[peer]->sink.take(); };
+    for (int step = 0; step < 400; ++step) {
+      const int n = static_cast<int>(random() % 4);
+      const std::size_t which = random() % peers.size();
+      switch (random() % 8) {
+        default: {
+          ++id;
+          peers[which]->send(request("wait", "[" + std::to_string(n) + "]", std::to_string(id)));
+          if (const auto at = std::ranges::find(kept, n); at != kept.end()) {
+            std::rotate(kept.begin(), at, at + 1);
+            ASSERT_EQ(take(which), result_reply(std::to_string(n), std::to_string(id)));
+          } else {
+            if (waiting[n].empty()) ++expected_runs;
+            waiting[n][id] = which;
+            ASSERT_EQ(take(which), "");
+          }
+          break;
+        }
+        case 5: {
+          if (waiting[n].empty()) break;
+          const auto [cancelled, owner] =
+              *std::next(waiting[n].begin(), static_cast<long>(random() % waiting[n].size()));
+          peers[owner]->cancel(std::to_string(cancelled));
+          ASSERT_EQ(take(owner), test::cancelled(std::to_string(cancelled)));
+          waiting[n].erase(cancelled);
+          break;
+        }
+        case 6: {
+          if (waiting[n].empty()) break;
+          const bool fails = random() % 2 == 0;
+          const auto run = running[n];
+          if (fails) {
+            run->completion.fail(std::make_exception_ptr(Error{9, "failed"}));
+          } else {
+            run->completion.set(n);
+            kept.insert(kept.begin(), n);
+            kept.resize(std::min<std::size_t>(kept.size(), 2));
+          }
+          std::map<std::size_t, std::string> lines;
+          for (const auto& [answered, owner] : waiting[n]) {
+            std::string& text = lines[owner];
+            if (!text.empty()) text += '\n';
+            text += fails ? error_reply(9, "failed", {}, std::to_string(answered))
+                          : result_reply(std::to_string(n), std::to_string(answered));
+          }
+          for (const auto& [owner, text] : lines) ASSERT_EQ(take(owner), text);
+          waiting[n].clear();
+          break;
+        }
+        case 7: {
+          peers[which] = loop.peer();
+          for (auto& [argument, calls] : waiting)
+            std::erase_if(calls, [&](const auto& call) { return call.second == which; });
+          break;
+        }
+      }
+      ASSERT_EQ(runs, expected_runs) << "step " << step;
+      std::size_t in_flight = 0;
+      for (const auto& [argument, calls] : waiting) in_flight += calls.size();
+      ASSERT_EQ(loop.context.stats.calls_in_flight, in_flight) << "step " << step;
+      ASSERT_EQ(loop.context.stats.cache_entries, kept.size()) << "step " << step;
+    }
+  }
 }
 
 }  // namespace
