@@ -79,7 +79,10 @@ void put_object(Buffer& out, const Value::Object& members) {
   sorted.reserve(members.size());
   for (const Value::Member& member : members) sorted.push_back(&member);
   // Of members of one name the last counts, so their order does.
-  std::ranges::stable_sort(sorted, {}, [](const Value::Member* member) -> std::string_view { return member->first; });
+  std::ranges::sort(sorted, [](const Value::Member* a, const Value::Member* b) {
+    const int order = a->first.compare(b->first);
+    return order != 0 ? order < 0 : a < b;
+  });
   put_tag(out, Tag::object);
   put_fixed(out, std::uint64_t{sorted.size()});
   for (const Value::Member* member : sorted) {
