@@ -39,7 +39,7 @@ def test_errors_are_not_kept(app: wirecall.Server) -> None:
     @app(cache=100)
     def fail(n: int) -> int:
         calls.append(n)
-        raise wirecall.Error("no", code=7)
+        raise wirecall.Error(7, "no")
 
     with app.serving() as uri, wirecall.connect(uri) as client:
         for _ in range(2):
