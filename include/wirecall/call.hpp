@@ -19,6 +19,7 @@
 
 namespace wirecall {
 
+class Call;
 class Method;
 struct Principal;
 class TaskScope;
@@ -34,7 +35,10 @@ class BrokerPeer;
 class Invocation;
 class MessageSink;
 struct CallState;
+struct LoopContext;
 struct PendingCalls;
+/// What the call's loop has.
+[[nodiscard]] LoopContext& loop_of(const Call& call) noexcept;
 }  // namespace rpc
 
 /// How a call ended, for middleware: the error's code, or 0 for a result.
@@ -134,6 +138,8 @@ class Call {
   /// Whether the answer may be written to the caller's connection without this Call. False for an element of a batch,
   /// for a call by HTTP, and where middleware waits for the outcome.
   [[nodiscard]] bool can_be_left() const noexcept;
+  /// Answers with a value that is encoded as `form` says; `compact` for one without line breaks.
+  void cached_result(std::string_view value, bool compact);
   /// Leaves the answer to the function that calls it: the dispatcher sends none.
   void leave() noexcept;
 
@@ -166,6 +172,7 @@ class Call {
 
  private:
   friend class rpc::Invocation;
+  friend rpc::LoopContext& rpc::loop_of(const Call& call) noexcept;
   Call(rpc::CallState& state, const Received& message, const Method& method, detail::WatchdogSlot* slot) noexcept
       : state_(&state), message_(&message), method_(&method), watchdog_slot_(slot) {}
 

@@ -12,8 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "wirecall/cache.hpp"
 #include "wirecall/call.hpp"
 #include "wirecall/detail/bind.hpp"
+#include "wirecall/detail/cache_key.hpp"
 #include "wirecall/function_name.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/log.hpp"
@@ -68,6 +70,13 @@ class Param {
   std::string default_;
   std::size_t default_bytes_ = 0;
   std::string shown_default_;
+};
+
+/// How a method is offered whose results are kept: server.method("fib", fib, {.params = {"n"}, .cache = {.entries =
+/// 10'000, .ttl = 1min}}).
+struct MethodOptions {
+  std::vector<Param> params = {};
+  CacheOptions cache;
 };
 
 /// The names of a subscription's two methods and of its notification, as in Ethereum's API: eth_subscribe,
@@ -153,6 +162,34 @@ class Registry {
     if constexpr (detail::check_function<Function>())
       return method(std::string{method_name<Function>()}, Function, object, std::move(params));
   }
+  /// Adds `callable` as a method whose results are kept, since they depend on its arguments alone. A call with
+  /// arguments that are equal as decoded is answered with what an earlier one came to; of equal calls in progress
+  /// `callable` runs once, within Limits::call_timeout_ms, and is asked to stop when all their callers have given up.
+  /// Errors are not kept. The types of the parameters have to be encodable. A function that takes a Context, or returns
+  /// a Stream, does not compile. Throws as `method`, and std::invalid_argument for bounds that are none.
+  template <class F>
+  Method& method(std::string name, F&& callable, MethodOptions options) {
+    constexpr detail::WriteCacheKey kKey = detail::CacheKeyOf<std::decay_t<F>>::value;
+    return add_cached(std::move(name), std::move(options), detail::bind(std::forward<F>(callable)), kKey);
+  }
+  template <class M, class C>
+    requires std::is_member_function_pointer_v<M>
+  Method& method(std::string name, M member, C& object, MethodOptions options) {
+    return add_cached(std::move(name), std::move(options), detail::bind_member(member, object),
+                      detail::CacheKeyOf<M>::value);
+  }
+  /// The same of a function, or a member function of `object`, by its own name.
+  template <auto Function>
+  Method& method(MethodOptions options) {
+    if constexpr (detail::check_function<Function>())
+      return method(std::string{method_name<Function>()}, Function, std::move(options));
+  }
+  template <auto Function, class C>
+    requires std::is_member_function_pointer_v<decltype(Function)>
+  Method& method(C& object, MethodOptions options) {
+    if constexpr (detail::check_function<Function>())
+      return method(std::string{method_name<Function>()}, Function, object, std::move(options));
+  }
   /// Adds a coroutine that returns a Stream as a subscription. A call of `names.subscribe` with the coroutine's
   /// arguments is answered with an id, a string. Each value that the coroutine then yields is sent as the notification
   /// `names.notification` with the params {"subscription": id, "result": value}. A call of `names.unsubscribe`, which
@@ -171,6 +208,10 @@ class Registry {
   /// Adds a method whose function the caller has bound itself, as a package for another language does. Throws as
   /// `method`.
   Method& add(std::string name, std::vector<Param> params, detail::Binding binding);
+  /// The same of one whose results are kept. A null `write_key` makes keys of the params without their types. The
+  /// function must not look at who calls.
+  Method& add_cached(std::string name, MethodOptions options, detail::Binding binding,
+                     detail::WriteCacheKey write_key = nullptr);
   /// Removes the method of that name; false when there is none. Calls of it that are in progress are still answered.
   bool remove(std::string_view name);
   /// Adds a middleware around every call; the first added is the outermost (middleware.hpp).

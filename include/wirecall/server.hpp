@@ -73,6 +73,25 @@ class Server {
   Method& method(C& object, std::vector<Param> params = {}) {
     return registry().method<Function>(object, std::move(params));
   }
+  /// Adds a method whose results are kept; see Registry::method.
+  template <class F>
+  Method& method(std::string name, F&& callable, MethodOptions options) {
+    return registry().method(std::move(name), std::forward<F>(callable), std::move(options));
+  }
+  template <class M, class C>
+    requires std::is_member_function_pointer_v<M>
+  Method& method(std::string name, M member, C& object, MethodOptions options) {
+    return registry().method(std::move(name), member, object, std::move(options));
+  }
+  template <auto Function>
+  Method& method(MethodOptions options) {
+    return registry().method<Function>(std::move(options));
+  }
+  template <auto Function, class C>
+    requires std::is_member_function_pointer_v<decltype(Function)>
+  Method& method(C& object, MethodOptions options) {
+    return registry().method<Function>(object, std::move(options));
+  }
   /// Adds a coroutine that returns a Stream as a subscription; see Registry::subscription.
   template <class F>
   Method& subscription(SubscriptionNames names, F&& stream_function, std::vector<Param> params = {}) {

@@ -88,6 +88,13 @@ struct Stats {
   Counter events_delivered;  ///< per subscriber
   Counter events_dropped;    ///< per subscriber that read too slowly
 
+  // Calls of methods whose results are kept (MethodOptions::cache).
+  Counter cache_hits;     ///< answered with a result that was kept
+  Counter cache_misses;   ///< for which the method has run
+  Counter cache_joined;   ///< that waited for an equal call in progress
+  Counter cache_entries;  ///< results that are kept now
+  Counter cache_bytes;    ///< that they take now
+
   Counter responses_dropped;  ///< no call was waiting for them
   Counter slow_peers_closed;  ///< connections closed: over Limits::hard_output, or whose peer took no output
   Counter streams;            ///< calls answered by a stream of results, sent one by one or gathered

@@ -5,6 +5,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 #include <stdexcept>
@@ -68,12 +69,26 @@ class PyServer {
     server_.reset();
   }
 
-  /// `described`: as of _methods.py.
-  void add(const std::string& name, nb::object function, nb::tuple described, bool safe) {
+  /// `described`: as of _methods.py. `cache`: entries, bytes, and milliseconds to live.
+  void add(const std::string& name, nb::object function, nb::tuple described, bool safe,
+           std::optional<std::tuple<std::size_t, std::size_t, std::int64_t>> cache) {
     auto method = std::make_unique<PythonMethod>(std::move(function), std::move(described), calls_);
+    if (cache && method->takes_context()) {
+      throw nb::type_error(
+          "wirecall: a cached result is for every caller, so its function cannot take a Context, which "
+          "is one caller's; take what the result depends on as a parameter");
+    }
     std::vector<Param> params = method->params();
     std::string summary = method->summary();
-    Method& added = server_->registry().add(name, std::move(params), PythonMethod::bind(std::move(method)));
+    detail::Binding binding = PythonMethod::bind(std::move(method));
+    Registry& registry = server_->registry();
+    Method& added = cache ? registry.add_cached(name,
+                                                {.params = std::move(params),
+                                                 .cache = {.entries = std::get<0>(*cache),
+                                                           .bytes = std::get<1>(*cache),
+                                                           .ttl = std::chrono::milliseconds{std::get<2>(*cache)}}},
+                                                std::move(binding))
+                          : registry.add(name, std::move(params), std::move(binding));
     added.summary(std::move(summary));
     if (safe) added.safe();
   }
@@ -183,7 +198,8 @@ void add_server(nb::module_& module) {
   module.def("is_local", [](const std::string& uri) { return transport::is_local(Endpoint{uri}); });
   nb::class_<PyServer>(module, "Server")
       .def(nb::init<const std::string&, bool>(), nb::arg("options_json"), nb::arg("broker") = false)
-      .def("add", &PyServer::add)
+      .def("add", &PyServer::add, nb::arg("name"), nb::arg("function"), nb::arg("described"), nb::arg("safe"),
+           nb::arg("cache").none())
       .def("add_subscription", &PyServer::add_subscription)
       .def("listen", &PyServer::listen)
       .def("endpoints", &PyServer::endpoints)

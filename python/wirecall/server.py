@@ -17,7 +17,7 @@ import json
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from . import _bootstrap, _command_line, _native
@@ -97,6 +97,7 @@ class Server:
         name: str | None = None,
         blocking: bool = False,
         safe: bool = False,
+        cache: int | Mapping[str, float] | None = None,
         check_results: bool | None = None,
     ) -> Callable[[F], F]: ...
     def __call__(
@@ -107,6 +108,7 @@ class Server:
         name: str | None = None,
         blocking: bool = False,
         safe: bool = False,
+        cache: int | Mapping[str, float] | None = None,
         check_results: bool | None = None,
     ) -> Any:
         """Adds a function as a method, as a decorator: `@app`, `@app(name="calc.sum", blocking=True)`.
@@ -115,11 +117,15 @@ class Server:
         - `blocking`: the function runs on a pool of threads (`blocking_threads`, 16), several calls at once, so it must
           be thread-safe; for functions that wait for files, locks or other programs, or compute for long
         - `safe`: the method changes nothing, so HTTP GET may call it as well
+        - `cache`: the function's result depends on its arguments alone, and up to so many results are kept; or a dict
+          with `entries`, `bytes` (16 MiB) and `ttl`, the seconds that a result is used (no end). Errors are not kept;
+          of equal calls in progress the function runs once. Each worker has a cache of its own. Such a function takes
+          no Context
         - `check_results`: overrides the server's
         """
         if function is None:
             return lambda decorated: self.add(
-                decorated, name=name, blocking=blocking, safe=safe, check_results=check_results
+                decorated, name=name, blocking=blocking, safe=safe, cache=cache, check_results=check_results
             )
         return self.add(function)
 
@@ -130,6 +136,7 @@ class Server:
         name: str | None = None,
         blocking: bool = False,
         safe: bool = False,
+        cache: int | Mapping[str, float] | None = None,
         check_results: bool | None = None,
     ) -> F:
         """Adds a function, bound method or other callable as the method `name`, and returns it. Raises `Conflict` for a
@@ -137,11 +144,14 @@ class Server:
         if isinstance(function, str):
             raise TypeError(f'wirecall: {function!r} is no function: write @app(name="{function}")')
         called = name if name is not None else getattr(function, "__name__", None) or _name_of(function)
-        from ._methods import ASYNCIO, ASYNCIO_STREAM, describe
+        from ._methods import ASYNCIO, ASYNCIO_STREAM, POOL_STREAM, describe
 
         checks = self._check_results if check_results is None else check_results
         described = describe(function, called, blocking=blocking, check_results=checks)
-        told = (called, function, described, safe)
+        bounds = _cache_bounds(cache)
+        if bounds is not None and described.runs_on in (ASYNCIO_STREAM, POOL_STREAM):
+            raise TypeError(f"wirecall: {called}: the results of a generator are not cached")
+        told = (called, function, described, safe, bounds)
         self._engine.add(*told)
         self._methods[called] = told
         self._asynchronous = self._asynchronous or described.runs_on in (ASYNCIO, ASYNCIO_STREAM)
@@ -473,6 +483,22 @@ _SAID_OF_RUN = {
     "workers": "say how many processes where it runs, app.run(workers=4)",
     "quiet": "say where it runs that it is not to tell where it listens, app.run(quiet=True)",
 }
+
+
+def _cache_bounds(cache: int | Mapping[str, float] | None) -> tuple[int, int, int] | None:
+    """The entries, bytes and milliseconds to live that `cache` says. TypeError for what says none."""
+    if cache is None:
+        return None
+    said: Mapping[str, float] = cache if isinstance(cache, Mapping) else {"entries": cache}
+    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in said.values())
+    if "entries" not in said or said.keys() - {"entries", "bytes", "ttl"} or not numbers:
+        raise TypeError(
+            'wirecall: cache is a number of entries, or a dict: {"entries": 10_000, "bytes": 16 << 20, "ttl": 60}'
+        )
+    entries, size, ttl = said["entries"], said.get("bytes", 16 << 20), said.get("ttl")
+    if not (entries >= 1 and size >= 1 and (ttl is None or ttl >= 0.001)):
+        raise ValueError("wirecall: a cache has 1 entry and 1 byte at least, and keeps a result for 1 ms at least")
+    return int(entries), int(size), 0 if ttl is None else int(ttl * 1000)
 
 
 def _name_of(function: Any) -> str:

@@ -8,6 +8,7 @@
 
 namespace wirecall {
 
+constexpr std::string_view kCacheDoc = "Calls of methods whose results are kept";
 constexpr std::string_view kErrorsDoc = "Errors answered";
 constexpr std::string_view kHandshakesDoc = "TLS handshakes that succeeded";
 constexpr std::string_view kProtocolsDoc = "Connections that have begun to speak a protocol";
@@ -85,6 +86,11 @@ constexpr StatsField kFields[] = {
      "Events dropped, each once per subscriber that read too slowly",
      false,
      &Stats::events_dropped},
+    {"cached_calls", "hit", kCacheDoc, false, &Stats::cache_hits},
+    {"cached_calls", "miss", kCacheDoc, false, &Stats::cache_misses},
+    {"cached_calls", "joined", kCacheDoc, false, &Stats::cache_joined},
+    {"cache_entries", {}, "Results of methods that are kept now", true, &Stats::cache_entries},
+    {"cache_bytes", {}, "Bytes of results that are kept now", true, &Stats::cache_bytes},
     {"responses_dropped", {}, "Responses dropped: no call was waiting for them", false, &Stats::responses_dropped},
     {"slow_peers_closed",
      {},

@@ -87,6 +87,8 @@ static int finish_reply(rpc::MessageSink& sink, rpc::Reply& reply, rpc::LoopCont
 
 // ---- Call: the answer is given on the caller's stack ----
 
+rpc::LoopContext& rpc::loop_of(const Call& call) noexcept { return call.state_->peer.loop; }
+
 static std::stop_token token_of(std::stop_source& stop) {
   if (!stop.stop_possible()) stop = std::stop_source{};
   return stop.get_token();
@@ -237,6 +239,20 @@ void Call::encoded_result(std::string_view value, std::string_view failure) {
     if (!failure.empty()) writer->fail(failure);
   }
   end_result_slowly();  // which minds that the text is another's
+}
+
+// Of what was written by a Writer as `end_result` is.
+void Call::cached_result(std::string_view value, bool compact) {
+  rpc::CallState& state = *state_;
+  if (!compact || state.answered || state.rare || is_notification()) [[unlikely]]
+    return encoded_result(value, {});
+  state.reply.begin().append(value);
+  if (!state.reply.append_end(message_->id())) [[unlikely]] {
+    state.reply.discard();
+    return error(rpc::reply_too_large());
+  }
+  state.answered = true;
+  state.reply.close_written();
 }
 
 void Call::error(const Error& error) {

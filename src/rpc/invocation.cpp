@@ -14,6 +14,11 @@ void serve_message(ServedPeer& peer, const Received& message, CallState& state) 
   Invocation::serve(peer, message, state);
 }
 
+void Invocation::serve_alone(const Method& method, const Received& message, CallState& state) {
+  Call call{state, message, method, state.peer.loop.services.watchdog_slot};
+  run(state.peer, call, state);
+}
+
 std::string_view Invocation::unescaped_method(const ServedPeer& peer, const Received& message) {
   std::string_view name;
   Reader& reader = *peer.loop.codecs.readers.reader;

@@ -25,6 +25,8 @@ class Invocation {
  public:
   /// Of a message of kind request, notification or invalid.
   static inline void serve(ServedPeer& peer, const Received& message, CallState& state);
+  /// Runs the method, which has been looked up and admitted, for a peer without middleware.
+  static void serve_alone(const Method& method, const Received& message, CallState& state);
 
  private:
   /// Valid until the thread's reader is used again.

@@ -8,6 +8,7 @@
 
 #include "message/message_codec.hpp"
 #include "rpc/accounts.hpp"
+#include "rpc/loop_caches.hpp"
 #include "rpc/memory_budget.hpp"
 #include "rpc/refusals.hpp"
 #include "rpc/stop_requests.hpp"
@@ -143,7 +144,8 @@ struct LoopContext {
   Refusals refusals;                       ///< who is told why
   mutable Stats stats;                     ///< of all that happens on this thread, whoever counts it
   StopRequests stop_requests{scheduler};
-  TaskScope tasks;  ///< last: the tasks go before what they use
+  LoopCaches caches;  ///< behind what they use
+  TaskScope tasks;    ///< last: the tasks go before what they use
 };
 
 }  // namespace wirecall::rpc

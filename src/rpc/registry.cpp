@@ -9,6 +9,7 @@
 #include "base/reserve_extra.hpp"
 #include "message/explain.hpp"
 #include "rpc/access.hpp"
+#include "rpc/cached_method.hpp"
 #include "rpc/dispatcher.hpp"
 #include "rpc/names.hpp"
 
@@ -226,6 +227,13 @@ Method& Registry::add(std::string name, std::vector<Param> params, detail::Bindi
   method->index_ = impl_->methods.size();
   impl_->methods.push_back(std::move(method));
   return *impl_->methods.back();
+}
+
+Method& Registry::add_cached(std::string name, MethodOptions options, detail::Binding binding,
+                             detail::WriteCacheKey write_key) {
+  auto cached =
+      std::make_unique<rpc::CachedMethod>(Method{name, options.params, std::move(binding)}, write_key, options.cache);
+  return add(std::move(name), std::move(options.params), rpc::CachedMethod::bind(std::move(cached)));
 }
 
 bool Registry::remove(std::string_view name) {

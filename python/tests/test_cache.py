@@ -1,0 +1,101 @@
+"""Functions whose results are kept."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+import wirecall
+
+
+def test_a_function_runs_once_for_equal_arguments(app: wirecall.Server) -> None:
+    calls: list[Any] = []
+
+    @app(cache=100)
+    def add(a: int, b: int = 5) -> int:
+        calls.append((a, b))
+        return a + b
+
+    @app(cache={"entries": 10, "bytes": 10_000, "ttl": 60})
+    def size(value: Any) -> int:
+        calls.append(value)
+        return len(value)
+
+    with app.serving() as uri, wirecall.connect(uri) as client:
+        assert [client.add(1, 2), client.add(b=2, a=1), client.add(1, 2)] == [3, 3, 3]
+        assert client.add(2, 2) == 4
+        assert calls == [(1, 2), (2, 2)]
+        calls.clear()
+        assert [client.size({"x": 1, "y": [2]}), client.size({"y": [2.0], "x": 1.0})] == [2, 2]
+        assert calls == [{"x": 1, "y": [2]}]
+
+
+def test_errors_are_not_kept(app: wirecall.Server) -> None:
+    calls = []
+
+    @app(cache=100)
+    def fail(n: int) -> int:
+        calls.append(n)
+        raise wirecall.Error(7, "no")
+
+    with app.serving() as uri, wirecall.connect(uri) as client:
+        for _ in range(2):
+            with pytest.raises(wirecall.Error):
+                client.fail(1)
+    assert calls == [1, 1]
+
+
+def test_equal_calls_in_progress_are_one(app: wirecall.Server) -> None:
+    calls = []
+    go_on = threading.Event()
+
+    @app(cache=100)
+    async def slow(n: int) -> int:
+        calls.append(n)
+        while not go_on.is_set():
+            await asyncio.sleep(0.001)
+        return n
+
+    @app(cache=100, blocking=True)
+    def blocks(n: int) -> int:
+        calls.append(-n)
+        return n
+
+    with app.serving() as uri:
+
+        async def ask() -> list[Any]:
+            async with wirecall.aconnect(uri) as client, wirecall.aconnect(uri) as other:
+                answers = [asyncio.ensure_future(one.slow(5)) for one in (client, other, client)]
+                while not calls:
+                    await asyncio.sleep(0.001)
+                await other.blocks(1)  # behind its call of slow
+                await client.blocks(1)
+                go_on.set()
+                return [await answer for answer in answers]
+
+        assert asyncio.run(ask()) == [5, 5, 5]
+    assert calls == [5, -1]
+
+
+def test_what_cannot_be_cached_is_refused(app: wirecall.Server) -> None:
+    with pytest.raises(TypeError, match="cannot take a Context"):
+
+        @app(cache=100)
+        def one(context: wirecall.Context, n: int) -> int:
+            return n
+
+    with pytest.raises(TypeError, match="generator"):
+
+        @app(cache=100)
+        async def many(n: int) -> Any:
+            yield n
+
+    with pytest.raises(TypeError, match="entries"):
+        app(cache={"size": 1})(lambda: 1)
+    with pytest.raises(TypeError, match="entries"):
+        app(cache=True)(lambda: 1)
+    with pytest.raises(ValueError, match="1 entry"):
+        app(cache=0, name="none")(lambda: 1)
