@@ -313,7 +313,9 @@ TEST_F(CachedMethod, gives_each_caller_its_own_encoding_of_one_result) {
       EXPECT_EQ(text.view(), in_json);
       EXPECT_NE(answer.view().find("abc"), std::string_view::npos);
     };
-    if (json_first) EXPECT_EQ(json->ask(asked), in_json);
+    if (json_first) {
+      EXPECT_EQ(json->ask(asked), in_json);
+    }
     for (int i = 0; i < 2; ++i) {
       ask_in(Encoding::msgpack);
       ask_in(Encoding::cbor);

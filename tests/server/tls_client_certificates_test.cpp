@@ -5,6 +5,7 @@
 namespace wirecall::net {
 namespace {
 
+using namespace std::string_literals;
 using transport::issue;
 using transport::Issued;
 using transport::TlsFiles;
