@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "caller_channel.hpp"
+#include "wirecall/detail/detached_context.hpp"
 
 namespace wirecall::python {
 namespace nb = nanobind;
@@ -14,17 +15,6 @@ namespace nb = nanobind;
 static std::optional<double> deadline_of(const Context& context) {
   if (context.deadline() == kNoDeadline) return std::nullopt;
   return std::chrono::duration<double>{context.deadline()}.count();
-}
-
-static Context detached(const Context& context) {
-  return {context.method(),
-          context.id(),
-          context.stop_token(),
-          nullptr,
-          {.began = {}, .deadline = context.deadline(), .hops = context.hops()},
-          nullptr,
-          context.peer_credentials(),
-          context.caller_name()};
 }
 
 static const CallerChannel& channel_of(const CallContext& context) {
@@ -43,11 +33,12 @@ std::optional<double> remaining(const Context& context) {
   return std::max(0.0, *deadline - std::chrono::duration<double>{now}.count());
 }
 
-CallContext context_on_loop(Call& call) { return {detached(call.context()), nullptr}; }
+CallContext context_on_loop(Call& call) { return {detail::detached_context(call.context()), nullptr}; }
 
 CallContext context_off_loop(Call& call, const Context& context, std::shared_ptr<AsyncCalls> calls,
                              std::shared_ptr<HandlerTask> task) {
-  return {detached(context), std::make_shared<const CallerChannel>(call, context, std::move(calls), std::move(task))};
+  return {detail::detached_context(context),
+          std::make_shared<const CallerChannel>(call, context, std::move(calls), std::move(task))};
 }
 
 PyObject* make_context(CallContext context) {

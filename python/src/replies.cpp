@@ -32,8 +32,6 @@ bool call_method(PyObject* name, PyObject* self, PyObject* argument) {
 
 }  // namespace
 
-Replies::Replies() { readers_.push_back(json_codec().reader()); }
-
 Replies::~Replies() {
   if (entries_.empty() || Py_IsInitialized() == 0) return;
   const Gil gil;  // whoever drops the queue need not have it

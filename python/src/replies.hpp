@@ -15,7 +15,7 @@ namespace wirecall::python {
 
 class Replies {
  public:
-  Replies();
+  Replies() = default;
   Replies(Replies&&) = delete;
   ~Replies();
 

@@ -57,9 +57,7 @@ template <class F>
 /// What the parameters of a call have failed with, as its answer.
 [[nodiscard]] Error failure_of(const Params& params);
 
-/// What any thread may know of a call that is served on this one: without timers, and without a way to its caller.
-[[nodiscard]] Context detached_context(Call& call);
-/// The same, made when it is first asked for.
+/// What any thread may know of a call (detail::detached_context), made when it is first asked for.
 [[nodiscard]] const Context& context_of(wc_call& call);
 
 /// A call that has left its handler's stack. Shared by its owner in C and by the loop, while its answer is on the way.

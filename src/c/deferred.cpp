@@ -2,6 +2,7 @@
 #include <mutex>
 
 #include "c/call.hpp"
+#include "wirecall/detail/detached_context.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::c {
@@ -16,7 +17,7 @@ Detached::Detached(Call& call)
     : text_(call.params()),
       reader_(call.codec().reader()),
       call_({text_.padded().data(), text_.size()}, nullptr, reader_.get(), nullptr),
-      context_(detached_context(call)),
+      context_(detail::detached_context(call.context())),
       executor_(call.executor()),
       reply_(call),
       sink_(call.detach()) {

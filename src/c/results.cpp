@@ -4,6 +4,7 @@
 
 #include "c/call.hpp"
 #include "c/json_text.hpp"
+#include "wirecall/detail/detached_context.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::c {
@@ -13,22 +14,10 @@ Error failure_of(const Params& params) {
   return decode_error(*params.reader);
 }
 
-Context detached_context(Call& call) {
-  const Context context = call.context();
-  return {context.method(),
-          context.id(),
-          context.stop_token(),
-          nullptr,
-          {.began = {}, .deadline = context.deadline(), .hops = context.hops()},
-          nullptr,
-          context.peer_credentials(),
-          context.caller_name()};
-}
-
 const Context& context_of(wc_call& call) {
   if (call.detached != nullptr) return call.detached->context();
   std::optional<Context>& context = call.params.extras().context;
-  if (!context) on_loop(call, [&] { context.emplace(detached_context(*call.call)); });
+  if (!context) on_loop(call, [&] { context.emplace(detail::detached_context(call.call->context())); });
   return *context;
 }
 

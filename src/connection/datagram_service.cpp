@@ -4,6 +4,7 @@
 #include "base/reserve_extra.hpp"
 #include "connection/long_message.hpp"
 #include "framing/byte_order_mark.hpp"
+#include "rpc/share.hpp"
 
 namespace wirecall::net {
 
@@ -268,12 +269,9 @@ std::size_t DatagramService::calls_left(std::string_view datagram, const Datagra
   return share_left(source);
 }
 
-// All calls of a source are at most half of what those of others leave: so one source takes no other's place.
 std::size_t DatagramService::share_left(const DatagramAddress& source) {
-  const std::size_t left = limits_.datagram_calls - std::min(limits_.datagram_calls, calls_);
   const std::size_t own = sources_.of(socket_->peer_source(source), host_->loop_context.now())->calls;
-  const std::size_t own_max = (left + std::min(own, calls_) + 1) / 2;
-  return std::min(left, own_max - std::min(own_max, own));
+  return rpc::share_left(limits_.datagram_calls, calls_, own);
 }
 
 // The first call of a peer is not asked how many its account has, and here each is a peer's first.

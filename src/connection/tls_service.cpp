@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "rpc/share.hpp"
+
 namespace wirecall::net {
 
 /// A handshake in progress, which counts for its source.
@@ -35,8 +37,7 @@ class TlsService::Handshake final : public transport::TlsObserver {
 
 std::unique_ptr<transport::TlsStream> TlsService::accept(std::unique_ptr<transport::ByteStream> stream) {
   std::shared_ptr<rpc::Account> source = sources_.of(stream->peer_source(), loop_context_->now());
-  const std::size_t left = limits_->tls_handshakes - std::min(limits_->tls_handshakes, in_progress_);
-  if (left == 0 || source->calls >= (left + source->calls + 1) / 2) {
+  if (rpc::share_left(limits_->tls_handshakes, in_progress_, source->calls) == 0) {
     ++loop_context_->stats.tls_handshakes_refused;
     return nullptr;
   }

@@ -8,15 +8,22 @@
 namespace wirecall::net {
 namespace {
 
-TEST_F(LoopTakeoverTest, EqualCallsShareOneRunThatIsOffTheLoop) {
+class CachedTakeover : public LoopTakeoverTest {
+ protected:
+  CachedTakeover() {
+    server.method("cached",
+                  [this](int n) {
+                    ++runs;
+                    gate.wait();
+                    return n;
+                  },
+                  {.params = {"n"}, .cache = {.entries = 10}});
+  }
+
   std::atomic<int> runs{0};
-  server.method("cached",
-                [&](int n) {
-                  ++runs;
-                  gate.wait();
-                  return n;
-                },
-                {.params = {"n"}, .cache = {.entries = 10}});
+};
+
+TEST_F(CachedTakeover, EqualCallsShareOneRunThatIsOffTheLoop) {
   const RunningServer running{server};
   RawPeer first{*endpoint};
   RawPeer second{*endpoint};
@@ -39,15 +46,7 @@ TEST_F(LoopTakeoverTest, EqualCallsShareOneRunThatIsOffTheLoop) {
   EXPECT_EQ(runs, 1);
 }
 
-TEST_F(LoopTakeoverTest, ARunThatIsOffTheLoopOutlivesAllItsCallers) {
-  std::atomic<int> runs{0};
-  server.method("cached",
-                [&](int n) {
-                  ++runs;
-                  gate.wait();
-                  return n;
-                },
-                {.params = {"n"}, .cache = {.entries = 10}});
+TEST_F(CachedTakeover, ARunThatIsOffTheLoopOutlivesAllItsCallers) {
   const RunningServer running{server};
   RawPeer gone{*endpoint};
   RawPeer quick{*endpoint};

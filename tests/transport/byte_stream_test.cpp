@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "tests/runtime/simulated_backend.hpp"
+#include "tests/transport/leaving_user.hpp"
 #include "tests/transport/memory_stream.hpp"
 #include "transport/io_thread.hpp"
 #include "transport/setup.hpp"
@@ -24,30 +25,6 @@ namespace {
 
 using runtime::SimulatedBackend;
 using std::chrono::milliseconds;
-
-// Destroys its stream in the call that `within` names.
-class LeavingUser final : public StreamUser {
- public:
-  explicit LeavingUser(char within) : within_(within) {}
-
-  void received(std::span<char>) override { called('r'); }
-  void ended() override { called('e'); }
-  void sent(Buffer) override { called('s'); }
-  void failed(int) override { called('f'); }
-
-  std::unique_ptr<ByteStream> stream;
-  bool left = false;
-
- private:
-  void called(char what) {
-    EXPECT_FALSE(left) << "it is told of something once it has gone";
-    if (what != within_ || stream == nullptr) return;
-    left = true;
-    stream.reset();
-  }
-
-  char within_;
-};
 
 constexpr std::string_view kCalls = "resf";
 

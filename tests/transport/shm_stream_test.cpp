@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <thread>
 
+#include "tests/transport/leaving_user.hpp"
 #include "tests/transport/shm_fixture.hpp"
 
 namespace wirecall::transport {
@@ -178,27 +179,6 @@ TEST(ShmStream, wakes_a_peer_that_sleeps_on_another_thread) {
   EXPECT_TRUE(sent.starts_with(user.text));
 }
 
-class Leaving final : public StreamUser {
- public:
-  explicit Leaving(char within) : within_(within) {}
-  void received(std::span<char>) override { called('r'); }
-  void ended() override { called('e'); }
-  void sent(Buffer) override { called('s'); }
-  void failed(int) override { called('f'); }
-
-  std::unique_ptr<ByteStream> stream;
-  bool left = false;
-
- private:
-  void called(char what) {
-    EXPECT_FALSE(left);
-    if (what != within_) return;
-    left = true;
-    stream.reset();
-  }
-  char within_;
-};
-
 TEST(ShmStream, may_be_destroyed_by_its_user_within_each_call) {
   for (const char within : std::string{"resf"}) {
     Loop loop;
@@ -206,7 +186,7 @@ TEST(ShmStream, may_be_destroyed_by_its_user_within_each_call) {
     HeardUser nobody;
     std::unique_ptr<ByteStream> peer = pair.client.attach(loop);
     peer->start(nobody);
-    Leaving user{within};
+    LeavingUser user{within};
     user.stream = pair.server.attach(loop);
     user.stream->start(user);
     switch (within) {
