@@ -78,7 +78,7 @@ SubscriptionNames subscription_names(nb::tuple names) {
 }
 
 // Where in what describes a function the native side finds what; wirecall/_methods.py has the same order (Described).
-constexpr std::size_t kRunsOn = 0, kParameters = 1, kResult = 2, kChecked = 3, kSummary = 4;
+constexpr std::size_t kRunsOn = 0, kParameters = 1, kResult = 2, kChecked = 3, kSummary = 4, kGivesBack = 5;
 
 PythonMethod::PythonMethod(nb::object function, nb::tuple described, std::shared_ptr<AsyncCalls> async_calls)
     : function_(std::move(function)),
@@ -140,7 +140,8 @@ PythonMethod::PythonMethod(nb::object function, nb::tuple described, std::shared
   signature_ = {.arguments = types_,
                 .result = &nb::cast<Shape*>(described_[kResult])->info(),
                 .asynchronous = runs_on_ != RunsOn::loop,
-                .stream = runs_on_ == RunsOn::pool_stream || runs_on_ == RunsOn::asyncio_stream};
+                .stream = runs_on_ == RunsOn::pool_stream || runs_on_ == RunsOn::asyncio_stream,
+                .result_has_out = nb::cast<bool>(described_[kGivesBack])};
 }
 
 std::string PythonMethod::summary() const { return nb::cast<std::string>(described_[kSummary]); }

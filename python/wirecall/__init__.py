@@ -31,6 +31,7 @@ from .errors import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._native import ConnectionEvent, Context
+    from ._out import Out
     from .aclient import AsyncClient, aconnect
     from .client import Client, connect
     from .server import Server
@@ -55,6 +56,7 @@ __all__ = [
     "LocalError",
     "MethodNotFound",
     "NoSubscription",
+    "Out",
     "ParseError",
     "Server",
     "Timeout",
@@ -73,6 +75,7 @@ _LAZY = {
     "aconnect": "aclient",
     "ConnectionEvent": "_native",
     "Context": "_native",
+    "Out": "_out",
 }
 
 

@@ -113,11 +113,13 @@ class BaseClient(MethodsByName):
         """Adds a function as the method `name` that the server may call while it serves a call of this client
         (`ctx.call`). A blocking client runs the function on the thread that drives the client; a client of `aconnect`
         runs it in its event loop, and it may be `async def`. `check_results` as for `Server`."""
-        self._native.offer(name, function, self._describe(function, name, check_results), self._calls)
+        described = self._describe(function, name, check_results)
+        self._native.offer(name, described.function, described, self._calls)
 
     def _provide(self, name: str, function: Callable[..., Any], check_results: bool, options: dict[str, Any]) -> None:
         check_provide_options(options)
-        self._native.provide(name, function, self._describe(function, name, check_results), options, self._calls)
+        described = self._describe(function, name, check_results)
+        self._native.provide(name, described.function, described, options, self._calls)
 
     def unprovide(self, name: str) -> bool:
         """Unregisters a method that this client provides; False when it provides none of that name."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from . import errors
 from ._native import Context, Shape, dumps
+from ._out import Outputs, outputs_of, with_outputs
 from ._shapes import shape_of
 
 POSITIONAL, KEYWORD, VAR_POSITIONAL, VAR_KEYWORD, CONTEXT, CONTEXT_KEYWORD = range(6)
@@ -36,6 +37,8 @@ class Described(typing.NamedTuple):
     result: Shape
     checked: Shape | None  # what a result, or an item of a stream, is held against
     summary: str
+    gives_back: bool  # whether parameters come back, as the result says
+    function: Callable[..., Any]  # what is called: the function, or one that puts its results into their form on the wire
 
 
 def describe_subscription(function: Callable[..., Any], name: str, *, check_results: bool = True) -> Described:
@@ -77,13 +80,26 @@ def describe(
     if unhinted:
         errors._unhinted[name] = unhinted
     runs_on = _runs_on(function, blocking)
-    result = _result(function, hints)
+    outputs = _outputs(hints, name)
+    result = _result(function, hints) if outputs is None else shape_of(outputs.hint)
     checked = None
     if check_results:
         checked = _item(hints) if runs_on in (POOL_STREAM, ASYNCIO_STREAM) else result
         if checked is _shape_of_anything():
             checked = None
-    return Described(runs_on, rows, result, checked, _summary(function))
+    called = function if outputs is None else with_outputs(function, outputs, name)
+    return Described(runs_on, rows, result, checked, _summary(function), outputs is not None, called)
+
+
+def _outputs(hints: dict[str, Any], name: str) -> Outputs | None:
+    """TypeError for a generator: its results are its items, and these have no parameters."""
+    hint = hints.get("return", Any)
+    try:
+        if _is_of(hint, *_STREAMS) and any(outputs_of(part) for part in typing.get_args(hint)):
+            raise TypeError("wirecall: what a generator yields is no result, so nothing comes back with it")
+        return outputs_of(hint)
+    except TypeError as failure:
+        raise TypeError(f"{failure}  [the result of {name}]") from None
 
 
 def _is_context(hint: Any) -> bool:

@@ -151,7 +151,7 @@ class Server:
         bounds = _cache_bounds(cache)
         if bounds is not None and described.runs_on in (ASYNCIO_STREAM, POOL_STREAM):
             raise TypeError(f"wirecall: {called}: the results of a generator are not cached")
-        told = (called, function, described, safe, bounds)
+        told = (called, described.function, described, safe, bounds)
         self._engine.add(*told)
         self._methods[called] = told
         self._asynchronous = self._asynchronous or described.runs_on in (ASYNCIO, ASYNCIO_STREAM)

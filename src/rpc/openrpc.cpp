@@ -131,6 +131,14 @@ static std::string schema_with_out(const Method& method) {
   return json_schema({.kind = TypeKind::object, .name = "result", .members = members});
 }
 
+// Of a result that is described whole.
+static bool is_in_out(const detail::Signature& signature, std::string_view name) {
+  if (!signature.result_has_out) return false;
+  const auto out = std::ranges::find(signature.result->members, "out", &MemberInfo::name);
+  return out != signature.result->members.end() &&
+         std::ranges::find(out->type->members, name, &MemberInfo::name) != out->type->members.end();
+}
+
 void write_params(Writer& writer, const Method& method) {
   writer.key("params");
   writer.begin_array(Writer::kUnknownSize);
@@ -145,7 +153,7 @@ void write_params(Writer& writer, const Method& method) {
     if (!param.description().empty()) write_text(writer, "description", param.description());
     writer.key("required");
     writer.boolean(!argument.optional && param.default_json().empty());
-    if (argument.give_back != nullptr) write_comes_back(writer);
+    if (argument.give_back != nullptr || is_in_out(method.signature(), param.name())) write_comes_back(writer);
     writer.end_object();
   }
   writer.end_array();
@@ -167,10 +175,10 @@ void write_result(Writer& writer, const Method& method) {
   writer.key("result");
   writer.begin_object(Writer::kUnknownSize);
   const auto arguments = method.signature().arguments;
-  const bool comes_back =
+  const bool gives_back =
       std::ranges::any_of(arguments, [](const auto& argument) { return argument.give_back != nullptr; });
-  write_descriptor(writer, "result", comes_back ? schema_with_out(method) : json_schema(*method.signature().result));
-  if (comes_back) write_comes_back(writer);
+  write_descriptor(writer, "result", gives_back ? schema_with_out(method) : json_schema(*method.signature().result));
+  if (gives_back || method.signature().result_has_out) write_comes_back(writer);
   writer.end_object();
 }
 
