@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs bench_typed, and makes a table in Markdown and a plot in SVG of what it prints.
 
-usage: report.py PROGRAM [--seconds N] [--table FILE] [--plot FILE]
+usage: report.py PROGRAM [--seconds N] [--page FILE --plot FILE]
 
-Without --table the table goes to standard output."""
+The table goes to standard output, and into the page of documentation in place of the one there."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from xml.sax.saxutils import escape
 
 ITSELF = "the function itself"
 REFERENCE = "gRPC"
+# Around the table in the page.
+BEGIN, END = "<!-- bench/typed/report.py -->\n\n", "\n<!-- end -->\n"
 Rows = dict[str, dict[str, tuple[float, float]]]  # by benchmark and system: ns a call, ns of processor
 
 
@@ -21,15 +23,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="the typed benchmarks as a table and a plot")
     parser.add_argument("program")
     parser.add_argument("--seconds", type=float, default=1.0)
-    parser.add_argument("--table", type=Path)
+    parser.add_argument("--page", type=Path)
     parser.add_argument("--plot", type=Path)
     arguments = parser.parse_args()
     ran = subprocess.run([arguments.program, str(arguments.seconds)], check=True, capture_output=True, text=True)
     rows = parse(ran.stdout)
-    if arguments.table is None:
-        print(table(rows), end="")
-    else:
-        arguments.table.write_text(table(rows))
+    print(table(rows), end="")
+    if arguments.page is not None:
+        page = arguments.page.read_text()
+        before, _, rest = page.partition(BEGIN)
+        arguments.page.write_text(before + BEGIN + table(rows) + END + rest.partition(END)[2])
     if arguments.plot is not None:
         arguments.plot.write_text(plot(rows))
 
