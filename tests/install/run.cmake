@@ -31,6 +31,9 @@ run(${CMAKE_COMMAND} --build ${work_dir}/found)
 foreach(program IN ITEMS without_socket over_tcp)
   run(${work_dir}/found/${program})
 endforeach()
+if(EXISTS ${work_dir}/found/in_module)
+  run(${work_dir}/found/in_module ${work_dir}/found/libmath.so)
+endif()
 
 # The core alone, on a system that has nothing of what the rest needs.
 run(${CMAKE_COMMAND} -E env PKG_CONFIG_LIBDIR=${work_dir}/nothing ${configure} -S ${consumer} -B ${work_dir}/core
