@@ -26,5 +26,7 @@ function(wirecall_link_grpc target proto)
   set_source_files_properties(${made} PROPERTIES COMPILE_OPTIONS -w)
   target_sources(${target} PRIVATE ${made})
   target_include_directories(${target} SYSTEM PRIVATE ${CMAKE_CURRENT_BINARY_DIR} ${GRPC_INCLUDE})
+  # What it inlines of Abseil is in libraries that gRPC's need.
+  target_link_options(${target} PRIVATE -Wl,--copy-dt-needed-entries)
   target_link_libraries(${target} PRIVATE ${GRPCPP_LIBRARY} ${GRPC_LIBRARY} ${GPR_LIBRARY} ${PROTOBUF_LIBRARY})
 endfunction()
