@@ -130,11 +130,11 @@ def test_a_result_beside_is_taken_too() -> None:
         (Out(quotient=1, remainder=2, rest=3), "not quotient, remainder, rest"),
         ({"quotient": 1}, "gives quotient, remainder back, not quotient"),
         (7, "gives quotient, remainder back, not int"),
-        (Statistics(1.0, 1), "gives quotient, remainder back, not nothing"),
+        (Statistics(1.0, 1), "gives quotient, remainder back, not Statistics"),
     ],
 )
 def test_what_does_not_fit_the_hint_is_an_internal_error(
-    app: wirecall.Server, returned: Any, message: str, capfd: pytest.CaptureFixture[str]
+    app: wirecall.Server, returned: Any, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     @app
     def divide() -> Out[Division]:
@@ -142,7 +142,7 @@ def test_what_does_not_fit_the_hint_is_an_internal_error(
 
     with app.serving() as uri, wirecall.connect(uri) as client, pytest.raises(wirecall.InternalError):
         client.divide()
-    assert message in capfd.readouterr().err
+    assert message in caplog.text
 
 
 def test_values_are_checked(app: wirecall.Server) -> None:

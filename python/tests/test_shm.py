@@ -83,17 +83,14 @@ def test_a_broker_relays_between_shared_memory_and_sockets() -> None:
         assert caller.double(21) == 42
         events: list[Any] = []
         subscription = provider.subscribe("news", lambda topic, value: events.append((topic, value)))
-        assert caller.publish("news", [1]) == 1
+        assert caller.publish("news", {"n": 1}) == 1
         caller.call_all("double", 1)  # behind the event, on the provider's connection
-        assert events == [("news", [1])]
+        assert events == [("news", {"n": 1})]
         subscription.unsubscribe()
 
 
 def test_a_server_whose_socket_nobody_serves_is_replaced(app: wirecall.Server) -> None:
-    program = (
-        "import os, wirecall\n"
-        f"app = wirecall.Server('x')\nwith app.serving({URI!r}):\n    os._exit(0)\n"
-    )
+    program = f"import os, wirecall\napp = wirecall.Server('x')\nwith app.serving({URI!r}):\n    os._exit(0)\n"
     subprocess.run([sys.executable, "-c", program], check=True)
 
     @app

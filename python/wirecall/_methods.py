@@ -38,7 +38,7 @@ class Described(typing.NamedTuple):
     checked: Shape | None  # what a result, or an item of a stream, is held against
     summary: str
     gives_back: bool  # whether parameters come back, as the result says
-    function: Callable[..., Any]  # what is called: the function, or one that puts its results into their form on the wire
+    function: Callable[..., Any]  # what is called; it gives results as they are on the wire
 
 
 def describe_subscription(function: Callable[..., Any], name: str, *, check_results: bool = True) -> Described:

@@ -94,10 +94,10 @@ def outputs_of(hint: Any) -> Outputs | None:
 def _outputs(arguments: tuple[Any, ...], returned: Any, *, returns: bool) -> Outputs:
     hints = _members(arguments[0]) if arguments else {}
     if not hints:
-        raise TypeError("wirecall: Out names what comes back by a NamedTuple, dataclass or TypedDict, as in Out[Division]")
-    out = TypedDict(arguments[0].__name__, hints)  # type: ignore[operator]
-    hint = TypedDict("Returned", {"return": returned, "out": out})  # type: ignore[operator]
-    return Outputs(hint, tuple(hints), returns)
+        raise TypeError("wirecall: Out names what comes back by a NamedTuple, dataclass or TypedDict: Out[Division]")
+    make: Any = TypedDict  # which is for names that a type checker knows
+    out = make(arguments[0].__name__, hints)
+    return Outputs(make("Returned", {"return": returned, "out": out}), tuple(hints), returns)
 
 
 def _members(kind: Any) -> dict[str, Any]:
@@ -146,8 +146,8 @@ def _by_name(values: Any, names: tuple[str, ...], method: str) -> dict[str, Any]
         return dict(zip(names, values, strict=True))
     elif isinstance(values, Mapping):
         given = values
-    elif dataclasses.is_dataclass(values):
-        given = {name: getattr(values, name) for name in names if hasattr(values, name)}
+    elif dataclasses.is_dataclass(values) and all(hasattr(values, name) for name in names):
+        given = {name: getattr(values, name) for name in names}
     else:
         raise TypeError(f"{method} gives {_listed(names)} back, not {type(values).__name__}")
     if given.keys() != set(names):
