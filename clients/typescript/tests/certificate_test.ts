@@ -34,7 +34,9 @@ describe.each(["wss", "https"] as const)("by %s", (scheme) => {
     expect(error.message).toContain("NODE_EXTRA_CA_CERTS");
     if (!tellsCause[scheme]) return;
     // Between them newer releases of Node give advice of their own.
-    expect(error.message).toMatch(/self-signed certificate;.* the certificate is refused \(DEPTH_ZERO_SELF_SIGNED_CERT\)/);
+    expect(error.message).toMatch(
+      /self-signed certificate;.* the certificate is refused \(DEPTH_ZERO_SELF_SIGNED_CERT\)/,
+    );
     expect(error.message).not.toContain("start the server");
     expect(error.cause).toBeInstanceOf(Error);
   });
