@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "wirecall/codec.hpp"
+#include "wirecall/error.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/task.hpp"
 
@@ -42,8 +43,8 @@ class InputWaiter : protected Waiter {
   ~InputWaiter() { forget(); }
   /// The reader of the next item; null at the end. Throws what the stream has failed with.
   [[nodiscard]] Reader* take();
-  /// The item that was taken last is none of that type: throws -32602, and the stream is over.
-  [[noreturn]] void refuse();
+  /// The item that was taken last is none of that type: -32602, and the stream is over.
+  [[nodiscard]] Error refuse();
 
  private:
   friend class Input;
@@ -71,7 +72,7 @@ class Input {
   /// The handler asks for the next item: whether it, the end or a failure is there.
   [[nodiscard]] virtual bool ask() = 0;
   [[nodiscard]] virtual Reader* take() = 0;
-  [[noreturn]] virtual void refuse() = 0;
+  [[nodiscard]] virtual Error refuse() = 0;
 
   InputWaiter* waiting_ = nullptr;
 };
@@ -86,7 +87,7 @@ class InputAwaiter final : public InputWaiter {
     Reader* const reader = take();
     if (reader == nullptr) return std::nullopt;
     std::optional<T> item{std::in_place};
-    if (!decode(*reader, *item)) refuse();
+    if (!decode(*reader, *item)) throw refuse();
     return item;
   }
 };

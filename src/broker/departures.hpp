@@ -9,6 +9,7 @@
 #include "broker/context.hpp"
 #include "broker/relay.hpp"
 #include "broker/retained_sender.hpp"
+#include "broker/inputs.hpp"
 #include "broker/streams.hpp"
 #include "broker/subscription_relay.hpp"
 #include "broker/turn_budget.hpp"
@@ -23,6 +24,7 @@ class Departures {
     CallLedger& calls;
     Relay& relay;
     Streams& streams;
+    Inputs& inputs;
     TapFeed& tap_feed;
     Announcer& announcer;
   };

@@ -264,9 +264,18 @@ std::string tap(const ReservedCall& call) {
 
 // ---- streams ----
 
-template <auto pass>
+// A result of what the peer was asked for; or what it sends towards the handler of a call of its own, which is at another
+// peer or in this process.
 std::string pass_item(const ReservedCall& call) {
-  (peer_of(call).router().streams().*pass)(peer_of(call), call.message);
+  Peer& peer = peer_of(call);
+  if (peer.router().streams().item(peer, call.message) || peer.router().inputs().item(peer, call.message))
+    return "null";
+  static_cast<void>(rpc::receive_input_item(call));
+  return "null";
+}
+
+std::string pass_progress(const ReservedCall& call) {
+  peer_of(call).router().streams().progress(peer_of(call), call.message);
   return "null";
 }
 
@@ -311,8 +320,8 @@ constexpr std::array kMethods{
     ReservedMethod{"rpc.health", &tell_health},
     ReservedMethod{"rpc.kick", &kick, ReservedMethod::Needs::source},
     ReservedMethod{"rpc.tap", &tap, ReservedMethod::Needs::connection},
-    ReservedMethod{"rpc.item", &pass_item<&Streams::item>, ReservedMethod::Needs::connection},
-    ReservedMethod{"$/progress", &pass_item<&Streams::progress>, ReservedMethod::Needs::connection},
+    ReservedMethod{"rpc.item", &pass_item, ReservedMethod::Needs::connection},
+    ReservedMethod{"$/progress", &pass_progress, ReservedMethod::Needs::connection},
 };
 
 }  // namespace

@@ -43,6 +43,7 @@ void RelayedCalls::give_back(SlotNumber slot) noexcept {
   call.addressed = call.retried = false;
   if (call.long_id) call.long_id.reset();
   if (call.stream) call.stream.reset();
+  if (call.input) call.input.reset();
   if (call.extras) call.extras.reset();
   call.generation = call.generation == kGenerationMax ? 0 : call.generation + 1;
   call.of_caller.after = free_;
@@ -51,6 +52,8 @@ void RelayedCalls::give_back(SlotNumber slot) noexcept {
 }
 
 SlotNumber RelayedCalls::find(std::string_view id_json) noexcept {
+  // Of a call with an input it is a string (ProviderId).
+  if (id_json.size() > 2 && id_json.front() == '"') id_json = id_json.substr(1, id_json.size() - 2);
   std::uint64_t number = 0;
   const char* const end = id_json.data() + id_json.size();
   const auto [read_to, error] = std::from_chars(id_json.data(), end, number);

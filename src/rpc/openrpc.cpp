@@ -151,6 +151,15 @@ void write_params(Writer& writer, const Method& method) {
   writer.end_array();
 }
 
+void write_input(Writer& writer, const Method& method) {
+  if (method.signature().input == nullptr) return;
+  writer.key("x-input");
+  writer.begin_object(1);
+  writer.key("schema");
+  writer.json(json_schema(*method.signature().input));
+  writer.end_object();
+}
+
 void write_subscription(Writer& writer, const Method& method) {
   const SubscriptionNames* const names = method.subscription();
   if (names == nullptr) return;
@@ -215,6 +224,7 @@ bool OpenRpcDocument::write_piece() {
     begin_method(after_, own->summary());
     write_params(*writer_, *own);
     write_result(*writer_, *own);
+    write_input(*writer_, *own);
     write_subscription(*writer_, *own);
   }
   writer_->end_object();

@@ -21,7 +21,7 @@ void InputWaiter::forget() noexcept {
 
 Reader* InputWaiter::take() { return input_ != nullptr ? input_->take() : nullptr; }
 
-void InputWaiter::refuse() { input_->refuse(); }
+Error InputWaiter::refuse() { return input_->refuse(); }
 
 void Input::wake() noexcept {
   InputWaiter& waiter = *waiting_;
@@ -134,7 +134,7 @@ Reader* ReceivedInput::take() {
   return &*reader_;
 }
 
-void ReceivedInput::refuse() {
+Error ReceivedInput::refuse() {
   static_cast<void>(reader_->failed_at(read_sequence_ - 1));
   static_cast<void>(reader_->failed_at("input"));
   failure_ = decode_error(*reader_);
@@ -142,7 +142,7 @@ void ReceivedInput::refuse() {
   at_ = taken_.ends.size();
   arrived_.ends.clear();
   arrived_.bytes.clear();
-  throw Error{*failure_};
+  return *failure_;
 }
 
 // Little of much is kept until there is more: half a window at a time.

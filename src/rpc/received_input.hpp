@@ -51,7 +51,7 @@ class ReceivedInput final : public wirecall::detail::Input {
 
   [[nodiscard]] bool ask() override;
   [[nodiscard]] Reader* take() override;
-  [[noreturn]] void refuse() override;
+  [[nodiscard]] Error refuse() override;
   [[nodiscard]] std::size_t unread() const noexcept { return arrived_.ends.size() + taken_.ends.size() - at_; }
   [[nodiscard]] bool fits(std::size_t bytes) const noexcept;
   void give_credit();

@@ -288,6 +288,8 @@ bool render(const ReservedCall& call, std::string_view name, const Answer& answe
 
 }  // namespace
 
+std::string receive_input_item(const ReservedCall& call) { return item(call); }
+
 std::span<const ReservedMethod> reserved_methods() noexcept { return kMethods; }
 
 Error late_answer() {
