@@ -139,17 +139,26 @@ class ClientInputsServed : public testing::TestWithParam<Encoding> {
       co_return all;
     });
     server.method("first", [](InputStream<int> in) -> Task<int> { co_return (co_await in.next()).value_or(-1); });
-    server.listen("inproc://inputs");
-    server.start();
+    uri_ = server.listen("tcp://127.0.0.1:0").uri();
+    running_.emplace(server);
+  }
+  [[nodiscard]] Client connected() const {
+    ClientOptions options;
+    options.encoding = GetParam();
+    return Client{uri_, options};
   }
 
   Server server;
+
+ private:
+  std::string uri_;
+  std::optional<RunningServer> running_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Each, ClientInputsServed, testing::Values(Encoding::json, Encoding::msgpack));
 
 TEST_P(ClientInputsServed, reach_their_handlers) {
-  Client client{"inproc://inputs", ClientOptions{.encoding = GetParam()}};
+  Client client = connected();
   EXPECT_EQ(client.request<int>("sum_all").input(std::vector{1, 2, 39}).call(), 42);
   EXPECT_EQ(client.request<int>("sum_all").input(std::views::iota(1, 10'001)).call(), 50'005'000);
   EXPECT_EQ(client.request<int>("sum_all").input(std::vector<int>{}).call(), 0);
@@ -158,7 +167,7 @@ TEST_P(ClientInputsServed, reach_their_handlers) {
 }
 
 TEST_P(ClientInputsServed, run_beside_results) {
-  Client client{"inproc://inputs", ClientOptions{.encoding = GetParam()}};
+  Client client = connected();
   int sum = 0;
   int count = 0;
   for (const int value : client.stream<int>("running_sum").input(std::views::iota(1, 1001))) {
@@ -169,7 +178,7 @@ TEST_P(ClientInputsServed, run_beside_results) {
 }
 
 TEST_P(ClientInputsServed, are_awaited_called_back_and_future) {
-  Client client{"inproc://inputs", ClientOptions{.encoding = GetParam()}};
+  Client client = connected();
   const auto both = [&client]() -> Task<int> {
     const int one = co_await client.request<int>("sum_all").input(std::views::iota(0, 200));
     Stream<int> sums = client.stream<int>("running_sum").input(std::views::iota(0, 200)).awaited();
@@ -182,7 +191,7 @@ TEST_P(ClientInputsServed, are_awaited_called_back_and_future) {
 }
 
 TEST_P(ClientInputsServed, of_a_consumer_that_leaves_end) {
-  Client client{"inproc://inputs", ClientOptions{.encoding = GetParam()}};
+  Client client = connected();
   {
     auto sums = client.stream<int>("running_sum").input(std::views::iota(1));
     EXPECT_EQ(sums.next(), 1);
@@ -192,7 +201,7 @@ TEST_P(ClientInputsServed, of_a_consumer_that_leaves_end) {
 }
 
 TEST_P(ClientInputsServed, that_are_not_what_the_handler_takes_are_named) {
-  Client client{"inproc://inputs", ClientOptions{.encoding = GetParam()}};
+  Client client = connected();
   const auto outcome = client.request<int>("sum_all").input(std::vector<std::string>{"x"}).try_call();
   ASSERT_FALSE(outcome);
   EXPECT_EQ(outcome.error().code(), static_cast<int>(ErrorCode::invalid_params));
