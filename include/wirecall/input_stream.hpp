@@ -1,6 +1,7 @@
 // InputStream<T>: a parameter by which a handler reads the stream that its caller sends beside the params, as in gRPC a
 // method declared `rpc Sum(stream T)`:
-//     Task<int> sum_all(InputStream<int> in) { int sum = 0; while (auto v = co_await in.next()) sum += *v; co_return sum; }
+//     Task<int> sum_all(InputStream<int> in) { int sum = 0; while (auto v = co_await in.next()) sum += *v; co_return
+//     sum; }
 // It may stand anywhere among the parameters of a coroutine, once, and is no param: callers do not name it. A handler
 // that returns a Stream as well reads and yields at the same time. The caller sends as many items as the handler makes
 // room for by reading. A caller that sends no stream gives an empty one.

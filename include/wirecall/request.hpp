@@ -333,12 +333,12 @@ class [[nodiscard]] Request {
   }
 
   /// Sends a stream towards the handler, which reads it as an InputStream (docs/client.md "Streams towards a handler"):
-  /// a range, or a function that returns a std::optional, empty at the end. It is kept by value, and asked for each item
-  /// on the thread that drives, when the server has room for that; so it must not block where other calls are to go on.
-  /// A view refers to what has to live until the call has ended. Where the handler answers before the end, the rest is
-  /// not asked for. What it throws ends the call with that Error, or with LocalError -32603; an item that cannot be
-  /// encoded with LocalError -32602. Without a `timeout`, the call has its time anew with each item. By HTTP and UDP the
-  /// call is refused with -32600.
+  /// a range, a Stream, or a function that returns a std::optional, empty at the end. It is kept by value, and asked
+  /// for each item on the thread that drives, when the server has room for that; so it must not block where other calls
+  /// are to go on. A view refers to what has to live until the call has ended. Where the handler answers before the
+  /// end, the rest is not asked for. What it throws ends the call with that Error, or with LocalError -32603; an item
+  /// that cannot be encoded with LocalError -32602. Without a `timeout`, the call has its time anew with each item. By
+  /// HTTP and UDP the call is refused with -32600.
   template <class Source>
   Request&& input(Source&& source) && {
     call_.set_input(detail::input_source(std::forward<Source>(source)));

@@ -7,9 +7,9 @@
 
 #include "broker/announcer.hpp"
 #include "broker/context.hpp"
+#include "broker/inputs.hpp"
 #include "broker/relay.hpp"
 #include "broker/retained_sender.hpp"
-#include "broker/inputs.hpp"
 #include "broker/streams.hpp"
 #include "broker/subscription_relay.hpp"
 #include "broker/turn_budget.hpp"

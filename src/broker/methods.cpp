@@ -264,8 +264,8 @@ std::string tap(const ReservedCall& call) {
 
 // ---- streams ----
 
-// A result of what the peer was asked for; or what it sends towards the handler of a call of its own, which is at another
-// peer or in this process.
+// A result of what the peer was asked for; or what it sends towards the handler of a call of its own, which is at
+// another peer or in this process.
 std::string pass_item(const ReservedCall& call) {
   Peer& peer = peer_of(call);
   if (peer.router().streams().item(peer, call.message) || peer.router().inputs().item(peer, call.message))

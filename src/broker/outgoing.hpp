@@ -24,8 +24,8 @@ class Digits {
   std::size_t size_;
 };
 
-/// The id by which a provider is asked, as JSON text. Items and credit name calls of either side of a connection: so that
-/// of a call with an input is a string, since clients number their own calls.
+/// The id by which a provider is asked, as JSON text. Items and credit name calls of either side of a connection: so
+/// that of a call with an input is a string, since clients number their own calls.
 class ProviderId {
  public:
   ProviderId(std::uint64_t number, bool has_input) noexcept

@@ -77,8 +77,8 @@ struct ClientCall {
     WIRECALL_ASSERT(may_enter(state, next));
     state = next;
   }
-  /// The id as JSON text. Items and credit name calls of either side, so that those of a call with an input are strings:
-  /// a server's own ids are numbers, or other strings.
+  /// The id as JSON text. Items and credit name calls of either side, so that those of a call with an input are
+  /// strings: a server's own ids are numbers, or other strings.
   [[nodiscard]] std::string id_json() const {
     return input ? std::string{kInputIdBegin}.append(std::to_string(id)).append("\"") : std::to_string(id);
   }

@@ -18,6 +18,8 @@ void ClientInput::close() noexcept {
 
 void ClientInput::grant(ClientConnection& connection, ClientCall& call, std::uint64_t more) {
   const std::lock_guard lock{source_mutex_};
+  connection_ = &connection;
+  call_ = &call;
   credit_ = more > ~std::uint64_t{0} - credit_ ? ~std::uint64_t{0} : credit_ + more;
   send(connection, call);
 }
@@ -27,6 +29,21 @@ void ClientInput::resume(ClientConnection& connection, ClientCall& call) {
   send(connection, call);
 }
 
+std::function<void()> ClientInput::waker() {
+  return [input = weak_from_this()] {
+    if (const std::shared_ptr<ClientInput> still = input.lock()) still->wake();
+  };
+}
+
+void ClientInput::wake() {
+  const std::lock_guard lock{source_mutex_};
+  {
+    const Lock client = core_.driver().lock();
+    if (!is_of(*connection_, *call_)) return;
+  }
+  send(*connection_, *call_);
+}
+
 bool ClientInput::is_of(const ClientConnection& connection, const ClientCall& call) const noexcept {
   return call.input.get() == this && call.state == CallState::sent && call.connection == &connection;
 }
@@ -34,9 +51,9 @@ bool ClientInput::is_of(const ClientConnection& connection, const ClientCall& ca
 // Where the connection takes no more, `resume` goes on.
 void ClientInput::send(ClientConnection& connection, ClientCall& call) {
   while (source_ != nullptr && credit_ != 0 && connection.sink->writable()) {
-    bool item = false;
+    Next next = Next::none;
     try {
-      item = make_next();
+      next = make_next();
     } catch (const Error& error) {
       return fail(connection, call, error);
     } catch (const std::exception& error) {
@@ -45,18 +62,19 @@ void ClientInput::send(ClientConnection& connection, ClientCall& call) {
     } catch (...) {
       return fail(connection, call, Error{ErrorCode::internal_error, "the input of the call failed"});
     }
+    if (next == Next::none) return;  // until `wake`
     if (writer_->failed())
       return fail(connection, call,
                   Error{ErrorCode::invalid_params, "an item of the input cannot be encoded: " + writer_->failure()});
-    if (write(connection, call, item) == Written::no) return;
-    if (!item) source_.reset();
+    if (write(connection, call, next == Next::item) == Written::no) return;
+    if (next == Next::end) source_.reset();
   }
 }
 
-bool ClientInput::make_next() {
+ClientInput::Next ClientInput::make_next() {
   value_.clear();
   writer_->reset(value_);
-  return source_->next(*writer_);
+  return source_->next(*writer_, *this);
 }
 
 ClientInput::Written ClientInput::write(ClientConnection& connection, ClientCall& call, bool item) {

@@ -12,7 +12,7 @@
 
 namespace wirecall::net {
 
-class ClientInput final : public std::enable_shared_from_this<ClientInput> {
+class ClientInput final : public std::enable_shared_from_this<ClientInput>, private detail::InputDriver {
  public:
   ClientInput(ClientCore& core, std::unique_ptr<detail::InputSource> source);
 
@@ -32,9 +32,18 @@ class ClientInput final : public std::enable_shared_from_this<ClientInput> {
 
  private:
   enum class Written : bool { yes, no };
+  using Next = detail::InputSource::Next;
+
+  // InputDriver.
+  [[nodiscard]] TaskScope& tasks() override { return core_.shared().loop_context.tasks; }
+  [[nodiscard]] const std::shared_ptr<detail::Executor>& executor() override {
+    return core_.shared().loop_context.tasks.executor();
+  }
+  [[nodiscard]] std::function<void()> waker() override;
 
   void send(ClientConnection& connection, ClientCall& call);
-  [[nodiscard]] bool make_next();
+  void wake();
+  [[nodiscard]] Next make_next();
   [[nodiscard]] Written write(ClientConnection& connection, ClientCall& call, bool item);
   void append(Buffer& out, MessageForm form, std::string_view id_json, bool item) const;
   [[nodiscard]] bool is_of(const ClientConnection& connection, const ClientCall& call) const noexcept;
@@ -45,6 +54,8 @@ class ClientInput final : public std::enable_shared_from_this<ClientInput> {
   std::unique_ptr<detail::InputSource> source_;
   std::unique_ptr<Writer> writer_;
   Buffer value_;
+  ClientConnection* connection_ = nullptr;  // on which the call was sent, once there was credit
+  ClientCall* call_ = nullptr;
   std::uint64_t credit_ = 0;
   std::uint64_t sequence_ = 0;
   bool begun_ = false;  // guarded by the client's mutex

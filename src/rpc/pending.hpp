@@ -40,10 +40,10 @@ struct CallExtras {
   bool bounded = false;
   std::stop_source stop{std::nostopstate};
   std::vector<ReplyHook> hooks;
-  std::shared_ptr<SentItems> items;    ///< tells them, when it goes, that the call has ended
+  std::shared_ptr<SentItems> items;      ///< tells them, when it goes, that the call has ended
   std::shared_ptr<ReceivedInput> input;  ///< likewise
-  std::optional<ReplySink> late_sink;  ///< of a call whose handler has lost the loop
-  std::shared_ptr<CallerLink> link;    ///< where its handler may call its caller
+  std::optional<ReplySink> late_sink;    ///< of a call whose handler has lost the loop
+  std::shared_ptr<CallerLink> link;      ///< where its handler may call its caller
 };
 
 struct CallState {

@@ -51,9 +51,7 @@ ReceivedInput::ReceivedInput(MessageSink& sink, LoopContext& loop, const Limits&
   touch();
 }
 
-void ReceivedInput::touch() noexcept {
-  last_ = loop_->scheduler != nullptr ? loop_->scheduler->now() : nanoseconds{0};
-}
+void ReceivedInput::touch() noexcept { last_ = loop_->scheduler != nullptr ? loop_->scheduler->now() : nanoseconds{0}; }
 
 // ---- from the caller ----
 
@@ -127,8 +125,7 @@ Reader* ReceivedInput::take() {
   const std::size_t begin = at_ == 0 ? 0 : taken_.ends[at_ - 1].at;
   const Values::End end = taken_.ends[at_++];
   ++read_sequence_;
-  const Codec& codec =
-      end.encoding == Encoding::json ? loop_->codecs.codec : message::codec_of(end.encoding).values();
+  const Codec& codec = end.encoding == Encoding::json ? loop_->codecs.codec : message::codec_of(end.encoding).values();
   if (reader_ == nullptr || &reader_->codec() != &codec) reader_ = codec.reader();
   reader_->reset(taken_.bytes.padded().substr(begin, end.at - begin));
   return &*reader_;

@@ -1,7 +1,7 @@
 // ReceivedInput: the stream that a caller sends towards the handler of its call. The handler gives the caller credit by
-// reading, so that no more items wait here than it has been given credit for: 4 at first, and once it is known how large
-// they are, up to 64 that together fill Limits::soft_output. What waits counts among what is held for the connection.
-// One thread. Implements docs/wire.md "Streams towards a handler".
+// reading, so that no more items wait here than it has been given credit for: 4 at first, and once it is known how
+// large they are, up to 64 that together fill Limits::soft_output. What waits counts among what is held for the
+// connection. One thread. Implements docs/wire.md "Streams towards a handler".
 #pragma once
 
 #include "rpc/load_bytes.hpp"

@@ -34,12 +34,7 @@ class CallWithInput : public testing::Test {
   }
   Ended call(std::vector<std::string> words, std::string_view input) const {
     words.insert(words.begin(), "call");
-    Process process{std::move(words), url_, input};
-    Ended ended;
-    ended.output = process.rest_of_output();
-    ended.error = process.rest_of_error();
-    ended.status = process.wait();
-    return ended;
+    return run(std::move(words), url_, input);
   }
 
  private:

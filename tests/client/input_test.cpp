@@ -64,10 +64,12 @@ TEST(ClientInputs, are_asked_for_no_more_than_the_server_takes) {
     peer.line();
   }};
   Client client{server.uri()};
-  client.request("first").input([&]() -> std::optional<int> {
-    ++asked;
-    return 5;
-  }).call();
+  client.request("first")
+      .input([&]() -> std::optional<int> {
+        ++asked;
+        return 5;
+      })
+      .call();
   EXPECT_EQ(asked, 3) << "the answer ends it";
 }
 
@@ -188,6 +190,43 @@ TEST_P(ClientInputsServed, are_awaited_called_back_and_future) {
   };
   EXPECT_EQ(client.run(both()), 2 * 19'900);
   EXPECT_EQ(client.request<int>("sum_all").input(std::vector{1, 2}).future().get(), 3);
+}
+
+TEST_P(ClientInputsServed, come_from_streams_that_wait) {
+  Client client = connected();
+  const auto slow = [](Scheduler& scheduler, int count) -> Stream<int> {
+    for (int i = 1; i <= count; ++i) {
+      if (i % 3 == 0) co_await sleep_for(scheduler, 0ns);
+      co_yield i;
+    }
+  };
+  EXPECT_EQ(client.request<int>("sum_all").input(slow(client.scheduler(), 1000)).call(), 500'500);
+  EXPECT_EQ(client.request<int>("first").input(slow(client.scheduler(), 1000)).call(), 1);
+  const auto fails = [](Scheduler& scheduler) -> Stream<int> {
+    co_yield 1;
+    co_await sleep_for(scheduler, 0ns);
+    throw Error{7, "torn"};
+  };
+  const auto outcome = client.request<int>("sum_all").input(fails(client.scheduler())).try_call();
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code(), 7);
+}
+
+TEST_P(ClientInputsServed, from_streams_that_wait_for_ever_end_with_their_call) {
+  Client client = connected();
+  int left = 0;
+  const auto stuck = [&left](Scheduler& scheduler) -> Stream<int> {
+    struct Guard {
+      int& left;
+      ~Guard() { ++left; }
+    } guard{left};
+    co_yield 1;
+    co_await sleep_for(scheduler, 1h);
+  };
+  EXPECT_FALSE(client.request<int>("sum_all").timeout(20ms).input(stuck(client.scheduler())).try_call());
+  EXPECT_EQ(client.request<int>("first").input(stuck(client.scheduler())).call(), 1);
+  client.close();
+  EXPECT_EQ(left, 2);
 }
 
 TEST_P(ClientInputsServed, of_a_consumer_that_leaves_end) {

@@ -55,14 +55,13 @@ class Input : public testing::Test {
       while (const std::optional<int> value = co_await in.next()) sum += *value;
       co_return sum;
     });
-    registry.method(
-        "scaled",
-        [](Context, int factor, InputStream<double> in, int offset) -> Task<double> {
-          double sum = offset;
-          while (const auto value = co_await in.next()) sum += *value * factor;
-          co_return sum;
-        },
-        {"factor", "offset"});
+    registry.method("scaled",
+                    [](Context, int factor, InputStream<double> in, int offset) -> Task<double> {
+                      double sum = offset;
+                      while (const auto value = co_await in.next()) sum += *value * factor;
+                      co_return sum;
+                    },
+                    {"factor", "offset"});
     registry.method("running_sum", [](InputStream<int> in) -> Stream<int> {
       int sum = 0;
       while (const std::optional<int> value = co_await in.next()) co_yield sum += *value;
@@ -83,7 +82,7 @@ class Input : public testing::Test {
 TEST_F(Input, IsReadUntilItsEnd) {
   Peer peer{registry};
   EXPECT_EQ(peer.ask(input_request("sum_all")), credit(4));
-  EXPECT_EQ(peer.ask(sent(0, "1")), credit(64)) << "now it is known how large the items are";
+  EXPECT_EQ(peer.ask(sent(0, "1")), credit(61)) << "now it is known how large the items are";
   EXPECT_EQ(peer.ask(sent(1, "41")), "");
   EXPECT_EQ(peer.ask(ended(2)), result_reply("42"));
   EXPECT_EQ(left, 1);
@@ -98,7 +97,7 @@ TEST_F(Input, StandsAnywhereAmongTheParametersAndIsNoParam) {
     peer.send(input_request("scaled", params));
     peer.send(sent(0, "1.5"));
     static_cast<void>(peer.received());
-    EXPECT_EQ(peer.ask(ended(1)), result_reply("13.0")) << params;
+    EXPECT_EQ(peer.ask(ended(1)), result_reply("13")) << params;
   }
   EXPECT_EQ(peer.ask(input_request("scaled", "[1]")),
             invalid_params(R"({"loc":["offset"],"expected":"integer","got":"nothing"})"));
@@ -146,7 +145,9 @@ TEST_F(Input, CreditFollowsWhatIsReadHalfAWindowAtATime) {
   static_cast<void>(peer.received());
   std::string grants;
   for (int i = 1; i < 200; ++i) grants += peer.ask(sent(i, "1"));
-  EXPECT_EQ(grants.find(R"("n":32)"), grants.rfind(R"("n":3)", grants.size())) << "not one for each item: " << grants;
+  std::string expected;
+  for (int i = 0; i < 6; ++i) expected += credit(32);
+  EXPECT_EQ(grants, expected);
   EXPECT_EQ(peer.ask(ended(200)), result_reply("199"));
 }
 
@@ -248,7 +249,7 @@ TEST_F(Input, OfUnknownIdsIsDropped) {
   EXPECT_EQ(peer.ask(sent(0, "1", "\"1\"")), "");
   EXPECT_EQ(peer.ask(request("rpc.item", R"({"id":2,"seq":0,"value":1})", "3")), result_reply("0", "3"));
   EXPECT_EQ(peer.ask(request("rpc.item", R"({"id":1,"seq":0,"value":1})", "3")),
-            credit(64) + "\n" + result_reply("1", "3"));
+            credit(61) + "\n" + result_reply("1", "3"));
 }
 
 TEST_F(Input, ThatIsNoValueOfTheTypeEndsTheCallAndIsNamed) {
@@ -256,8 +257,7 @@ TEST_F(Input, ThatIsNoValueOfTheTypeEndsTheCallAndIsNamed) {
   peer.send(input_request("sum_all"));
   peer.send(sent(0, "1"));
   static_cast<void>(peer.received());
-  EXPECT_EQ(peer.ask(sent(1, "\"x\"")),
-            invalid_params(R"({"loc":["input",1],"expected":"integer","got":"\"x\""})"));
+  EXPECT_EQ(peer.ask(sent(1, "\"x\"")), invalid_params(R"({"loc":["input",1],"expected":"integer","got":"\"x\""})"));
   EXPECT_EQ(peer.dispatcher.in_flight(), 0U);
 }
 
@@ -283,7 +283,7 @@ TEST_F(Input, MayBeAnsweredBeforeItsEnd) {
 TEST_F(Input, RunsBesideAStreamOfResults) {
   Peer peer{registry};
   EXPECT_EQ(peer.ask(input_request("running_sum", "[]", "1", R"(,"stream":2)")), credit(4));
-  EXPECT_EQ(peer.ask(sent(0, "1")), yielded(0, "1") + "\n" + credit(64));
+  EXPECT_EQ(peer.ask(sent(0, "1")), yielded(0, "1") + "\n" + credit(61));
   EXPECT_EQ(peer.ask(sent(1, "2")), yielded(1, "3"));
   EXPECT_EQ(peer.ask(sent(2, "3")), "") << "the caller takes two results";
   EXPECT_EQ(peer.ask(credit(5)), yielded(2, "6"));

@@ -123,7 +123,8 @@ struct NoSignature {
 template <auto Function>
 consteval auto shared_signature() {
   if constexpr (kIsFunction<Function>) {
-    return std::type_identity<SharedSignature<typename CalledAs<typename FunctionType<decltype(Function)>::type>::type>>{};
+    return std::type_identity<
+        SharedSignature<typename CalledAs<typename FunctionType<decltype(Function)>::type>::type>>{};
   } else {
     return std::type_identity<NoSignature>{};
   }

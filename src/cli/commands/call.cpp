@@ -1,7 +1,6 @@
 // `wirecall call` and `wirecall notify`: one message, and what comes back on stdout.
-#include <fmt/core.h>
-
 #include <cstdio>
+#include <fmt/core.h>
 
 #include "base/one_line.hpp"
 #include "cli/arguments.hpp"
@@ -85,7 +84,7 @@ int print_result(RawClient& caller, std::string_view method, detail::OutgoingCal
 /// The lines of standard input, each a JSON value; empty ones are passed over.
 class LineSource final : public detail::InputSource {
  public:
-  bool next(Writer& writer) override {
+  Next next(Writer& writer, detail::InputDriver&) override {
     std::string line;
     for (int c; (c = std::getchar()) != EOF || !line.empty();) {
       if (c != EOF && c != '\n') {
@@ -100,9 +99,9 @@ class LineSource final : public detail::InputSource {
       const auto value = from_json<Value>(line);
       if (!value) throw Error{ErrorCode::invalid_params, fmt::format("line {} of standard input is not JSON", number_)};
       encode(writer, *value);
-      return true;
+      return Next::item;
     }
-    return false;
+    return Next::end;
   }
 
  private:
