@@ -37,6 +37,7 @@ std::function<void()> ClientInput::waker() {
 
 void ClientInput::wake() {
   const std::lock_guard lock{source_mutex_};
+  if (source_ == nullptr) return;  // and the call may be another's by now
   {
     const Lock client = core_.driver().lock();
     if (!is_of(*connection_, *call_)) return;

@@ -16,6 +16,16 @@
 #include "wirecall/server.hpp"
 #include "wirecall/task.hpp"
 
+namespace input_test {
+
+wirecall::Task<int> weighted(int factor, wirecall::InputStream<int> in, int& last) {
+  int sum = 0;
+  while (const std::optional<int> value = co_await in.next()) sum += factor * (last = *value);
+  co_return sum;
+}
+
+}  // namespace input_test
+
 namespace wirecall::net {
 namespace {
 
@@ -141,6 +151,7 @@ class ClientInputsServed : public testing::TestWithParam<Encoding> {
       co_return all;
     });
     server.method("first", [](InputStream<int> in) -> Task<int> { co_return (co_await in.next()).value_or(-1); });
+    server.method<input_test::weighted>({"factor", "last"});
     uri_ = server.listen("tcp://127.0.0.1:0").uri();
     running_.emplace(server);
   }
@@ -190,6 +201,13 @@ TEST_P(ClientInputsServed, are_awaited_called_back_and_future) {
   };
   EXPECT_EQ(client.run(both()), 2 * 19'900);
   EXPECT_EQ(client.request<int>("sum_all").input(std::vector{1, 2}).future().get(), 3);
+}
+
+TEST_P(ClientInputsServed, are_no_arguments_of_a_shared_function) {
+  Client client = connected();
+  int last = 0;
+  EXPECT_EQ(client.request<input_test::weighted>(2, last).input(std::vector{1, 2, 3}).call(), 12);
+  EXPECT_EQ(last, 3) << "beside a parameter that comes back";
 }
 
 TEST_P(ClientInputsServed, come_from_streams_that_wait) {
