@@ -107,8 +107,19 @@ TEST_F(RelayedInputs, stop_with_cancel_timeout_and_either_end) {
   caller.send(sent("8", 0));
   world.scheduler.advance(99ms);
   EXPECT_EQ(caller.received(), "") << "the time is for the gap between items";
-  world.scheduler.advance(1ms);
+  world.scheduler.advance(11ms);
   EXPECT_EQ(caller.received(), timed_out("8"));
+}
+
+TEST_F(RelayedInputs, of_a_caller_that_ends_its_side_before_the_stream_end) {
+  static_cast<void>((caller.send(asked("7")), provider.received()));
+  caller.send(asked("8"));
+  caller.send(ended("8", 0));
+  static_cast<void>(provider.received());
+  caller.dispatcher->peer_ended();
+  EXPECT_EQ(caller.received(), test::cancelled("7"));
+  EXPECT_EQ(provider.received(), cancel_notification(kFirst));
+  EXPECT_EQ((provider.send(result_reply("5", R"("1")")), caller.received()), result_reply("5", "8"));
 }
 
 TEST_F(RelayedInputs, that_end_without_an_item_need_no_credit) {
