@@ -38,9 +38,7 @@ void CallPool::give_back(ClientCall& call) noexcept {
   if (call.input) [[unlikely]] {
     // Likewise the source of its input, which may be making an item; what it refers to may be gone after this.
     call.input->close();
-    const std::shared_ptr<ClientInput> closed = std::move(call.input);
-    const Lock lock = driver_.lock();
-    call.input = nullptr;
+    call.input.reset();
   }
   WIRECALL_ASSERT(call.state == CallState::idle);
   call.stop = {};
