@@ -152,7 +152,7 @@ void Relay::run_out(SlotNumber slot) noexcept {
 }
 
 void Relay::caller_ended(std::uint64_t number, const Outcome& outcome) noexcept {
-  const SlotNumber slot = calls_.find(Digits{number}.view());
+  const SlotNumber slot = calls_.find_number(Digits{number}.view());
   if (slot == kNoSlot || calls_[slot].caller != nullptr || calls_[slot].state == State::given_up) return;
   if_memory_allows([&] {
     const Error error{static_cast<ErrorCode>(outcome.code)};

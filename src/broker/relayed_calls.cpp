@@ -52,11 +52,17 @@ void RelayedCalls::give_back(SlotNumber slot) noexcept {
 }
 
 SlotNumber RelayedCalls::find(std::string_view id_json) noexcept {
-  // Of a call with an input it is a string (ProviderId).
-  if (id_json.size() > 2 && id_json.front() == '"') id_json = id_json.substr(1, id_json.size() - 2);
+  const bool quoted = id_json.size() > 2 && id_json.front() == '"' && id_json.back() == '"';
+  if (quoted) [[unlikely]]
+    id_json = id_json.substr(1, id_json.size() - 2);
+  const SlotNumber slot = find_number(id_json);
+  return slot != kNoSlot && quoted == ((*this)[slot].input != nullptr) ? slot : kNoSlot;
+}
+
+SlotNumber RelayedCalls::find_number(std::string_view digits) noexcept {
   std::uint64_t number = 0;
-  const char* const end = id_json.data() + id_json.size();
-  const auto [read_to, error] = std::from_chars(id_json.data(), end, number);
+  const char* const end = digits.data() + digits.size();
+  const auto [read_to, error] = std::from_chars(digits.data(), end, number);
   if (error != std::errc{} || read_to != end) return kNoSlot;
   const auto slot = static_cast<SlotNumber>(number & ((std::uint64_t{1} << kSlotBits) - 1));
   if (slot / kBlockSlots >= blocks_.size()) return kNoSlot;

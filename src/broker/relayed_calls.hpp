@@ -166,8 +166,11 @@ class RelayedCalls {
   [[nodiscard]] std::uint64_t number_of(SlotNumber slot) noexcept {
     return std::uint64_t{(*this)[slot].generation} << kSlotBits | slot;
   }
-  /// The slot of a call that was asked by that id and is not over; kNoSlot for none.
+  /// The slot of a call that was asked by that id and is not over, a string where it has an input (ProviderId); kNoSlot
+  /// for none.
   [[nodiscard]] SlotNumber find(std::string_view id_json) noexcept;
+  /// The same by the number alone.
+  [[nodiscard]] SlotNumber find_number(std::string_view digits) noexcept;
 
   void append(List& list, Links RelayedCall::* links, SlotNumber slot) noexcept;
   void remove(List& list, Links RelayedCall::* links, SlotNumber slot) noexcept;

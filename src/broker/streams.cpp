@@ -49,12 +49,16 @@ Streams::ItemParts Streams::parts_of(const Received& message, bool by_token) con
 
 // The call that a provider names by the number, or by the token, that it was asked with.
 SlotNumber Streams::find_asked(const Received& message, const ItemParts& parts) noexcept {
-  if (message.is_json()) return calls_.find(parts.by_token ? unquoted(parts.name) : parts.name);
+  if (message.is_json()) return parts.by_token ? calls_.find_number(unquoted(parts.name)) : calls_.find(parts.name);
   if (parts.name.empty()) return kNoSlot;
   Reader& reader = *context_->loop.codecs.readers_of(message.encoding).reader;
   reader.reset(parts.name);
-  std::string_view text;  // a token, or the id of a call with an input
-  if (reader.kind() == ValueKind::string && reader.read_string(text)) return calls_.find(text);
+  std::string_view text;
+  if (reader.kind() == ValueKind::string && reader.read_string(text)) {
+    const SlotNumber slot = calls_.find_number(text);
+    const bool named_so = slot != kNoSlot && (parts.by_token || calls_[slot].input);
+    return named_so ? slot : kNoSlot;
+  }
   std::uint64_t number = 0;
   const bool is_number = reader.kind() == ValueKind::number && !reader.next_is_float() &&
                          reader.read_uint(std::numeric_limits<std::uint64_t>::max(), number);

@@ -12,8 +12,11 @@ ClientInput::ClientInput(ClientCore& core, std::unique_ptr<detail::InputSource> 
     : core_(core), source_(std::move(source)), writer_(core.shared().codec().writer()) {}
 
 void ClientInput::close() noexcept {
-  const std::lock_guard lock{source_mutex_};
+  std::unique_lock lock{source_mutex_};
   source_.reset();
+  const bool posted = posted_;
+  lock.unlock();
+  if (posted) core_.driver().run_posted();
 }
 
 void ClientInput::grant(ClientConnection& connection, ClientCall& call, std::uint64_t more) {
@@ -27,6 +30,12 @@ void ClientInput::grant(ClientConnection& connection, ClientCall& call, std::uin
 void ClientInput::resume(ClientConnection& connection, ClientCall& call) {
   const std::lock_guard lock{source_mutex_};
   send(connection, call);
+}
+
+void ClientInput::run(std::shared_ptr<detail::Executor::Continuation> work) noexcept {
+  if (core_.driver().on_driver()) return work->resume();
+  core_.executor()->post(std::move(work));
+  posted_ = true;
 }
 
 std::function<void()> ClientInput::waker() {

@@ -25,7 +25,8 @@ class ClientInput final : public std::enable_shared_from_this<ClientInput>, priv
 
   // ---- any thread ----
 
-  /// Destroys the source: nothing more is sent. Without the client's mutex.
+  /// Destroys the source: nothing more is sent. A coroutine that waits ends on the thread that drives; before this
+  /// returns where none does. Without the client's mutex.
   void close() noexcept;
   /// Whether the server has taken any of it: then the call is not made once more. With the client's mutex.
   [[nodiscard]] bool has_begun() const noexcept { return begun_; }
@@ -36,9 +37,7 @@ class ClientInput final : public std::enable_shared_from_this<ClientInput>, priv
 
   // InputDriver.
   [[nodiscard]] TaskScope& tasks() override { return core_.shared().loop_context.tasks; }
-  [[nodiscard]] const std::shared_ptr<detail::Executor>& executor() override {
-    return core_.shared().loop_context.tasks.executor();
-  }
+  void run(std::shared_ptr<detail::Executor::Continuation> work) noexcept override;
   [[nodiscard]] std::function<void()> waker() override;
 
   void send(ClientConnection& connection, ClientCall& call);
@@ -58,6 +57,7 @@ class ClientInput final : public std::enable_shared_from_this<ClientInput>, priv
   ClientCall* call_ = nullptr;
   std::uint64_t credit_ = 0;
   std::uint64_t sequence_ = 0;
+  bool posted_ = false;  // what ends the source, to the thread that drives
   bool begun_ = false;  // guarded by the client's mutex
 };
 

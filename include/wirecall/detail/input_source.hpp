@@ -25,7 +25,8 @@ namespace wirecall::detail {
 class InputDriver {
  public:
   [[nodiscard]] virtual TaskScope& tasks() = 0;
-  [[nodiscard]] virtual const std::shared_ptr<Executor>& executor() = 0;
+  /// Does it on that thread: now where this is that one, else soon.
+  virtual void run(std::shared_ptr<Executor::Continuation> work) noexcept = 0;
   /// To be called on that thread, at most once: the source is asked again.
   [[nodiscard]] virtual std::function<void()> waker() = 0;
 
@@ -37,7 +38,7 @@ class InputSource {
  public:
   InputSource() = default;
   InputSource(InputSource&&) = delete;
-  virtual ~InputSource() = default;
+  virtual ~InputSource() = default;  ///< any thread; the driver is there
 
   enum class Next : std::uint8_t {
     item,  ///< has been encoded
@@ -98,13 +99,13 @@ class StreamSource final : public InputSource {
  public:
   explicit StreamSource(Stream<T> stream) : state_(std::make_shared<State>()) { state_->stream = std::move(stream); }
   ~StreamSource() override {
-    if (executor_) executor_->post(std::move(state_));
+    if (driver_ != nullptr) driver_->run(std::move(state_));
   }
 
   Next next(Writer& writer, InputDriver& driver) override {
     State& state = *state_;
     if (!state.pulls && !state.item && !state.ended && !state.error) {
-      executor_ = driver.executor();
+      driver_ = &driver;
       state.pulls = true;
       driver.tasks().start(pull(state_), state.stop.get_token(),
                            [of = state_, wake = driver.waker()](const TaskResult<void>&) {
@@ -126,7 +127,10 @@ class StreamSource final : public InputSource {
  private:
   // The stream's own thread is the one that drives, where a request to stop is made.
   struct State final : Executor::Continuation {
-    void resume() noexcept override { stop.request_stop(); }
+    void resume() noexcept override {
+      awaited = false;
+      stop.request_stop();
+    }
 
     Stream<T> stream;
     std::stop_source stop;
@@ -147,7 +151,7 @@ class StreamSource final : public InputSource {
   }
 
   std::shared_ptr<State> state_;
-  std::shared_ptr<Executor> executor_;  // once it has been asked
+  InputDriver* driver_ = nullptr;  // once it has been asked
 };
 
 template <class T>
