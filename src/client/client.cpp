@@ -247,6 +247,7 @@ ClientCall& OutgoingCall::prepare() {
 Answer OutgoingCall::wait() {
   ClientCall* const call = &prepare();
   core_->call_and_wait({&call, 1});
+  if (call->input) call->input->close();
   return answer();
 }
 

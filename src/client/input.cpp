@@ -34,7 +34,7 @@ void ClientInput::resume(ClientConnection& connection, ClientCall& call) {
 
 void ClientInput::run(std::shared_ptr<detail::Executor::Continuation> work) noexcept {
   if (core_.driver().on_driver()) return work->resume();
-  core_.executor()->post(std::move(work));
+  executor()->post(std::move(work));
   posted_ = true;
 }
 

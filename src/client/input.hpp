@@ -37,6 +37,9 @@ class ClientInput final : public std::enable_shared_from_this<ClientInput>, priv
 
   // InputDriver.
   [[nodiscard]] TaskScope& tasks() override { return core_.shared().loop_context.tasks; }
+  [[nodiscard]] const std::shared_ptr<detail::Executor>& executor() override {
+    return core_.shared().loop_context.tasks.executor();
+  }
   void run(std::shared_ptr<detail::Executor::Continuation> work) noexcept override;
   [[nodiscard]] std::function<void()> waker() override;
 
@@ -58,7 +61,7 @@ class ClientInput final : public std::enable_shared_from_this<ClientInput>, priv
   std::uint64_t credit_ = 0;
   std::uint64_t sequence_ = 0;
   bool posted_ = false;  // what ends the source, to the thread that drives
-  bool begun_ = false;  // guarded by the client's mutex
+  bool begun_ = false;   // guarded by the client's mutex
 };
 
 }  // namespace wirecall::net

@@ -25,6 +25,7 @@ namespace wirecall::detail {
 class InputDriver {
  public:
   [[nodiscard]] virtual TaskScope& tasks() = 0;
+  [[nodiscard]] virtual const std::shared_ptr<Executor>& executor() = 0;
   /// Does it on that thread: now where this is that one, else soon.
   virtual void run(std::shared_ptr<Executor::Continuation> work) noexcept = 0;
   /// To be called on that thread, at most once: the source is asked again.
