@@ -48,7 +48,7 @@ class Reply(asyncio.Future[Any]):
 
 
 async def _send(queue: _native.InputQueue, items: Iterable[Any] | AsyncIterable[Any], failed: Callable[..., None]) -> None:
-    """Puts what a call sends into its queue, as the server has room for it, and closes a generator at the end."""
+    """Puts what a call sends into its queue, as the server has room for it; cancelled when the call has ended."""
     loop = asyncio.get_running_loop()
     iterator: Any = aiter(items) if isinstance(items, AsyncIterable) else iter(items)
     try:
@@ -142,7 +142,8 @@ class AsyncClient(BaseClient):
                 if not reply.done():
                     reply.set_exception(failure)
 
-            reply._sender = self._join().create_task(_send(queue, items, failed))
+            reply._sender = sender = self._join().create_task(_send(queue, items, failed))
+            reply.add_done_callback(lambda _: sender.cancel())
         return reply
 
     def _queue(self, items: object) -> _native.InputQueue | None:
