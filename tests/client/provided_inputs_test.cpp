@@ -18,6 +18,7 @@
 #include "wirecall/input_stream.hpp"
 #include "wirecall/result_stream.hpp"
 #include "wirecall/task.hpp"
+#include "wirecall/value.hpp"
 
 namespace wirecall::net {
 namespace {
