@@ -167,7 +167,12 @@ def test_a_call_whose_time_is_over_ends_its_handler(client, handlers, method):
 def test_a_caller_that_leaves_ends_the_handler(uri, handlers, method):
     client = wirecall.connect(uri)
     stream = client[method].stream(_input=itertools.count())
-    thread = threading.Thread(target=lambda: pytest.raises(wirecall.Error, next, stream))
+
+    def read() -> None:
+        with pytest.raises(wirecall.Error):
+            next(stream)
+
+    thread = threading.Thread(target=read)
     thread.start()
     assert handlers.read.acquire(timeout=WAIT_S)
     client.close()

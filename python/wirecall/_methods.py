@@ -71,7 +71,9 @@ def describe(
             continue
         if _is_of(hint, *_INPUTS):
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or inputs:
-                raise TypeError(f"wirecall: {name}: a call brings one stream: {parameter.name} is one parameter too many")
+                raise TypeError(
+                    f"wirecall: {name}: a call brings one stream: {parameter.name} is one parameter too many"
+                )
             inputs.append(typing.get_origin(hint).__name__)
             by_name = parameter.kind is parameter.KEYWORD_ONLY
             shape = _shape(typing.get_args(hint)[0], parameter.name, name)
@@ -116,7 +118,9 @@ def _runs_with_input(runs_on: int, hint: str, name: str) -> int:
     is_async = runs_on in (ASYNCIO, ASYNCIO_STREAM)
     if is_async != (hint == "AsyncIterator"):
         other = "an AsyncIterator" if is_async else "an Iterator, or is async def"
-        raise TypeError(f"wirecall: {name} takes a stream of its caller: {'async def' if is_async else 'def'} takes {other}")
+        raise TypeError(
+            f"wirecall: {name} takes a stream of its caller: {'async def' if is_async else 'def'} takes {other}"
+        )
     return POOL if runs_on == LOOP else runs_on
 
 

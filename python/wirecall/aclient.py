@@ -47,7 +47,9 @@ class Reply(asyncio.Future[Any]):
         return True
 
 
-async def _send(queue: _native.InputQueue, items: Iterable[Any] | AsyncIterable[Any], failed: Callable[..., None]) -> None:
+async def _send(
+    queue: _native.InputQueue, items: Iterable[Any] | AsyncIterable[Any], failed: Callable[..., None]
+) -> None:
     """Puts what a call sends into its queue, as the server has room for it; cancelled when the call has ended."""
     loop = asyncio.get_running_loop()
     iterator: Any = aiter(items) if isinstance(items, AsyncIterable) else iter(items)

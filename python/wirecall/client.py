@@ -54,12 +54,16 @@ class Client(BaseClient):
     def call_all(self, method: str, /, *args: Any, _timeout: float | None = None, **kwargs: Any) -> Any:
         """At a broker: calls a method at every client that provides it. Returns a list of outcomes, one per provider:
         `{"client": name, "result": …}` or `{"client": name, "error": …}`. `_timeout`: seconds."""
-        return self._native.call("rpc.call_all", (), call_all_params(method, args, kwargs), _timeout, "", None, False, None)
+        return self._native.call(
+            "rpc.call_all", (), call_all_params(method, args, kwargs), _timeout, "", None, False, None
+        )
 
     def publish(self, topic: str, value: Any = None, *, retain: bool = False) -> int:
         """At a broker: publishes an event; returns the number of connections to which the broker queued it. `retain`:
         the broker keeps the value for clients that subscribe later with `last`."""
-        count: Any = self._native.call("rpc.publish", (), publish_params(topic, value, retain), None, "", None, False, None)
+        count: Any = self._native.call(
+            "rpc.publish", (), publish_params(topic, value, retain), None, "", None, False, None
+        )
         return int(count)
 
     def provide(self, name: str, function: Callable[..., Any], *, check_results: bool = True, **options: Any) -> None:
