@@ -27,6 +27,7 @@ namespace detail {
 class BlockingPool;
 class EventSink;
 class Executor;
+class Input;
 class Items;
 struct ParamReaders;
 }  // namespace detail
@@ -150,6 +151,8 @@ class Call {
   [[nodiscard]] detail::ParamReaders& param_readers() noexcept;
   /// Where the items of a handler that returns a stream go. Called once, before `context`.
   [[nodiscard]] std::shared_ptr<detail::Items> items();
+  /// The stream that the caller sends beside the params; null where it sends none. Called once, before `context`.
+  [[nodiscard]] std::shared_ptr<detail::Input> input();
   /// Where the events of a method declared by Registry::subscription go. Null where the connection can carry none: then
   /// the call has been answered.
   [[nodiscard]] std::shared_ptr<detail::EventSink> subscribe();

@@ -28,11 +28,12 @@ enum class Member : std::uint8_t {
   to,
   from,
   stream,
+  input,
   hops,
   traceparent,
   tracestate,
 };
-inline constexpr std::size_t kMemberCount = 13;
+inline constexpr std::size_t kMemberCount = 14;
 /// The member's bit in Received::present.
 [[nodiscard]] constexpr std::uint32_t bit_of(Member member) noexcept {
   return std::uint32_t{1} << static_cast<unsigned>(member);

@@ -25,6 +25,7 @@
 
 #include "wirecall/codec.hpp"
 #include "wirecall/context.hpp"
+#include "wirecall/detail/input_source.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/task.hpp"
@@ -155,6 +156,7 @@ class OutgoingCall {
   void set_stop(std::stop_token stop);
   void set_context(const Context& context);
   void set_to(std::string_view provider);
+  void set_input(std::unique_ptr<InputSource> source);
   /// Makes this a streaming call with `credit` results to begin with; `release` then hands the call to a ClientStream.
   void set_credit(std::uint32_t credit) noexcept;
   [[nodiscard]] std::unique_ptr<net::ClientStream> release();
@@ -327,6 +329,19 @@ class [[nodiscard]] Request {
   /// has no effect.
   Request&& to(std::string_view provider) && {
     call_.set_to(provider);
+    return std::move(*this);
+  }
+
+  /// Sends a stream towards the handler, which reads it as an InputStream (docs/client.md "Streams towards a handler"):
+  /// a range, a Stream, or a function that returns a std::optional, empty at the end. It is kept by value, and asked
+  /// for each item on the thread that drives, when the server has room for that; so it must not block where other calls
+  /// are to go on. A view refers to what has to live until the call has ended. Where the handler answers before the
+  /// end, the rest is not asked for. What it throws ends the call with that Error, or with LocalError -32603; an item
+  /// that cannot be encoded with LocalError -32602. Without a `timeout`, the call has its time anew with each item. By
+  /// HTTP and UDP the call is refused with -32600.
+  template <class Source>
+  Request&& input(Source&& source) && {
+    call_.set_input(detail::input_source(std::forward<Source>(source)));
     return std::move(*this);
   }
 

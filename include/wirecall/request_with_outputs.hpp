@@ -89,6 +89,12 @@ class [[nodiscard]] RequestWithOutputs {
     return std::move(*this);
   }
 
+  template <class Source>
+  RequestWithOutputs&& input(Source&& source) && {
+    static_cast<void>(std::move(request_).input(std::forward<Source>(source)));
+    return std::move(*this);
+  }
+
   T call() && { return detail::deliver(std::move(request_).call(), variables_); }
   [[nodiscard]] std::expected<T, Error> try_call() && {
     return detail::deliver(std::move(request_).try_call(), variables_);

@@ -170,6 +170,15 @@ class [[nodiscard]] ResultStream {
     return std::move(*this);
   }
 
+  /// Sends a stream towards the handler while its results come: see Request::input. Items go out as the server makes
+  /// room for them, while somebody waits for results or drives the client.
+  template <class Source>
+  ResultStream input(Source&& source) && {
+    if (detail::OutgoingCall* const call = stream_.unsent())
+      call->set_input(detail::input_source(std::forward<Source>(source)));
+    return std::move(*this);
+  }
+
   /// Blocks until the next result; nullopt at the end and from then on. Throws the Error that the call has ended with
   /// (see Client::call), and LocalError -32603 for a result that is not a T.
   [[nodiscard]] std::optional<T> next() {

@@ -8,6 +8,7 @@
 #include "wirecall/codec.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/error.hpp"
+#include "wirecall/input_stream.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/log.hpp"
 #include "wirecall/message.hpp"

@@ -22,10 +22,10 @@ class AsyncCall final : public AsyncCalls::Entry,
   AsyncCall(const PythonMethod& method, Call& call, AsyncCalls& calls)
       : calls_(calls.weak_from_this()),
         executor_(call.executor()),
-        call_(method, call,
+        call_{method, call, method.take_input(call),
               method.takes_context()
                   ? std::optional{context_off_loop(call, call.context(), calls.shared_from_this(), handler_)}
-                  : std::nullopt),
+                  : std::nullopt},
         reply_(call),
         stop_(call.stop_token()) {}
   AsyncCall(AsyncCall&&) = delete;

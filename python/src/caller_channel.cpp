@@ -5,11 +5,11 @@
 #include <mutex>
 
 #include "async_calls.hpp"
+#include "continuation.hpp"
 #include "encode.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "message/own_error.hpp"
-#include "off_loop_call.hpp"
 #include "reference.hpp"
 #include "wirecall/caller.hpp"
 #include "wirecall/detail/executor.hpp"

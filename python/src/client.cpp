@@ -15,9 +15,11 @@
 
 #include "async_calls.hpp"
 #include "callback.hpp"
+#include "client_input.hpp"
 #include "context.hpp"
 #include "encode.hpp"
 #include "errors.hpp"
+#include "exception.hpp"
 #include "gil.hpp"
 #include "method.hpp"
 #include "reference.hpp"
@@ -86,36 +88,64 @@ void throw_if_interrupted() {
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
 }
 
+/// Gives a call the stream that it sends: an iterator, whose failure is where the answer says, or an InputQueue. None
+/// for no stream: null then.
+std::shared_ptr<SourceFailure> give_input(detail::OutgoingCall& call, nb::handle input) {
+  if (input.is_none()) return nullptr;
+  auto failure = std::make_shared<SourceFailure>();
+  std::shared_ptr<InputQueue> queue;
+  if (nb::try_cast(input, queue)) {
+    call.set_input(queue->source());
+  } else {
+    call.set_input(std::make_unique<IteratorSource>(nb::borrow(input), failure));
+  }
+  return failure;
+}
+
+/// What the call's own input has raised is what the call raises.
+void throw_if_failed(const std::shared_ptr<SourceFailure>& failure) {
+  if (failure == nullptr || !failure->exception.get().is_valid()) return;
+  restore_exception(Reference::steal(failure->exception.take().release().ptr()));
+  throw nb::python_error();
+}
+
 /// The results of one call, as they come.
 class PyStream {
  public:
-  explicit PyStream(detail::ItemReader stream) : stream_(std::move(stream)) {}
+  PyStream(detail::ItemReader stream, std::shared_ptr<SourceFailure> failure)
+      : stream_(std::move(stream)), failure_(std::move(failure)) {}
   PyStream(PyStream&&) = delete;
-  ~PyStream() { drop_waiting(); }
+  ~PyStream() {
+    drop_waiting();
+    if (failure_ == nullptr) return;
+    // The thread that drives may be asking the input for an item, with the GIL.
+    const Released released;
+    stream_.reset();
+  }
 
   /// The next result; StopIteration at the end.
   nb::object next() {
     detail::ItemReader::Next next{};
     {
       const ReleasedToWait released;
-      next = stream_.wait();
+      next = stream_->wait();
     }
     throw_if_interrupted();
-    if (next == detail::ItemReader::Next::item) return result_of(stream_.item());
-    stream_.finish();
+    if (next == detail::ItemReader::Next::item) return result_of(stream_->item());
+    finish();
     throw nb::stop_iteration();
   }
   /// (True, item), (False, None) at the end; None when nothing has come yet: then `future` will be completed.
   nb::object poll(const std::shared_ptr<Replies>& replies, nb::handle future) {
     drop_waiting();
     waiting_ = std::make_shared<std::atomic<PyObject*>>(Py_NewRef(future.ptr()));
-    const auto next = stream_.poll([replies, waiting = waiting_] {
+    const auto next = stream_->poll([replies, waiting = waiting_] {
       if (PyObject* const woken = waiting->exchange(nullptr)) replies->add_wake(woken);
     });
     if (next == detail::ItemReader::Next::none) return nb::none();
     drop_waiting();
-    if (next == detail::ItemReader::Next::item) return nb::make_tuple(true, result_of(stream_.item()));
-    stream_.finish();
+    if (next == detail::ItemReader::Next::item) return nb::make_tuple(true, result_of(stream_->item()));
+    finish();
     return nb::make_tuple(false, nb::none());
   }
 
@@ -125,7 +155,13 @@ class PyStream {
     if (waiting_ != nullptr) Py_XDECREF(waiting_->exchange(nullptr));
   }
 
-  detail::ItemReader stream_;
+  void finish() {
+    throw_if_failed(failure_);
+    stream_->finish();
+  }
+
+  std::optional<detail::ItemReader> stream_;
+  std::shared_ptr<SourceFailure> failure_;           // of its input; null for none
   std::shared_ptr<std::atomic<PyObject*>> waiting_;  // a future, until it is woken
 };
 
@@ -238,13 +274,15 @@ class PyClient {
   }
 
   nb::object call(const std::string& method, nb::handle args, nb::handle kwargs, std::optional<double> timeout,
-                  const std::string& to, const CallContext* within, bool idempotent) {
+                  const std::string& to, const CallContext* within, bool idempotent, nb::handle input) {
     detail::OutgoingCall call = outgoing(method, args, kwargs, {timeout, to, within, idempotent}, default_timeout_);
+    const auto failure = give_input(call, input);
     detail::Answer answer;
     {
       const ReleasedToWait released;
       answer = call.wait();
     }
+    throw_if_failed(failure);
     return value_of(answer);
   }
 
@@ -260,9 +298,10 @@ class PyClient {
   }
 
   CallHandle start(const std::string& method, nb::handle args, nb::handle kwargs, std::optional<double> timeout,
-                   const std::string& to, const CallContext* within, bool idempotent, std::shared_ptr<Replies> replies,
-                   nb::handle future) {
+                   const std::string& to, const CallContext* within, bool idempotent, nb::handle input,
+                   std::shared_ptr<Replies> replies, nb::handle future) {
     detail::OutgoingCall call = outgoing(method, args, kwargs, {timeout, to, within, idempotent}, default_timeout_);
+    give_input(call, input);
     PyObject* const waiting = Py_NewRef(future.ptr());
     call.start([replies = std::move(replies), waiting](detail::Answer& answer) { replies->add(waiting, answer); });
     return call.handle();
@@ -271,9 +310,11 @@ class PyClient {
   std::unique_ptr<PyBatch> batch() { return std::make_unique<PyBatch>(usable()->outgoing_batch(), default_timeout_); }
 
   std::shared_ptr<PyStream> stream(const std::string& method, nb::handle args, nb::handle kwargs,
-                                   std::optional<double> timeout, const std::string& to, const CallContext* within) {
-    return std::make_shared<PyStream>(
-        detail::ItemReader{outgoing(method, args, kwargs, {timeout, to, within}, std::nullopt), kStreamCredit});
+                                   std::optional<double> timeout, const std::string& to, const CallContext* within,
+                                   nb::handle input) {
+    detail::OutgoingCall call = outgoing(method, args, kwargs, {timeout, to, within}, std::nullopt);
+    auto failure = give_input(call, input);
+    return std::make_shared<PyStream>(detail::ItemReader{std::move(call), kStreamCredit}, std::move(failure));
   }
 
   /// A method for the server alone, by calls within calls. `described`: as of _methods.py.
@@ -451,12 +492,13 @@ void add_client(nb::module_& module) {
       .def(nb::init<const std::vector<std::string>&, const std::string&>())
       .def("connect", &PyClient::connect)
       .def("call", &PyClient::call, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg().none(),
-           nb::arg())
+           nb::arg(), nb::arg().none())
       .def("notify", &PyClient::notify)
       .def("start", &PyClient::start, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg().none(),
-           nb::arg(), nb::arg(), nb::arg())
+           nb::arg(), nb::arg().none(), nb::arg(), nb::arg())
       .def("batch", &PyClient::batch)
-      .def("stream", &PyClient::stream, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg().none())
+      .def("stream", &PyClient::stream, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg().none(),
+           nb::arg().none())
       .def("offer", &PyClient::offer, nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
       .def("provide", &PyClient::provide, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
       .def("provide_subscription", &PyClient::provide_subscription)

@@ -53,6 +53,10 @@ static bool decode_other(Reader& reader, void* argument, std::string_view name) 
   return key && value && PyDict_SetItem(into.value.get(), key.get(), value.get()) == 0;
 }
 
+static bool is_input(ParameterKind kind) noexcept {
+  return kind == ParameterKind::input || kind == ParameterKind::input_keyword;
+}
+
 static bool accepts_nothing(Reader&) { return false; }
 
 // Whether params of any type may hold arrays, images and the like, which libraries decode.
@@ -112,10 +116,13 @@ PythonMethod::PythonMethod(nb::object function, nb::tuple described, std::shared
   for (std::size_t i = 0; i != parameters_.size(); ++i) {
     const Parameter& parameter = parameters_[i];
     const ParameterKind kind = parameter.kind;
-    const bool is_keyword = kind == ParameterKind::keyword || kind == ParameterKind::context_keyword;
+    const bool is_keyword = kind == ParameterKind::keyword || kind == ParameterKind::context_keyword ||
+                            kind == ParameterKind::input_keyword;
     if (is_keyword) keywords.append(nb::str(parameter.name.c_str()));
-    if (kind == ParameterKind::positional || kind == ParameterKind::context) ++positions_;
+    if (kind == ParameterKind::positional || kind == ParameterKind::context || kind == ParameterKind::input)
+      ++positions_;
     if (parameter.shape == nullptr) takes_context_ = true;
+    if (is_input(kind)) input_ = parameter.shape;
     if (kind == ParameterKind::positional || kind == ParameterKind::keyword)
       add(i, &decode_argument, parameter.fallback.is_valid()).named_only = is_keyword;
   }
@@ -141,7 +148,9 @@ PythonMethod::PythonMethod(nb::object function, nb::tuple described, std::shared
                 .result = &nb::cast<Shape*>(described_[kResult])->info(),
                 .asynchronous = runs_on_ != RunsOn::loop,
                 .stream = runs_on_ == RunsOn::pool_stream || runs_on_ == RunsOn::asyncio_stream,
-                .result_has_out = nb::cast<bool>(described_[kGivesBack])};
+                .event = nullptr,
+                .result_has_out = nb::cast<bool>(described_[kGivesBack]),
+                .input = input_ != nullptr ? &input_->info() : nullptr};
 }
 
 std::string PythonMethod::summary() const { return nb::cast<std::string>(described_[kSummary]); }
@@ -156,7 +165,18 @@ std::vector<Param> PythonMethod::params() const {
 }
 
 bool PythonMethod::is_context(std::string_view name) const noexcept {
-  return std::ranges::any_of(parameters_, [&](const Parameter& p) { return p.shape == nullptr && p.name == name; });
+  return std::ranges::any_of(
+      parameters_, [&](const Parameter& p) { return (p.shape == nullptr || is_input(p.kind)) && p.name == name; });
+}
+
+InputShare PythonMethod::take_input(Call& call) const {
+  if (input_ == nullptr) return InputShare{};
+  std::shared_ptr<detail::Input> input = call.input();
+  static_cast<void>(call.bounds());  // its time is counted from here
+  if (input == nullptr || call.executor() == nullptr) return InputShare{std::make_shared<HandlerInput>(*input_)};
+  InputShare share{std::make_shared<HandlerInput>(*input_, call, async_calls_)};
+  share.get()->start(std::move(input), call);
+  return share;
 }
 
 detail::Binding PythonMethod::bind_subscription(std::unique_ptr<PythonMethod> method) {
@@ -213,7 +233,8 @@ bool PythonMethod::take_integers(const Call& call, Arguments& arguments) const {
   return true;
 }
 
-PyObject* PythonMethod::call(Arguments& arguments, PyObject* context) const {
+PyObject* PythonMethod::call(Arguments& arguments, PyObject* context, PyObject* input) const {
+  if (input_ != nullptr && input == nullptr) return nullptr;  // it could not be made
   // One slot in front, where a bound method puts `self` (PY_VECTORCALL_ARGUMENTS_OFFSET).
   constexpr std::size_t kOnStack = 12;
   std::array<PyObject*, kOnStack> on_stack;
@@ -222,6 +243,7 @@ PyObject* PythonMethod::call(Arguments& arguments, PyObject* context) const {
   const auto value_of = [&](std::size_t i) -> PyObject* {
     const Parameter& parameter = parameters_[i];
     if (parameter.shape == nullptr) return context;
+    if (is_input(parameter.kind)) return input;
     PyObject* const given = arguments[argument_of_[i]].value.get();
     return given != nullptr ? given : parameter.fallback.ptr();
   };
@@ -242,6 +264,7 @@ PyObject* PythonMethod::call(Arguments& arguments, PyObject* context) const {
     switch (parameters_[i].kind) {
       case ParameterKind::positional:
       case ParameterKind::context:
+      case ParameterKind::input:
         if (PyList_Append(positions.get(), value) != 0) return nullptr;
         break;
       case ParameterKind::var_positional:
@@ -251,6 +274,7 @@ PyObject* PythonMethod::call(Arguments& arguments, PyObject* context) const {
         break;
       case ParameterKind::keyword:
       case ParameterKind::context_keyword:
+      case ParameterKind::input_keyword:
         if (PyDict_SetItemString(named.get(), parameters_[i].name.c_str(), value) != 0) return nullptr;
         break;
       case ParameterKind::var_keyword:
@@ -294,6 +318,9 @@ void PythonMethod::run(Call& call) const {
   }
   Reference context;
   if (takes_context_) context = Reference::steal(make_context(context_on_loop(call)));
+  // A handler that waits for its input does not run here, but where there is no other thread.
+  Reference input;
+  if (takes_input()) input = Reference::steal(make_input(std::make_shared<HandlerInput>(*input_), is_asynchronous()));
   // While user code runs, or what may take long, another thread may take over the loop. So the answer goes into memory
   // of its own, unless it is written at once.
   WatchdogScope scope{call.watchdog_slot(), call.method(), &call,
@@ -305,7 +332,7 @@ void PythonMethod::run(Call& call) const {
   }
   Reference result;
   if (!refusal) {
-    result = Reference::steal(this->call(arguments, context.get()));
+    result = Reference::steal(this->call(arguments, context.get(), input.get()));
     if (!scope.may_be_late() && result && !checks_by_python_ && is_written_at_once(result.get())) [[likely]] {
       scope.close();
       return answer(call, result.get(), call.method().name(), id, checked_);
@@ -343,12 +370,13 @@ void PythonMethod::invoke_on_pool(void* stored, Call& call) {
     const Gil gil;
     return method.run(call);
   }
+  InputShare input = method.take_input(call);
   std::optional<CallContext> context;
   if (method.takes_context_)
     context = method.runs_on_ == RunsOn::pool ? context_off_loop(call, call.context(), nullptr, nullptr)
                                               : context_on_loop(call);
   detail::OffLoopReply reply{call};
-  OffLoopCall off_loop{method, call, std::move(context)};
+  OffLoopCall off_loop{method, call, std::move(input), std::move(context)};
   const std::stop_token stop = call.stop_token();
   pool->run([off_loop = std::move(off_loop), reply = std::move(reply), stop,
              sink = call.detach()]() mutable -> detail::BlockingPool::Job {

@@ -6,6 +6,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "handler_input.hpp"
 #include "reference.hpp"
 #include "shape.hpp"
 #include "wirecall/call.hpp"
@@ -28,6 +29,8 @@ enum class ParameterKind : std::uint8_t {
   var_keyword,     ///< **kwargs
   context,         ///< given the call; peers have no parameter of that name
   context_keyword,
+  input,  ///< given the stream that the caller sends; its shape is that of an item
+  input_keyword,
 };
 
 struct Parameter {
@@ -75,10 +78,17 @@ class PythonMethod {
     std::vector<void*> pointers_;
   };
 
-  /// Calls the function: a new reference, or null with a Python exception set. With the GIL.
-  [[nodiscard]] PyObject* call(Arguments& arguments, PyObject* context) const;
+  /// Calls the function: a new reference, or null with a Python exception set. `input` is of make_input. With the GIL.
+  [[nodiscard]] PyObject* call(Arguments& arguments, PyObject* context, PyObject* input) const;
+  /// The stream that the caller sends, where the function takes one. On the loop's thread, before Call::context.
+  [[nodiscard]] InputShare take_input(Call& call) const;
+  [[nodiscard]] bool takes_input() const noexcept { return input_ != nullptr; }
+  [[nodiscard]] bool is_asynchronous() const noexcept {
+    return runs_on_ == RunsOn::asyncio || runs_on_ == RunsOn::asyncio_stream;
+  }
   [[nodiscard]] bool takes_context() const noexcept { return takes_context_; }
-  /// Whether a parameter of that name is given the call: peers have none of that name, and may not give it.
+  /// Whether a parameter of that name is given the call, or what it brings: peers have none of that name, and may not
+  /// give it.
   [[nodiscard]] bool is_context(std::string_view name) const noexcept;
   [[nodiscard]] std::string summary() const;
   [[nodiscard]] RunsOn runs_on() const noexcept { return runs_on_; }
@@ -105,6 +115,7 @@ class PythonMethod {
   bool checks_by_python_ = false;
   Reference keyword_names_;  // a tuple, of those given by name; null for none
   std::size_t positions_ = 0;
+  const Shape* input_ = nullptr;  // of an item; null where it takes none
   bool takes_context_ = false;
   bool is_variadic_ = false;   // has *args or **kwargs
   bool runs_python_ = false;   // to make its arguments

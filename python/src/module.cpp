@@ -5,11 +5,13 @@
 #include <nanobind/stl/vector.h>
 
 #include "client.hpp"
+#include "client_input.hpp"
 #include "command.hpp"
 #include "context.hpp"
 #include "encode.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "handler_input.hpp"
 #include "message/error_description.hpp"
 #include "server.hpp"
 #include "shape.hpp"
@@ -113,9 +115,11 @@ NB_MODULE(_native, module) {
   module.def("end_threads", &end_threads);
   add_context(module);
   add_feed(module);
+  add_handler_input(module);
   add_server(module);
   add_command(module);
   add_client(module);
+  add_client_input(module);
 }
 
 }  // namespace wirecall::python

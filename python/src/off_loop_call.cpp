@@ -6,12 +6,13 @@
 
 namespace wirecall::python {
 
-OffLoopCall::OffLoopCall(const PythonMethod& method, Call& call, std::optional<CallContext> context)
+OffLoopCall::OffLoopCall(const PythonMethod& method, Call& call, InputShare input, std::optional<CallContext> context)
     : method_(&method),
       registered_(&call.method()),
       codec_(&call.codec()),
       id_(call.is_notification() ? std::string_view{} : call.message().id()),
       params_(call.params()),
+      input_(std::move(input)),
       context_(std::move(context)) {
   static_cast<void>(params_.padded());
 }
@@ -28,7 +29,9 @@ std::expected<Reference, Error> OffLoopCall::run() {
   const detail::HandlerScope handler{handled_call()};
   Reference context;
   if (method_->takes_context()) context = Reference::steal(make_context(*std::move(context_)));
-  Reference result = Reference::steal(method_->call(arguments, context.get()));
+  Reference input;
+  if (input_.get() != nullptr) input = Reference::steal(make_input(input_.get(), method_->is_asynchronous()));
+  Reference result = Reference::steal(method_->call(arguments, context.get(), input.get()));
   if (!result) return std::unexpected(take_error());
   return result;
 }

@@ -6,19 +6,19 @@
 #include <expected>
 
 #include "context.hpp"
+#include "handler_input.hpp"
 #include "method.hpp"
 #include "reference.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/call.hpp"
-#include "wirecall/detail/executor.hpp"
 #include "wirecall/detail/off_loop_reply.hpp"
 
 namespace wirecall::python {
 
 class OffLoopCall {
  public:
-  /// `context` is what the function may know of the call, where it takes that.
-  OffLoopCall(const PythonMethod& method, Call& call, std::optional<CallContext> context);
+  /// `input` is of PythonMethod::take_input. `context` is what the function may know of the call, where it takes that.
+  OffLoopCall(const PythonMethod& method, Call& call, InputShare input, std::optional<CallContext> context);
 
   [[nodiscard]] const PythonMethod& method() const noexcept { return *method_; }
   [[nodiscard]] const Method& registered() const noexcept { return *registered_; }
@@ -41,18 +41,8 @@ class OffLoopCall {
   const Codec* codec_;
   std::string id_;  // empty for a notification
   Buffer params_;
+  InputShare input_;
   std::optional<CallContext> context_;
 };
-
-/// A function for Executor::post, which runs it on the thread of its loop. It must not throw.
-template <class Function>
-[[nodiscard]] std::shared_ptr<detail::Executor::Continuation> make_continuation(Function function) {
-  struct Running final : detail::Executor::Continuation {
-    explicit Running(Function what) : function(std::move(what)) {}
-    void resume() noexcept override { function(); }
-    Function function;
-  };
-  return std::make_shared<Running>(std::move(function));
-}
 
 }  // namespace wirecall::python

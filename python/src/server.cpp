@@ -78,6 +78,8 @@ class PyServer {
           "wirecall: a cached result is for every caller, so its function cannot take a Context, which "
           "is one caller's; take what the result depends on as a parameter");
     }
+    if (cache && method->takes_input())
+      throw nb::type_error("wirecall: a cached result depends on params alone, so its function cannot take an input");
     std::vector<Param> params = method->params();
     std::string summary = method->summary();
     detail::Binding binding = PythonMethod::bind(std::move(method));

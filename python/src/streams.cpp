@@ -10,6 +10,7 @@
 #include "callback.hpp"
 #include "caller_channel.hpp"
 #include "context.hpp"
+#include "continuation.hpp"
 #include "errors.hpp"
 #include "exception.hpp"
 #include "gil.hpp"
@@ -32,9 +33,10 @@ constexpr std::size_t kFeedMax = 64;
 class Feed final : public std::enable_shared_from_this<Feed> {
  public:
   /// `context` is the call's; `subscription`: it yields events.
-  Feed(const PythonMethod& method, Call& call, const Context& context, AsyncCalls& calls, bool subscription)
+  Feed(const PythonMethod& method, Call& call, InputShare input, const Context& context, AsyncCalls& calls,
+       bool subscription)
       : handler_(method.runs_on() == RunsOn::asyncio_stream ? std::make_shared<HandlerTask>() : nullptr),
-        call_(method, call,
+        call_(method, call, std::move(input),
               method.takes_context() ? std::optional{context_off_loop(
                                            call, context, handler_ ? calls.shared_from_this() : nullptr, handler_)}
                                      : std::nullopt),
@@ -322,8 +324,9 @@ void start_stream(const PythonMethod& method, Call& call, AsyncCalls& calls) {
   if (call.executor() == nullptr || (pool == nullptr && method.runs_on() == RunsOn::pool_stream))
     return call.error(Error{ErrorCode::internal_error, "a stream needs a server that runs"});
   const std::shared_ptr<detail::Items> items = call.items();
+  InputShare input = method.take_input(call);
   const Context context = call.context();
-  const auto feed = std::make_shared<Feed>(method, call, context, calls, false);
+  const auto feed = std::make_shared<Feed>(method, call, std::move(input), context, calls, false);
   // The sink has to be there before the task can end.
   struct State {
     ReplySink sink;
@@ -363,7 +366,7 @@ void start_subscription(const PythonMethod& method, Call& call, AsyncCalls& call
   if (call.executor() == nullptr)
     return call.error(Error{ErrorCode::internal_error, "a subscription needs a server that runs"});
   const Context& context = state->events->context();
-  const auto feed = std::make_shared<Feed>(method, call, context, calls, true);
+  const auto feed = std::make_shared<Feed>(method, call, InputShare{}, context, calls, true);
   state->reply = call.detach();
   std::shared_ptr<detail::Items> items{state->events, &state->events->items()};
   call.tasks().start(

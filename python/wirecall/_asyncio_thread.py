@@ -79,6 +79,21 @@ def _log() -> logging.Logger:
     return logging.getLogger("wirecall")
 
 
+async def items_of(source: Any) -> AsyncIterator[Any]:
+    """The items of the stream that the caller of an async handler sends."""
+    loop = asyncio.get_running_loop()
+    while True:
+        came = source.take()
+        if came is None:
+            readable = loop.create_future()
+            source.on_readable(readable)
+            await readable
+        elif came:
+            yield came[0]
+        else:
+            return
+
+
 async def feed_from(generator: AsyncIterator[Any], feed: Any, subscription: bool) -> None:
     """Puts what an async generator yields into a feed, as fast as that takes it; cancelled when nobody wants more."""
     loop = asyncio.get_running_loop()

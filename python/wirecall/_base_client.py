@@ -209,6 +209,7 @@ def check_call(
     to: object,
     within: object,
     idempotent: object = False,
+    input: object = None,
 ) -> None:
     """TypeError in the words of this package; the native module's would name its own functions."""
     _check_timeout(timeout)
@@ -218,6 +219,8 @@ def check_call(
         raise TypeError(f"_within is a wirecall.Context, not {within!r}") from None
     if not isinstance(idempotent, bool):
         raise TypeError(f"_idempotent is True or False, not {idempotent!r}") from None
+    if input is not None and not hasattr(input, "__iter__") and not hasattr(input, "__aiter__"):
+        raise TypeError(f"_input is an iterable of the items to send, not {input!r}") from None
     _check_arguments(args, kwargs)
 
 

@@ -14,7 +14,7 @@ from ._native import Context, Shape, dumps
 from ._out import Outputs, outputs_of, with_outputs
 from ._shapes import shape_of
 
-POSITIONAL, KEYWORD, VAR_POSITIONAL, VAR_KEYWORD, CONTEXT, CONTEXT_KEYWORD = range(6)
+POSITIONAL, KEYWORD, VAR_POSITIONAL, VAR_KEYWORD, CONTEXT, CONTEXT_KEYWORD, INPUT, INPUT_KEYWORD = range(8)
 LOOP, POOL, ASYNCIO, POOL_STREAM, ASYNCIO_STREAM = range(5)
 
 _KINDS = {
@@ -40,12 +40,18 @@ class Described(typing.NamedTuple):
     gives_back: bool  # whether parameters come back, as the result says
     function: Callable[..., Any]  # what is called; it gives results as they are on the wire
 
+    @property
+    def takes_input(self) -> bool:
+        return any(row[1] in (INPUT, INPUT_KEYWORD) for row in self.parameters)
+
 
 def describe_subscription(function: Callable[..., Any], name: str, *, check_results: bool = True) -> Described:
     """The same for an async generator, whose values are events; `result` is the shape of an event."""
     described = describe(function, name, check_results=check_results)
     if described.runs_on != ASYNCIO_STREAM:
         raise TypeError(f"wirecall: {name}: what can be subscribed to is an async generator: async def with yield")
+    if described.takes_input:
+        raise TypeError(f"wirecall: {name}: a subscription is answered at once, so it takes no stream of its caller")
     return described._replace(result=_item(_hints(function, name)))
 
 
@@ -59,20 +65,28 @@ def describe(
     rows: list[Row] = []
     unhinted: list[str] = []
     docs = _parameter_docs(hints)
+    inputs: list[str] = []
     for parameter in _signature(function, name).parameters.values():
         hint = hints.get(parameter.name, Any)
         if _is_context(hint):
             by_name = parameter.kind is parameter.KEYWORD_ONLY
             rows.append((parameter.name, CONTEXT_KEYWORD if by_name else CONTEXT, None, False, None, "", ""))
             continue
+        if _is_of(hint, *_INPUTS):
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or inputs:
+                raise TypeError(
+                    f"wirecall: {name}: a call brings one stream: {parameter.name} is one parameter too many"
+                )
+            inputs.append(typing.get_origin(hint).__name__)
+            by_name = parameter.kind is parameter.KEYWORD_ONLY
+            shape = _shape(typing.get_args(hint)[0], parameter.name, name)
+            rows.append((parameter.name, INPUT_KEYWORD if by_name else INPUT, shape, False, None, "", ""))
+            continue
         if parameter.name not in hints:
             unhinted.append(parameter.name)
         kind = _KINDS[parameter.kind]
         has_default = parameter.default is not parameter.empty
-        try:
-            shape = shape_of(hint)
-        except TypeError as failure:
-            raise TypeError(f"{failure}  [parameter {parameter.name} of {name}]") from None
+        shape = _shape(hint, parameter.name, name)
         rows.append((
             parameter.name, kind, shape, has_default, parameter.default if has_default else None,
             docs.get(parameter.name, ""), _default_json(parameter.default) if has_default else "",
@@ -80,6 +94,8 @@ def describe(
     if unhinted:
         errors._unhinted[name] = unhinted
     runs_on = _runs_on(function, blocking)
+    if inputs:
+        runs_on = _runs_with_input(runs_on, inputs[0], name)
     outputs = _outputs(hints, name)
     result = _result(function, hints) if outputs is None else shape_of(outputs.hint)
     checked = None
@@ -100,6 +116,28 @@ def _outputs(hints: dict[str, Any], name: str) -> Outputs | None:
         return outputs_of(hint)
     except TypeError as failure:
         raise TypeError(f"{failure}  [the result of {name}]") from None
+
+
+def _shape(hint: Any, parameter: str, name: str) -> Shape:
+    try:
+        return shape_of(hint)
+    except TypeError as failure:
+        raise TypeError(f"{failure}  [parameter {parameter} of {name}]") from None
+
+
+# Of a parameter that is given the stream that the caller sends.
+_INPUTS = ("AsyncIterator", "Iterator")
+
+
+def _runs_with_input(runs_on: int, hint: str, name: str) -> int:
+    """A plain function that iterates waits for its caller, and so has a thread of its own meanwhile."""
+    is_async = runs_on in (ASYNCIO, ASYNCIO_STREAM)
+    if is_async != (hint == "AsyncIterator"):
+        other = "an AsyncIterator" if is_async else "an Iterator, or is async def"
+        raise TypeError(
+            f"wirecall: {name} takes a stream of its caller: {'async def' if is_async else 'def'} takes {other}"
+        )
+    return POOL if runs_on == LOOP else runs_on
 
 
 def _is_context(hint: Any) -> bool:

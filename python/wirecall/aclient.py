@@ -8,6 +8,7 @@ async with wirecall.aconnect("unix:///run/wc.sock") as c:
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterable, AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from . import _native
@@ -21,10 +22,10 @@ from ._base_client import (
     publish_params,
 )
 from ._bootstrap import DEFAULT_URI
-from .errors import LocalError
+from .errors import Error, LocalError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
 
     from ._base_client import Endpoints
@@ -36,6 +37,7 @@ class Reply(asyncio.Future[Any]):
     """The answer to a call: an asyncio future. Cancelling it cancels the call, and notifies the server."""
 
     _handle: _native.CallHandle | None = None
+    _sender: asyncio.Task[None] | None = None
 
     def cancel(self, msg: Any | None = None) -> bool:
         if not super().cancel(msg):
@@ -43,6 +45,44 @@ class Reply(asyncio.Future[Any]):
         if self._handle is not None:
             self._handle.cancel()
         return True
+
+
+async def _send(
+    queue: _native.InputQueue, items: Iterable[Any] | AsyncIterable[Any], failed: Callable[..., None]
+) -> None:
+    """Puts what a call sends into its queue, as the server has room for it; cancelled when the call has ended."""
+    loop = asyncio.get_running_loop()
+    iterator: Any = aiter(items) if isinstance(items, AsyncIterable) else iter(items)
+    try:
+        room = False
+        while queue.wanted:
+            if not room:
+                writable = loop.create_future()
+                queue.on_writable(writable)
+                await writable
+                if not queue.wanted:
+                    break
+            if isinstance(iterator, AsyncIterator):
+                try:
+                    item = await anext(iterator)
+                except StopAsyncIteration:
+                    break
+            else:
+                try:
+                    item = next(iterator)
+                except StopIteration:
+                    break
+            room = queue.push(item)
+        queue.end()
+    except asyncio.CancelledError:
+        queue.fail()
+        raise
+    except BaseException as failure:
+        failed(failure)
+        queue.fail()
+    finally:
+        if (aclose := getattr(iterator, "aclose", None)) is not None:
+            await aclose()
 
 
 class AsyncClient(BaseClient):
@@ -87,16 +127,33 @@ class AsyncClient(BaseClient):
         to: str = "",
         within: Context | None = None,
         idempotent: bool = False,
+        items: Iterable[Any] | AsyncIterable[Any] | None = None,
     ) -> Reply:
         reply = Reply(loop=self._join())
+        queue = self._queue(items)
         try:
             reply._handle = self._native.start(
-                method, args, kwargs, timeout, to, within, idempotent, self._replies, reply
+                method, args, kwargs, timeout, to, within, idempotent, queue, self._replies, reply
             )
         except TypeError:
             check_call(args, kwargs, timeout, to, within, idempotent)
             raise
+        if items is not None and queue is not None:
+
+            def failed(failure: BaseException) -> None:
+                if not reply.done():
+                    reply.set_exception(failure)
+
+            reply._sender = sender = self._join().create_task(_send(queue, items, failed))
+            reply.add_done_callback(lambda _: sender.cancel())
         return reply
+
+    def _queue(self, items: object) -> _native.InputQueue | None:
+        """Of what a call sends; None for nothing."""
+        if items is None:
+            return None
+        check_call((), {}, None, "", None, False, items)
+        return _native.InputQueue(self._replies)
 
     async def connect(self) -> None:
         """Connects now instead of with the first call. Raises ConnectionLost when there is no server."""
@@ -155,6 +212,8 @@ class AsyncClient(BaseClient):
         described = describe(function, name, check_results=check_results)
         if described.runs_on == POOL_STREAM:
             raise TypeError(f"wirecall: {name} is a plain generator, which would hold up the loop: make it async def")
+        if described.takes_input and described.runs_on not in (ASYNCIO, ASYNCIO_STREAM):
+            raise TypeError(f"wirecall: {name} waits for its caller, which would hold up the loop: make it async def")
         return described if described.runs_on == ASYNCIO_STREAM else described._replace(runs_on=ASYNCIO)
 
     async def subscribe(
@@ -251,6 +310,7 @@ class AsyncMethod(BaseMethod):
         _to: str = "",
         _within: Context | None = None,
         _idempotent: bool = False,
+        _input: Iterable[Any] | AsyncIterable[Any] | None = None,
         **kwargs: Any,
     ) -> Reply:
         """Sends the call, and returns a future of its result, which raises the `Error` of the answer.
@@ -260,12 +320,22 @@ class AsyncMethod(BaseMethod):
         - `_within`: the `Context` of the call that this one is part of; the call is cancelled with that call, and has
           its deadline
         - `_idempotent`: the method may run several times for the call, which by UDP is sent again until it is
-          answered"""
-        reply: Reply = self._target._start(self._name, args, kwargs, _timeout, _to, _within, _idempotent)
+          answered
+        - `_input`: an asynchronous iterator or generator, or a plain iterable: the stream that the call sends to a
+          handler that takes one. A task of this event loop asks it for items, up to 16 more than the server has taken.
+          What it raises, the reply raises"""
+        reply: Reply = self._target._start(self._name, args, kwargs, _timeout, _to, _within, _idempotent, _input)
         return reply
 
     async def stream(
-        self, /, *args: Any, _timeout: float | None = None, _to: str = "", _within: Context | None = None, **kwargs: Any
+        self,
+        /,
+        *args: Any,
+        _timeout: float | None = None,
+        _to: str = "",
+        _within: Context | None = None,
+        _input: Iterable[Any] | AsyncIterable[Any] | None = None,
+        **kwargs: Any,
     ) -> AsyncIterator[Any]:
         """Calls the method, and yields the results of its stream as they arrive. `_timeout`: seconds for the whole
         stream (default: no limit); the client's `timeout` limits the wait for each result. The other options as of a
@@ -273,17 +343,30 @@ class AsyncMethod(BaseMethod):
         client: AsyncClient = self._target
         loop = client._join()
         check_call(args, kwargs, _timeout, _to, _within)
-        stream = client._native.stream(self._name, args, kwargs, _timeout, _to, _within)
-        while True:
-            news = loop.create_future()
-            came: Any = stream.poll(client._replies, news)
-            if came is None:
-                await news
-                continue
-            more, item = came
-            if not more:
-                return
-            yield item
+        queue = client._queue(_input)
+        stream = client._native.stream(self._name, args, kwargs, _timeout, _to, _within, queue)
+        failures: list[BaseException] = []
+        sender = None
+        if _input is not None and queue is not None:
+            sender = loop.create_task(_send(queue, _input, failures.append))
+        try:
+            while True:
+                news = loop.create_future()
+                came: Any = stream.poll(client._replies, news)
+                if came is None:
+                    await news
+                    continue
+                more, item = came
+                if not more:
+                    return
+                yield item
+        except Error:
+            if failures:
+                raise failures[0] from None
+            raise
+        finally:
+            if sender is not None:
+                sender.cancel()
 
 
 def aconnect(

@@ -14,7 +14,7 @@ from .errors import LocalError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
     from typing import Any, NoReturn
 
@@ -54,12 +54,16 @@ class Client(BaseClient):
     def call_all(self, method: str, /, *args: Any, _timeout: float | None = None, **kwargs: Any) -> Any:
         """At a broker: calls a method at every client that provides it. Returns a list of outcomes, one per provider:
         `{"client": name, "result": …}` or `{"client": name, "error": …}`. `_timeout`: seconds."""
-        return self._native.call("rpc.call_all", (), call_all_params(method, args, kwargs), _timeout, "", None, False)
+        return self._native.call(
+            "rpc.call_all", (), call_all_params(method, args, kwargs), _timeout, "", None, False, None
+        )
 
     def publish(self, topic: str, value: Any = None, *, retain: bool = False) -> int:
         """At a broker: publishes an event; returns the number of connections to which the broker queued it. `retain`:
         the broker keeps the value for clients that subscribe later with `last`."""
-        count: Any = self._native.call("rpc.publish", (), publish_params(topic, value, retain), None, "", None, False)
+        count: Any = self._native.call(
+            "rpc.publish", (), publish_params(topic, value, retain), None, "", None, False, None
+        )
         return int(count)
 
     def provide(self, name: str, function: Callable[..., Any], *, check_results: bool = True, **options: Any) -> None:
@@ -139,6 +143,7 @@ class Method(BaseMethod):
         _to: str = "",
         _within: Context | None = None,
         _idempotent: bool = False,
+        _input: Iterable[Any] | None = None,
         **kwargs: Any,
     ) -> Any:
         """Calls the method and returns its result; raises the `Error` of the answer.
@@ -148,27 +153,48 @@ class Method(BaseMethod):
         - `_within`: the `Context` of the call that this one is part of; the call is cancelled with that call, and has
           its deadline
         - `_idempotent`: the method may run several times for the call, which by UDP is sent again until it is
-          answered"""
+          answered
+        - `_input`: an iterable, such as a generator or a range: the stream that the call sends to a handler that takes
+          one. The thread that drives the client asks it for each item, when the server has room for that. What it
+          raises, the call raises"""
+        source = None if _input is None else _iterator(_input)
         try:
-            return self._target.call(self._name, args, kwargs, _timeout, _to, _within, _idempotent)
+            return self._target.call(self._name, args, kwargs, _timeout, _to, _within, _idempotent, source)
         except TypeError:
             check_call(args, kwargs, _timeout, _to, _within, _idempotent)
             raise
 
     def stream(
-        self, /, *args: Any, _timeout: float | None = None, _to: str = "", _within: Context | None = None, **kwargs: Any
+        self,
+        /,
+        *args: Any,
+        _timeout: float | None = None,
+        _to: str = "",
+        _within: Context | None = None,
+        _input: Iterable[Any] | None = None,
+        **kwargs: Any,
     ) -> Iterator[Any]:
         """Calls the method, and yields the results of its stream as they arrive. `_timeout`: seconds for the whole
         stream (default: no limit); the client's `timeout` limits the wait for each result. The other options as of a
         call. Closing the generator cancels the call."""
         check_call(args, kwargs, _timeout, _to, _within)
-        stream = self._target.stream(self._name, args, kwargs, _timeout, _to, _within)
+        source = None if _input is None else _iterator(_input)
+        stream = self._target.stream(self._name, args, kwargs, _timeout, _to, _within, source)
         while True:
             try:
                 item = stream.next()
             except StopIteration:
                 return
             yield item
+
+
+def _iterator(items: Iterable[Any]) -> Iterator[Any]:
+    try:
+        return iter(items)
+    except TypeError:
+        if hasattr(items, "__aiter__"):
+            raise TypeError("_input is an asynchronous iterator: it needs a client of wirecall.aconnect") from None
+        raise TypeError(f"_input is an iterable of the items to send, not {items!r}") from None
 
 
 class Outcome:

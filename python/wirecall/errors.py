@@ -168,6 +168,7 @@ _CALL_OPTIONS = {
     "to": "_to= names the client that is to serve the call",
     "within": "_within= is the call that this one is a part of",
     "idempotent": "_idempotent= says that the method may run several times for the call",
+    "input": "_input= is the stream that the call sends to its handler",
 }
 
 

@@ -20,7 +20,7 @@ SlotNumber CallLedger::find_of(Peer& caller, std::string_view id_json) {
   SlotNumber found = kNoSlot;
   for (SlotNumber slot = caller.calls.first; slot != kNoSlot; slot = calls_[slot].of_caller.after) {
     if (calls_[slot].id() != id_json) continue;
-    if (calls_[slot].stream) return slot;
+    if (calls_[slot].stream || calls_[slot].input) return slot;
     if (found == kNoSlot) found = slot;
   }
   return found;

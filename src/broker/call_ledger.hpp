@@ -95,7 +95,8 @@ class CallLedger final : private Timer {
 
   [[nodiscard]] std::optional<SlotNumber> take(std::string_view id_json) { return calls_.take(id_json); }
   [[nodiscard]] RelayedCall& operator[](SlotNumber slot) noexcept { return calls_[slot]; }
-  [[nodiscard]] SlotNumber find(std::string_view number_json) noexcept { return calls_.find(number_json); }
+  [[nodiscard]] SlotNumber find(std::string_view id_json) noexcept { return calls_.find(id_json); }
+  [[nodiscard]] SlotNumber find_number(std::string_view digits) noexcept { return calls_.find_number(digits); }
   [[nodiscard]] std::uint64_t number_of(SlotNumber slot) noexcept { return calls_.number_of(slot); }
   [[nodiscard]] std::size_t in_use() const noexcept { return calls_.in_use(); }
   /// The call is on no account but its deadline's.

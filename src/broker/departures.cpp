@@ -15,6 +15,7 @@ void Departures::end_peer(Peer& peer) noexcept {
   parts_.subscriptions.end_all_of(peer);
   parts_.tap_feed.remove(peer);
   parts_.streams.resume(peer);
+  parts_.inputs.caller_ended(peer);
   for (Provider* provider : peer.provides) {
     if (!std::exchange(provider->ended, true))
       parts_.announcer.announce(peer, "rpc.method.unregistered", provider->route->name());

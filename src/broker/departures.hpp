@@ -7,6 +7,7 @@
 
 #include "broker/announcer.hpp"
 #include "broker/context.hpp"
+#include "broker/inputs.hpp"
 #include "broker/relay.hpp"
 #include "broker/retained_sender.hpp"
 #include "broker/streams.hpp"
@@ -23,6 +24,7 @@ class Departures {
     CallLedger& calls;
     Relay& relay;
     Streams& streams;
+    Inputs& inputs;
     TapFeed& tap_feed;
     Announcer& announcer;
   };

@@ -16,6 +16,7 @@ RelayErrors::RelayErrors()
       malformed(internal_error(R"({"reason":"the provider's response is malformed"})")),
       same_subscription(internal_error(R"({"reason":"the provider has given the id of a subscription that is live"})")),
       overrun(internal_error(R"({"reason":"the provider sends more items than it has credit for"})")),
+      input_overrun(ErrorCode::invalid_request),
       no_memory(ErrorCode::internal_error),
       cancelled_before(message::make(ErrorCode::cancelled, "the call was cancelled", "no")) {}
 

@@ -18,6 +18,7 @@ struct RelayErrors {
   Error malformed;          ///< what the provider has answered
   Error same_subscription;  ///< a provider has given a subscription the id of another of its own
   Error overrun;            ///< a provider has sent more items than it had credit for
+  Error input_overrun;      ///< a caller has sent more items than it had credit for
   Error no_memory;
   Error cancelled_before;  ///< the provider had not been asked
   Cancelled cancelled;

@@ -329,6 +329,7 @@ bool Inventory::next_method(std::string_view after, const Principal* asker, rpc:
   method.summary = route->description.summary;
   method.params = route->description.params_schema;
   method.result = route->description.result_schema;
+  method.input = route->description.input_schema;
   if (const std::optional<SubscriptionNames>& names = route->description.subscription) {
     method.subscription =
         R"({"unsubscribe":)" + to_json(names->unsubscribe) + R"(,"notification":)" + to_json(names->notification) + "}";

@@ -103,13 +103,14 @@ struct Description {
   std::string summary;
   std::string params_schema;  ///< JSON text; empty for none
   std::string result_schema;
+  std::string input_schema;  ///< of an item of the stream that it takes
   bool safe = false;
   std::optional<SubscriptionNames> subscription;  ///< of a method that subscribes
   bool unsubscribes = false;                      ///< ends those of others
 
   [[nodiscard]] std::size_t bytes() const noexcept {
     const std::size_t names = subscription ? subscription->unsubscribe.size() + subscription->notification.size() : 0;
-    return summary.size() + params_schema.size() + result_schema.size() + names;
+    return summary.size() + params_schema.size() + result_schema.size() + input_schema.size() + names;
   }
   /// Whether both subscribe, alike, or neither does; and the same of unsubscribing.
   [[nodiscard]] bool is_of_kind(const Description& other) const noexcept {

@@ -27,11 +27,12 @@ void require_no_params(const ReservedCall& call) {
 // What one name costs.
 constexpr std::size_t kRegistrationSteps = 4;
 
-constexpr std::array<std::string_view, 11> kRegisterNames{"method", "params",      "result",      "summary",
-                                                          "policy", "concurrency", "queue",       "idempotent",
-                                                          "safe",   "methods",     "subscription"};
+constexpr std::array<std::string_view, 12> kRegisterNames{"method", "params",      "result",       "summary",
+                                                          "policy", "concurrency", "queue",        "idempotent",
+                                                          "safe",   "methods",     "subscription", "input"};
 constexpr std::size_t kMethodsAt = 9;
 constexpr std::size_t kSubscriptionAt = 10;
+constexpr std::size_t kInputAt = 11;
 constexpr std::string_view kNameExpected =
     "a name of 1 to 255 bytes without empty words, white space, * and >; not one of rpc. or $/";
 constexpr std::string_view kPolicies = "least_inflight, round_robin, hash:<param>, exclusive, random, first or last";
@@ -63,7 +64,7 @@ struct Declared {
   std::string notification;
 };
 
-const RawValue* described(const ReservedParams<11>& params, std::size_t index) {
+const RawValue* described(const ReservedParams<12>& params, std::size_t index) {
   const RawValue* const sent = params.value(index);
   if (sent != nullptr && sent->text.size() > kDescriptionBytesMax)
     params.refuse(kRegisterNames[index], params.find(index), "at most 65536 bytes");
@@ -71,7 +72,7 @@ const RawValue* described(const ReservedParams<11>& params, std::size_t index) {
 }
 
 // Reads one registration from `params`, which are those of the call, or of one of its `methods`.
-Registration read_registration(const ReservedParams<11>& params, Reader& reader) {
+Registration read_registration(const ReservedParams<12>& params, Reader& reader) {
   Registration registration;
   const auto name = params.as<std::string>(0);
   if (!name) params.refuse("method", params.find(0), "string");
@@ -85,6 +86,10 @@ Registration read_registration(const ReservedParams<11>& params, Reader& reader)
   if (const RawValue* schema = described(params, 2)) {
     if (!is_schema(*schema)) params.refuse("result", params.find(2), "JSON Schema, or object with name and schema");
     registration.description.result_schema = schema->text;
+  }
+  if (const RawValue* schema = described(params, kInputAt)) {
+    if (!is_schema(*schema)) params.refuse("input", params.find(kInputAt), "JSON Schema");
+    registration.description.input_schema = schema->text;
   }
   if (described(params, 3) != nullptr) registration.description.summary = params.as<std::string>(3).value();
   if (const auto policy = params.as<std::string>(4)) {
@@ -131,7 +136,7 @@ Error within_methods(const Error& error, std::size_t index) {
 
 std::string register_methods(const ReservedCall& call) {
   require_open(call);
-  const ReservedParams<11> params{call, kRegisterNames};
+  const ReservedParams<12> params{call, kRegisterNames};
   Reader& scratch = *call.loop_context.codecs.readers.reader;
   std::vector<Registration> registrations;
   if (const RawValue* methods = params.value(kMethodsAt)) {
@@ -264,9 +269,18 @@ std::string tap(const ReservedCall& call) {
 
 // ---- streams ----
 
-template <auto pass>
+// A result of what the peer was asked for; or what it sends towards the handler of a call of its own, which is at
+// another peer or in this process.
 std::string pass_item(const ReservedCall& call) {
-  (peer_of(call).router().streams().*pass)(peer_of(call), call.message);
+  Peer& peer = peer_of(call);
+  if (peer.router().streams().item(peer, call.message) || peer.router().inputs().item(peer, call.message))
+    return "null";
+  static_cast<void>(rpc::receive_input_item(call));
+  return "null";
+}
+
+std::string pass_progress(const ReservedCall& call) {
+  peer_of(call).router().streams().progress(peer_of(call), call.message);
   return "null";
 }
 
@@ -311,8 +325,8 @@ constexpr std::array kMethods{
     ReservedMethod{"rpc.health", &tell_health},
     ReservedMethod{"rpc.kick", &kick, ReservedMethod::Needs::source},
     ReservedMethod{"rpc.tap", &tap, ReservedMethod::Needs::connection},
-    ReservedMethod{"rpc.item", &pass_item<&Streams::item>, ReservedMethod::Needs::connection},
-    ReservedMethod{"$/progress", &pass_item<&Streams::progress>, ReservedMethod::Needs::connection},
+    ReservedMethod{"rpc.item", &pass_item, ReservedMethod::Needs::connection},
+    ReservedMethod{"$/progress", &pass_progress, ReservedMethod::Needs::connection},
 };
 
 }  // namespace

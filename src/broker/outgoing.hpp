@@ -24,9 +24,28 @@ class Digits {
   std::size_t size_;
 };
 
+/// The id by which a provider is asked, as JSON text. Items and credit name calls of either side of a connection: so
+/// that of a call with an input is a string, since clients number their own calls.
+class ProviderId {
+ public:
+  ProviderId(std::uint64_t number, bool has_input) noexcept
+      : size_(static_cast<std::size_t>(write_decimal(text_.data() + 1, number) - text_.data())), quoted_(has_input) {
+    text_.front() = text_[size_] = '"';
+  }
+  [[nodiscard]] std::string_view view() const noexcept {
+    return quoted_ ? std::string_view{text_.data(), size_ + 1} : digits();
+  }
+  [[nodiscard]] std::string_view digits() const noexcept { return {text_.data() + 1, size_ - 1}; }
+
+ private:
+  std::array<char, kDecimalDigitsMax + 2> text_;
+  std::size_t size_;
+  bool quoted_;
+};
+
 /// What a request has in place of what its caller wrote, where that is not a part of either.
 struct StreamEdits {
-  Digits id;
+  ProviderId id;
   std::optional<Digits> credit = std::nullopt;
   std::string token = {};
   std::string id_and_stream = {};

@@ -87,7 +87,7 @@ void Peer::reserved_answered() {
 std::size_t Peer::cancel(std::string_view id_json) { return router_->relay().cancel(*this, id_json); }
 
 bool Peer::grant(std::string_view id_json, std::uint64_t more) {
-  return router_->streams().grant(*this, id_json, more);
+  return router_->streams().grant(*this, id_json, more) || router_->inputs().grant(*this, id_json, more);
 }
 
 bool Peer::shed_call() noexcept { return router_->relay().shed_call(*this); }

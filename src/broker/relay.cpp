@@ -15,6 +15,10 @@ static std::string string_of(Reader& reader, std::string_view json) {
   return std::string{text};
 }
 
+static Error needs_connection() {
+  return Error::with_data(ErrorCode::invalid_request, R"({"reason":"needs_connection"})");
+}
+
 // The one that a call is for: the one it names, or the one that the policy chooses.
 Provider* Relay::provider_for(Route& route, const Received& message, Reader& reader) {
   if (!message.has(Member::to)) [[likely]]
@@ -75,6 +79,9 @@ void Relay::relay_to(Provider& chosen, Route& route, Call& call, const Received&
   if (waits && !admits_waiting(*provider, caller)) return context_->refuse(call, route.name(), queue_is_full());
   rpc::MethodCounts& counts = route.counts();
   const bool direct = call.can_be_left();
+  const bool has_input = message.has(Member::input) && message[Member::input] == "true";
+  if (has_input && !direct) [[unlikely]]
+    return context_->refuse(call, route.name(), needs_connection());
   const CallBounds bounds = call.bounds();
   const std::optional<SlotNumber> slot = calls_.take(message.id());
   if (!slot) return context_->refuse(call, route.name(), too_many_calls());
@@ -88,6 +95,7 @@ void Relay::relay_to(Provider& chosen, Route& route, Call& call, const Received&
   relayed.ends = message.has(Member::timeout_ms) ? bounds.deadline : kNoDeadline;
   try {
     if (direct) relayed.stream = stream_of(context_->loop, message);
+    if (has_input) relayed.input = std::make_unique<RelayedInput>();
     const bool keeps = waits || (provider->options.idempotent && may_keep(caller, message.text));
     if (keeps || !direct || long_id) {
       relayed.extras = std::make_unique<RelayExtras>();

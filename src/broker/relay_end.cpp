@@ -152,7 +152,7 @@ void Relay::run_out(SlotNumber slot) noexcept {
 }
 
 void Relay::caller_ended(std::uint64_t number, const Outcome& outcome) noexcept {
-  const SlotNumber slot = calls_.find(Digits{number}.view());
+  const SlotNumber slot = calls_.find_number(Digits{number}.view());
   if (slot == kNoSlot || calls_[slot].caller != nullptr || calls_[slot].state == State::given_up) return;
   if_memory_allows([&] {
     const Error error{static_cast<ErrorCode>(outcome.code)};
@@ -186,7 +186,7 @@ void Relay::give_up(SlotNumber slot) noexcept {
   ++provider.route->counted()->errors;
   if (call.state != State::sent) return calls_.forget(slot);
   if_memory_allows([&] {
-    const Digits id{calls_.number_of(slot)};
+    const ProviderId id{calls_.number_of(slot), call.input != nullptr};
     append_message(provider.peer->sink(), [&](Buffer& out) { out.append(message::cancel_request(id.view())); });
   });
   // A subscription that begins all the same has to be ended.
@@ -222,7 +222,7 @@ bool Relay::ask_another(SlotNumber slot) noexcept {
   RelayedCall& call = calls_[slot];
   Provider& lost = *call.provider;
   const bool sent = call.state == State::sent;
-  if (sent && (!lost.options.idempotent || call.retried || call.stream)) return false;
+  if (sent && (!lost.options.idempotent || call.retried || call.stream || call.input)) return false;
   if (call.addressed || !call.extras || call.extras->request.empty()) return false;
   Received message;
   Buffer read;

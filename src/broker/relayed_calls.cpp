@@ -43,6 +43,7 @@ void RelayedCalls::give_back(SlotNumber slot) noexcept {
   call.addressed = call.retried = false;
   if (call.long_id) call.long_id.reset();
   if (call.stream) call.stream.reset();
+  if (call.input) call.input.reset();
   if (call.extras) call.extras.reset();
   call.generation = call.generation == kGenerationMax ? 0 : call.generation + 1;
   call.of_caller.after = free_;
@@ -51,9 +52,17 @@ void RelayedCalls::give_back(SlotNumber slot) noexcept {
 }
 
 SlotNumber RelayedCalls::find(std::string_view id_json) noexcept {
+  const bool quoted = id_json.size() > 2 && id_json.front() == '"' && id_json.back() == '"';
+  if (quoted) [[unlikely]]
+    id_json = id_json.substr(1, id_json.size() - 2);
+  const SlotNumber slot = find_number(id_json);
+  return slot != kNoSlot && quoted == ((*this)[slot].input != nullptr) ? slot : kNoSlot;
+}
+
+SlotNumber RelayedCalls::find_number(std::string_view digits) noexcept {
   std::uint64_t number = 0;
-  const char* const end = id_json.data() + id_json.size();
-  const auto [read_to, error] = std::from_chars(id_json.data(), end, number);
+  const char* const end = digits.data() + digits.size();
+  const auto [read_to, error] = std::from_chars(digits.data(), end, number);
   if (error != std::errc{} || read_to != end) return kNoSlot;
   const auto slot = static_cast<SlotNumber>(number & ((std::uint64_t{1} << kSlotBits) - 1));
   if (slot / kBlockSlots >= blocks_.size()) return kNoSlot;

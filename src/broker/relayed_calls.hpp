@@ -48,6 +48,14 @@ struct RelayedStream {
   bool without_credit = false;  ///< the provider sends $/progress, and does not wait
 };
 
+/// The stream that a call brings towards its handler.
+struct RelayedInput {
+  std::uint64_t credit = 0;    ///< items that its caller may still send
+  std::uint64_t withheld = 0;  ///< that its provider takes besides, and the caller has not been told of
+  std::size_t item_bytes = 0;  ///< of the largest item so far
+  bool ended = false;          ///< by its caller
+};
+
 /// The text of a request that is kept, and counted with those of its caller's connection.
 class KeptRequest {
  public:
@@ -129,6 +137,7 @@ struct RelayedCall {
   std::array<char, kIdBytesInside> short_id;
   std::unique_ptr<char[]> long_id;        ///< of an id that is longer
   std::unique_ptr<RelayedStream> stream;  ///< null where all results are one
+  std::unique_ptr<RelayedInput> input;    ///< null where its request is all that its caller sends
   std::unique_ptr<RelayExtras> extras;
 };
 
@@ -157,8 +166,11 @@ class RelayedCalls {
   [[nodiscard]] std::uint64_t number_of(SlotNumber slot) noexcept {
     return std::uint64_t{(*this)[slot].generation} << kSlotBits | slot;
   }
-  /// The slot of a call that was asked by that id and is not over; kNoSlot for none.
+  /// The slot of a call that was asked by that id and is not over, a string where it has an input (ProviderId); kNoSlot
+  /// for none.
   [[nodiscard]] SlotNumber find(std::string_view id_json) noexcept;
+  /// The same by the number alone.
+  [[nodiscard]] SlotNumber find_number(std::string_view digits) noexcept;
 
   void append(List& list, Links RelayedCall::* links, SlotNumber slot) noexcept;
   void remove(List& list, Links RelayedCall::* links, SlotNumber slot) noexcept;
@@ -214,7 +226,7 @@ class CallsById {
   using Key = std::tuple<std::string_view, bool, SlotNumber>;  // the id, as the slot has it; whether it is no stream
   using Index = std::set<Key>;
   [[nodiscard]] static Key key(const RelayedCall& call, SlotNumber slot) noexcept {
-    return {call.id(), !call.stream, slot};
+    return {call.id(), !call.stream && !call.input, slot};
   }
 
   std::unique_ptr<Index> index_;

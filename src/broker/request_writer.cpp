@@ -5,6 +5,7 @@
 #include "broker/outgoing.hpp"
 #include "broker/splice.hpp"
 #include "broker/stream_request.hpp"
+#include "message/call_text.hpp"
 #include "message/read_error.hpp"
 
 namespace wirecall::broker {
@@ -23,6 +24,15 @@ void RequestWriter::sent(SlotNumber slot) {
     stream->withheld -= stream->credit;
   }
   calls_.enter_provider(slot);
+  const RelayedInput* const input = calls_[slot].input.get();
+  if (input == nullptr || !input->ended) [[likely]]
+    return;
+  // Ended while it waited, and so without an item.
+  append_message(calls_[slot].provider->peer->sink(), [&](Buffer& out) {
+    message::begin_call(out, R"("rpc.item")", R"({"id":)");
+    out.append(ProviderId{calls_.number_of(slot), true}.view());
+    out.append(R"(,"seq":0,"end":true}})");
+  });
 }
 
 void RequestWriter::send(SlotNumber slot, const Received& message, std::string_view from) {
@@ -30,7 +40,7 @@ void RequestWriter::send(SlotNumber slot, const Received& message, std::string_v
     return send_encoded(slot, message, from);
   RelayedCall& call = calls_[slot];
   Provider& provider = *call.provider;
-  StreamEdits edits{.id = Digits{calls_.number_of(slot)}};
+  StreamEdits edits{.id = ProviderId{calls_.number_of(slot), call.input != nullptr}};
   if (call.stream && provider.peer->sink().strict_peer()) call.stream->without_credit = true;
   append_message(provider.peer->sink(), [&](Buffer& out) {
     if ((message.present & (kChanged | bit_of(Member::stream))) == 0 && !call.stream && !call.extras && from.empty())
@@ -51,7 +61,7 @@ void RequestWriter::send(SlotNumber slot, const Received& message, std::string_v
 // Of a request in another encoding, whose provider speaks that, too.
 void RequestWriter::send_encoded(SlotNumber slot, const Received& message, std::string_view from) {
   RelayedCall& call = calls_[slot];
-  message::RequestEdits edits{.id = calls_.number_of(slot)};
+  message::RequestEdits edits{.id = calls_.number_of(slot), .id_is_string = call.input != nullptr};
   if (message.has(Member::timeout_ms) && call.deadline != kNoDeadline)
     edits.timeout_ms = number_of(calls_.time_left(call));
   edits.from_json = from;

@@ -47,6 +47,7 @@ rpc::RetainedPosition Router::retained_position() {
 
 void Router::on_writable(Peer& peer) {
   streams_.resume(peer);
+  inputs_.resume(peer);
   peer.congested = false;
   // From the last on, since one that goes leaves its place to the last.
   for (std::size_t i = peer.provides.size(); i-- != 0;) {

@@ -15,6 +15,7 @@
 #include "broker/event_bus.hpp"
 #include "broker/event_delivery.hpp"
 #include "broker/fan_outs.hpp"
+#include "broker/inputs.hpp"
 #include "broker/inventory.hpp"
 #include "broker/method_table.hpp"
 #include "broker/peer_table.hpp"
@@ -79,6 +80,7 @@ class Router final : public rpc::Broker {
   [[nodiscard]] const CallLedger& relayed_calls() const noexcept { return calls_; }
   [[nodiscard]] SubscriptionRelay& subscriptions() noexcept { return subscriptions_; }
   [[nodiscard]] Relay& relay() noexcept { return relay_; }
+  [[nodiscard]] Inputs& inputs() noexcept { return inputs_; }
   [[nodiscard]] Streams& streams() noexcept { return streams_; }
   [[nodiscard]] const CallAll& call_all() const noexcept { return call_all_; }
   [[nodiscard]] Departures& departures() noexcept { return departures_; }
@@ -107,9 +109,10 @@ class Router final : public rpc::Broker {
   Answers answers_{context_, calls_, subscriptions_, tap_feed_};
   Relay relay_{context_, {calls_, writer_, answers_, subscriptions_, tap_feed_}};
   Streams streams_{context_, calls_, relay_};
+  Inputs inputs_{context_, calls_, relay_};
   CallAll call_all_{context_, calls_, relay_, tap_feed_};
 
-  Departures departures_{{context_, subscriptions_, calls_, relay_, streams_, tap_feed_, announcer_}};
+  Departures departures_{{context_, subscriptions_, calls_, relay_, streams_, inputs_, tap_feed_, announcer_}};
   Registrar registrar_{context_, {relay_, subscriptions_}, departures_, announcer_};
   Sessions sessions_{context_, relay_, departures_, announcer_};
 };

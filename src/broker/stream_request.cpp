@@ -61,7 +61,7 @@ void edit_stream(rpc::LoopContext& loop, const RelayedCall& call, const Received
     splice.replace(message[Member::id], edits.id.view());
     return splice.replace(message[Member::stream], edits.credit->view());
   }
-  edits.token.append("\"").append(edits.id.view()).append("\"");
+  edits.token.append("\"").append(edits.id.digits()).append("\"");
   splice.replace(token, edits.token);
   edits.id_and_stream = edits.id.view();
   if (!call.stream->without_credit) edits.id_and_stream.append(R"(,"stream":)").append(edits.credit->view());

@@ -24,11 +24,12 @@ static std::string_view unquoted(std::string_view json) noexcept {
 
 // ---- back to the caller ----
 
-void Streams::item(const Peer& peer, const Received& message) {
+bool Streams::item(const Peer& peer, const Received& message) {
   const ItemParts parts = parts_of(message, false);
   const SlotNumber slot = find_asked(message, parts);
-  if (!is_streaming(peer, slot) || !admit_item(slot, message.text.size(), true)) return;
-  pass_item(slot, message, parts);
+  if (!is_streaming(peer, slot)) return false;
+  if (admit_item(slot, message.text.size(), true)) pass_item(slot, message, parts);
+  return true;
 }
 
 void Streams::progress(const Peer& peer, const Received& message) {
@@ -48,12 +49,16 @@ Streams::ItemParts Streams::parts_of(const Received& message, bool by_token) con
 
 // The call that a provider names by the number, or by the token, that it was asked with.
 SlotNumber Streams::find_asked(const Received& message, const ItemParts& parts) noexcept {
-  if (message.is_json()) return calls_.find(parts.by_token ? unquoted(parts.name) : parts.name);
+  if (message.is_json()) return parts.by_token ? calls_.find_number(unquoted(parts.name)) : calls_.find(parts.name);
   if (parts.name.empty()) return kNoSlot;
   Reader& reader = *context_->loop.codecs.readers_of(message.encoding).reader;
   reader.reset(parts.name);
-  std::string_view token;
-  if (parts.by_token && reader.kind() == ValueKind::string && reader.read_string(token)) return calls_.find(token);
+  std::string_view text;
+  if (reader.kind() == ValueKind::string && reader.read_string(text)) {
+    const SlotNumber slot = calls_.find_number(text);
+    const bool named_so = slot != kNoSlot && (parts.by_token || calls_[slot].input);
+    return named_so ? slot : kNoSlot;
+  }
   std::uint64_t number = 0;
   const bool is_number = reader.kind() == ValueKind::number && !reader.next_is_float() &&
                          reader.read_uint(std::numeric_limits<std::uint64_t>::max(), number);
@@ -180,7 +185,7 @@ void Streams::pass_credit(SlotNumber slot) noexcept {
   try {
     append_message(call.provider->peer->sink(), [&](Buffer& out) {
       message::begin_call(out, R"("rpc.credit")", R"({"id":)");
-      append_number(out, calls_.number_of(slot));
+      out.append(ProviderId{calls_.number_of(slot), call.input != nullptr}.view());
       out.append(R"(,"n":)");
       append_number(out, more);
       out.append("}}");

@@ -19,8 +19,9 @@ class Streams {
   Streams(BrokerContext& context, CallLedger& calls, Relay& relay) noexcept
       : context_(&context), calls_(calls), relay_(&relay) {}
 
-  /// rpc.item or $/progress, for a stream that `peer` was asked for; one that nobody waits for is dropped.
-  void item(const Peer& peer, const Received& message);
+  /// rpc.item or $/progress, for a stream that `peer` was asked for; one that nobody waits for is dropped. Of an item
+  /// returns whether it was for such a stream.
+  bool item(const Peer& peer, const Received& message);
   void progress(const Peer& peer, const Received& message);
   /// The caller takes so many items more. Returns whether there is such a stream.
   bool grant(Peer& caller, std::string_view id_json, std::uint64_t more);

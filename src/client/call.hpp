@@ -4,7 +4,10 @@
 // is guarded by the client's mutex.
 #pragma once
 
+#include <charconv>
+#include <optional>
 #include <stop_token>
+#include <string>
 
 #include "base/assert.hpp"
 #include "client/lock.hpp"
@@ -16,6 +19,7 @@
 namespace wirecall::net {
 
 class ClientConnection;
+class ClientInput;
 class ClientStream;
 class OutstandingCalls;
 
@@ -73,6 +77,24 @@ struct ClientCall {
     WIRECALL_ASSERT(may_enter(state, next));
     state = next;
   }
+  /// The id as JSON text. Items and credit name calls of either side, so that those of a call with an input are
+  /// strings: a server's own ids are numbers, or other strings.
+  [[nodiscard]] std::string id_json() const {
+    return input ? std::string{kInputIdBegin}.append(std::to_string(id)).append("\"") : std::to_string(id);
+  }
+  static constexpr std::string_view kInputIdBegin = "\"i";
+  /// What stands behind the begin of a string id, in such a string.
+  [[nodiscard]] static std::optional<std::uint64_t> read_id(std::string_view id_json) noexcept {
+    if (id_json.starts_with(kInputIdBegin)) {
+      id_json.remove_prefix(kInputIdBegin.size());
+      if (!id_json.ends_with('"')) return std::nullopt;
+      id_json.remove_suffix(1);
+    }
+    std::uint64_t number = 0;
+    const char* const end = id_json.data() + id_json.size();
+    const auto [read_to, error] = std::from_chars(id_json.data(), end, number);
+    return error == std::errc{} && read_to == end ? std::optional{number} : std::nullopt;
+  }
   [[nodiscard]] bool has_ended() const noexcept { return state == CallState::idle || state == CallState::ended; }
 
   std::uint64_t generation = 0;       ///< how often it has been lent
@@ -99,6 +121,7 @@ struct ClientCall {
   ClientCall* next_listed = nullptr;       ///< in the one CallList that it is in
   ClientCall* previous_listed = nullptr;   ///< likewise
   ClientStream* stream = nullptr;          ///< to which its items go
+  std::shared_ptr<ClientInput> input;      ///< what it sends towards its handler; null for nothing
   Waiting* waiting = nullptr;              ///< who is told
   std::size_t result_at = 0;               ///< where in `response` the result is
   std::size_t result_size = 0;

@@ -2,6 +2,7 @@
 #include "client/call_pool.hpp"
 
 #include "base/reserve_extra.hpp"
+#include "client/input.hpp"
 
 namespace wirecall::net {
 
@@ -34,6 +35,11 @@ ClientCall& CallPool::take() {
 void CallPool::give_back(ClientCall& call) noexcept {
   // A stop callback may be running and wait for the mutex: so it goes while we do not hold that.
   call.on_stop.reset();
+  if (call.input) [[unlikely]] {
+    // Likewise the source of its input, which may be making an item; what it refers to may be gone after this.
+    call.input->close();
+    call.input.reset();
+  }
   WIRECALL_ASSERT(call.state == CallState::idle);
   call.stop = {};
   call.done = nullptr;

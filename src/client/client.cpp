@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "client/core.hpp"
+#include "client/input.hpp"
 #include "client/stream.hpp"
 #include "codec/json_compact.hpp"
 #include "message/own_error.hpp"
@@ -204,6 +205,9 @@ void OutgoingCall::set_idempotent(bool idempotent) noexcept { call_->idempotent 
 void OutgoingCall::set_wait(milliseconds wait) noexcept {
   call_->wait = std::clamp(wait, milliseconds{0}, kTimeoutMax);
 }
+void OutgoingCall::set_input(std::unique_ptr<InputSource> source) {
+  call_->input = std::make_shared<net::ClientInput>(*core_, std::move(source));
+}
 void OutgoingCall::set_credit(std::uint32_t credit) noexcept { call_->credit = std::max<std::uint32_t>(credit, 1); }
 
 std::unique_ptr<net::ClientStream> OutgoingCall::release() {
@@ -218,7 +222,7 @@ void OutgoingCall::set_context(const Context& context) {
   if (context.remaining() == kNoDeadline) return;
   const auto left = std::chrono::ceil<milliseconds>(context.remaining());
   // Else a stream has no time for all of it.
-  if (left < call_->timeout || (call_->credit != 0 && !call_->own_timeout)) set_timeout(left);
+  if (left < call_->timeout || ((call_->credit != 0 || call_->input) && !call_->own_timeout)) set_timeout(left);
 }
 void OutgoingCall::set_to(std::string_view provider) {
   call_->to = provider.empty() ? std::string{} : to_json(std::string{provider});
@@ -243,6 +247,7 @@ ClientCall& OutgoingCall::prepare() {
 Answer OutgoingCall::wait() {
   ClientCall* const call = &prepare();
   core_->call_and_wait({&call, 1});
+  if (call->input) call->input->close();
   return answer();
 }
 

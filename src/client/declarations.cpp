@@ -81,6 +81,10 @@ Declaration Declarations::of_method(const Method& method, const ProvideOptions& 
   writer->string(method.name());
   rpc::write_params(*writer, method);
   rpc::write_result(*writer, method);
+  if (const TypeInfo* const input = method.signature().input) {
+    writer->key("input");
+    writer->json(json_schema(*input));
+  }
   if (const SubscriptionNames* const names = method.subscription()) write_names(*writer, *names);
   write_options(*writer, options);
   writer->end_object();

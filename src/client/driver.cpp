@@ -166,6 +166,15 @@ void Driver::send_controls(Lock& lock) noexcept {
   if (!work_.controls_wait()) [[likely]]
     return;
   if (driven_) return wake_driver();
+  step_once(lock);
+}
+
+void Driver::run_posted() noexcept {
+  Lock lock{mutex_};
+  if (!driven_) step_once(lock);  // posting has woken the loop
+}
+
+void Driver::step_once(Lock& lock) noexcept {
   if (others_drive()) return pass_on();
   const Driving driving{*this};
   try {

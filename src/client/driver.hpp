@@ -126,6 +126,8 @@ class Driver {
   /// The same; on the driver's thread it is written at once, with the calls that wait.
   void write_or_send(Lock& lock) noexcept { on_driver() ? work_.write() : send_controls(lock); }
   void wake_driver() noexcept;
+  /// What has been posted to who drives is done now where nobody does. No mutex.
+  void run_posted() noexcept;
   /// At the beginning of a step: what is asked for from now on is asked anew.
   void begin_step() noexcept { wake_asked_ = told_ = false; }
   /// What a wake was for has been looked at.
@@ -145,6 +147,7 @@ class Driver {
   }
   void drive(Lock& lock, const Waiting& waiting, std::chrono::nanoseconds now, std::chrono::nanoseconds deadline);
   void drive_once(Lock& lock, std::chrono::nanoseconds wait_max);
+  void step_once(Lock& lock) noexcept;
   void background();
   [[nodiscard]] bool interrupted(Lock& lock);
   void claim(Lock& lock, Claim claim, const char* refusal);

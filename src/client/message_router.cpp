@@ -2,6 +2,7 @@
 #include "client/message_router.hpp"
 
 #include "base/printable.hpp"
+#include "client/input.hpp"
 #include "client/stream.hpp"
 #include "message/own_error.hpp"
 #include "message/read_error.hpp"
@@ -85,11 +86,14 @@ bool MessageRouter::waiting(const ClientConnection& connection) const {
 
 // The call that a response is to; null for none.
 ClientCall* MessageRouter::find_call(const ClientConnection& connection, const Received& message) const noexcept {
-  const std::string_view id = message.id();
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
-  ClientCall* const call = error == std::errc{} && end == id.data() + id.size() ? calls_.find(number) : nullptr;
-  return call != nullptr && call->connection == &connection ? call : nullptr;
+  return find_call(connection, ClientCall::read_id(message.id()), message.id().starts_with('"'));
+}
+
+ClientCall* MessageRouter::find_call(const ClientConnection& connection, std::optional<std::uint64_t> id,
+                                     bool is_string) const noexcept {
+  ClientCall* const call = id ? calls_.find(*id) : nullptr;
+  const bool is_this = call != nullptr && call->connection == &connection && is_string == (call->input != nullptr);
+  return is_this ? call : nullptr;
 }
 
 bool MessageRouter::response(ClientConnection& connection, const Received& message) {
@@ -183,20 +187,77 @@ bool MessageRouter::stray(ClientConnection& connection, const Received& message)
 
 // ---- notifications ----
 
+// The next value, where it is an id that a call of ours may have.
+static bool read_id(Reader& reader, std::optional<std::uint64_t>& id, bool& is_string) {
+  is_string = reader.kind() == ValueKind::string;
+  std::string_view text;
+  if (is_string && !reader.read_string(text)) return false;
+  if (is_string) {
+    id = ClientCall::read_id(std::string{"\""}.append(text).append("\""));
+    return true;
+  }
+  return reader.read_uint(~std::uint64_t{0}, id.emplace());
+}
+
 bool MessageRouter::notified(ClientConnection& connection, const Received& message) {
   const bool draining = message.method() == "rpc.draining";
   if (draining) {
     const Lock lock = driver_.lock();
     connections_.leave(connection);
   }
-  return item(connection, message) || broker_.event(connection, message) || draining;
+  return credit(connection, message) || item(connection, message) || broker_.event(connection, message) || draining;
+}
+
+// Whether it is credit for the input of a call of ours; else it may be for a stream that the server has asked for.
+bool MessageRouter::credit(ClientConnection& connection, const Received& message) {
+  if (message.method() != "rpc.credit" || !message.has(Member::params)) return false;
+  std::optional<std::uint64_t> id;
+  bool is_string = false;
+  std::uint64_t more = 0;
+  std::string_view name;
+  Reader& reader =
+      message.is_json() ? *shared_.reader : *shared_.loop_context.codecs.readers_of(message.encoding).reader;
+  reader.reset(message[Member::params]);
+  bool sound = reader.kind() == ValueKind::object && reader.begin_object();
+  while (sound && reader.next_member(name)) {
+    if (name == "id") {
+      sound = read_id(reader, id, is_string);
+    } else if (name == "n") {
+      sound = reader.read_uint(~std::uint64_t{0}, more);
+    } else {
+      reader.skip();
+    }
+  }
+  reader.clear_failure();
+  if (!sound || more == 0) return false;
+  Lock lock = driver_.lock();
+  ClientCall* const call = find_call(connection, id, is_string);
+  if (call == nullptr || !call->input) return false;
+  connection.useful = true;
+  const std::shared_ptr<ClientInput> input = call->input;
+  lock.unlock();
+  input->grant(connection, *call, more);
+  return true;
+}
+
+void MessageRouter::drained(ClientConnection& connection) {
+  // What goes on may end calls, so that each is looked for anew.
+  std::vector<std::pair<std::shared_ptr<ClientInput>, ClientCall*>> waiting;
+  {
+    const Lock lock = driver_.lock();
+    for (ClientCall* const call : connection.calls) {
+      if (call->input) waiting.emplace_back(call->input, call);
+    }
+  }
+  for (const auto& [input, call] : waiting) input->resume(connection, *call);
 }
 
 // Whether it is an item of a stream, or an answer to no call of ours.
 bool MessageRouter::item(const ClientConnection& connection, const Received& message) {
   if (message.method() != "rpc.item") return false;
   if (!message.has(Member::params)) return true;
-  std::uint64_t id = 0;
+  std::optional<std::uint64_t> id;
+  bool is_string = false;
   std::uint64_t seq = 0;
   std::string_view value;
   std::string_view name;
@@ -204,10 +265,9 @@ bool MessageRouter::item(const ClientConnection& connection, const Received& mes
       message.is_json() ? *shared_.reader : *shared_.loop_context.codecs.readers_of(message.encoding).reader;
   reader.reset(message[Member::params]);
   bool sound = reader.begin_object();
-  bool named = false;
   while (sound && reader.next_member(name)) {
     if (name == "id") {
-      named = sound = reader.read_uint(~std::uint64_t{0}, id);
+      sound = read_id(reader, id, is_string);
     } else if (name == "seq") {
       sound = reader.read_uint(~std::uint64_t{0}, seq);
     } else if (name == "value") {
@@ -218,8 +278,9 @@ bool MessageRouter::item(const ClientConnection& connection, const Received& mes
   }
   reader.clear_failure();
   Lock lock = driver_.lock();
-  ClientCall* call = sound && named ? calls_.find(id) : nullptr;
-  if (call == nullptr || call->connection != &connection || call->stream == nullptr || value.empty()) {
+  ClientCall* const call = sound ? find_call(connection, id, is_string) : nullptr;
+  if (call == nullptr || call->stream == nullptr || value.empty()) {
+    if (connection.session->serves_calls()) return false;  // it may be of a call of the server's
     ++dropped_;
     return true;
   }

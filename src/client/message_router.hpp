@@ -17,6 +17,8 @@ class MessageRouter {
   [[nodiscard]] bool response(ClientConnection& connection, const Received& message);
   [[nodiscard]] bool takes_encoded(const ClientConnection& connection, const Received& message) const;
   [[nodiscard]] bool notified(ClientConnection& connection, const Received& message);
+  /// The connection may take more that nobody waits for.
+  void drained(ClientConnection& connection);
   [[nodiscard]] bool waiting(const ClientConnection& connection) const;
   [[nodiscard]] std::optional<HttpProtocolError> answered(ClientConnection& connection, const HttpAnswer& answer);
   /// How many responses no call was waiting for. Any thread.
@@ -24,9 +26,12 @@ class MessageRouter {
 
  private:
   [[nodiscard]] ClientCall* find_call(const ClientConnection& connection, const Received& message) const noexcept;
+  [[nodiscard]] ClientCall* find_call(const ClientConnection& connection, std::optional<std::uint64_t> id,
+                                      bool is_string) const noexcept;
   void answer(Lock& lock, ClientCall& call, const Received& message);
   bool told_undelivered(ClientConnection& connection, const Received& message);
   bool stray(ClientConnection& connection, const Received& message);
+  bool credit(ClientConnection& connection, const Received& message);
   bool item(const ClientConnection& connection, const Received& message);
   void refuse_post(ClientConnection& connection, const Received& message);
 

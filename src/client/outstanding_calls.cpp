@@ -115,7 +115,7 @@ void OutstandingCalls::withdraw_sent(ClientCall& call) noexcept {
   connection.unattributed.add(2, call.in_batch ? UnattributedErrors::kInBatch : call.position);
   take_out(call);
   try {
-    connection.controls.push_back(message::cancel_request(std::to_string(call.id)));
+    connection.controls.push_back(message::cancel_request(call.id_json()));
   } catch (const std::bad_alloc&) {
     // Without memory to tell the server, its answer comes and is dropped.
   }

@@ -16,7 +16,7 @@ static void append_member(Buffer& out, std::string_view name, std::optional<std:
 
 // Not what a server gives anyway. Of a stream, the time to say is one that it has been given as a whole.
 static bool says_timeout(const ClientCall& call) noexcept {
-  return call.credit != 0 ? call.own_timeout : call.timeout != milliseconds{kCallTimeoutMs};
+  return call.credit != 0 || call.input ? call.own_timeout : call.timeout != milliseconds{kCallTimeoutMs};
 }
 
 /// The optional members of a request's envelope; an empty one is not written.
@@ -149,7 +149,13 @@ void RequestWriter::append(Buffer& out, ClientCall& call, bool with_members, boo
   if (shared_.writes_natively()) [[unlikely]]
     return append_natively(out, call, members, in_batch);
   out.append(call.request.view());
-  append_member(out, R"(,"id":)", members.id);
+  if (call.input) [[unlikely]] {
+    out.append(R"(,"id":)");
+    out.append(call.id_json());
+    out.append(R"(,"input":true)");
+  } else {
+    append_member(out, R"(,"id":)", members.id);
+  }
   append_member(out, R"(,"timeout_ms":)", members.timeout_ms);
   append_member(out, R"(,"stream":)", members.stream);
   append_member(out, R"(,"hops":)", members.hops);
@@ -171,12 +177,19 @@ void RequestWriter::append_natively(Buffer& out, const ClientCall& call, const E
   std::size_t count = call.has_params ? 3 : 2;
   for (const Named& one : named) count += one.number ? 1 : 0;
   using Place = message::NativeTranscoder::Place;
-  native().begin_request(out, count + (call.to.empty() ? 0 : 1), in_batch ? Place::element : Place::message);
+  native().begin_request(out, count + (call.to.empty() ? 0 : 1) + (call.input ? 1 : 0),
+                         in_batch ? Place::element : Place::message);
   out.append(call.request.view());
   for (const Named& one : named) {
-    if (one.number) native().append_member(out, one.name, *one.number);
+    if (!one.number) continue;
+    if (call.input && one.name == "id") {
+      native().append_member(out, one.name, Buffer{call.id_json()}.padded());
+    } else {
+      native().append_member(out, one.name, *one.number);
+    }
   }
   if (!call.to.empty()) native().append_member(out, "to", Buffer{call.to}.padded());
+  if (call.input) native().append_member(out, "input", Buffer{"true"}.padded());
 }
 
 // By HTTP, the time that the server is told: that of the call that has most, unless one has what servers give anyway.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "client/input.hpp"
 #include "client/outstanding_calls.hpp"
 
 namespace wirecall::net {
@@ -75,7 +76,7 @@ bool OutstandingCalls::retry(ClientCall& call, const Error& error) {
   const bool lost = has_code(error, ErrorCode::provider_lost);
   const bool waits = lost && waits_until(call, now + ClientCall::pause_of(call.attempts));
   const bool again = !call.retried || waits;
-  if (!advice.safe || !again || for_good) return false;
+  if (!advice.safe || !again || for_good || (call.input && call.input->has_begun())) return false;
   if ((lost || has_code(error, ErrorCode::limit_exceeded)) && !advice.after)
     after = waits ? ClientCall::pause_of(call.attempts < 4 ? call.attempts++ : call.attempts) : kRetryPause;
   if (now + after >= call.deadline) return false;

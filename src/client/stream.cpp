@@ -149,8 +149,8 @@ void ClientStream::grant() {
     consumed_ = 0;
     return;
   }
-  call_->connection->controls.push_back(R"({"jsonrpc":"2.0","method":"rpc.credit","params":{"id":)" +
-                                        std::to_string(call_->id) + R"(,"n":)" + std::to_string(consumed_) + "}}");
+  call_->connection->controls.push_back(R"({"jsonrpc":"2.0","method":"rpc.credit","params":{"id":)" + call_->id_json() +
+                                        R"(,"n":)" + std::to_string(consumed_) + "}}");
   granted_ += std::exchange(consumed_, 0);
   driver.write_or_send(lock);
 }

@@ -23,6 +23,8 @@ class Channel : public ChannelInput {
 
   void drain() noexcept override { drain_input(); }
   [[nodiscard]] bool busy() const noexcept final { return working() || off_loop() != 0 || input_waits(); }
+  /// Whether calls of the peer are in progress.
+  [[nodiscard]] bool serves_calls() const noexcept { return working(); }
   [[nodiscard]] bool handler_off_loop() const noexcept final { return off_loop() != 0; }
   void finish() final;
   void cut() final { end(CloseReason::finished); }

@@ -29,6 +29,8 @@ class ResponseHandler {
     static_cast<void>(message);
     return false;
   }
+  /// More may be sent that nobody waits for.
+  virtual void drained() {}
   /// A response, well formed or not. Its spans last until this returns. False: there is no making sense of it, and the
   /// connection is to end.
   [[nodiscard]] virtual bool response(const Received& message) = 0;
@@ -103,7 +105,10 @@ class MessageConnection final : public FramedChannel {
   bool send_farewell(CloseReason why) override;
   [[nodiscard]] bool working() const noexcept override { return dispatcher_.in_flight() != 0; }
   void abandon() noexcept override { dispatcher_.abandon(); }
-  void output_drained() override { dispatcher_.on_writable(); }
+  void output_drained() override {
+    dispatcher_.on_writable();
+    if (caller_ != nullptr) caller_->drained();
+  }
 
   void on_turn_end() override;
 

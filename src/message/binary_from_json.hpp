@@ -321,6 +321,10 @@ void BinaryTranscoder<Format>::append_request(Buffer& out, std::string_view requ
   };
   const auto put = [&](std::string_view name, std::string_view member) {
     if (goes(name)) return;
+    if (name == "id" && edits.id_is_string) {
+      codec::append_string<typename Format::Values>(out, name);
+      return codec::append_string<typename Format::Values>(out, std::to_string(edits.id));
+    }
     if (name == "id") return append_member(out, name, edits.id);
     if (name == "timeout_ms" && edits.timeout_ms) return append_member(out, name, *edits.timeout_ms);
     if (name == "stream" && edits.stream) return append_member(out, name, *edits.stream);

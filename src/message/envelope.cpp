@@ -30,6 +30,7 @@ constexpr std::array<Name, kMemberCount> kNames{{{"jsonrpc", Member::jsonrpc},
                                                  {"to", Member::to},
                                                  {"from", Member::from},
                                                  {"stream", Member::stream},
+                                                 {"input", Member::input},
                                                  {"hops", Member::hops},
                                                  {"traceparent", Member::traceparent},
                                                  {"tracestate", Member::tracestate}}};

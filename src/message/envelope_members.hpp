@@ -21,7 +21,7 @@ namespace wirecall::message {
   switch (name.size()) {
     case 2: return name == "id" ? Member::id : is("to", Member::to);
     case 4: return name == "from" ? Member::from : is("hops", Member::hops);
-    case 5: return is("error", Member::error);
+    case 5: return name == "error" ? Member::error : is("input", Member::input);
     case 6:
       if (name == "method") return Member::method;
       if (name == "params") return Member::params;

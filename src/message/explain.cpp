@@ -8,9 +8,9 @@
 namespace wirecall::message {
 namespace {
 
-constexpr std::array<std::string_view, 13> kNames{"jsonrpc", "method",      "params",    "id",   "timeout_ms",
-                                                  "result",  "error",       "to",        "from", "stream",
-                                                  "hops",    "traceparent", "tracestate"};
+constexpr std::array<std::string_view, 14> kNames{"jsonrpc", "method", "params",      "id",        "timeout_ms",
+                                                  "result",  "error",  "to",          "from",      "stream",
+                                                  "input",   "hops",   "traceparent", "tracestate"};
 
 std::string_view name_of(ValueKind kind) noexcept {
   switch (kind) {

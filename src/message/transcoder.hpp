@@ -125,6 +125,7 @@ class WholeTranscoder : public Transcoder {
 /// What a request is handed on with: another id, less time and other credit where it has any, and its caller's name.
 struct RequestEdits {
   std::uint64_t id;
+  bool id_is_string = false;  ///< the number's digits as a string
   std::optional<std::uint64_t> timeout_ms = std::nullopt;
   std::optional<std::uint64_t> stream = std::nullopt;  ///< 0 takes that member away
   std::string_view from_json = {};                     ///< empty for nobody's

@@ -165,6 +165,16 @@ std::shared_ptr<detail::Items> Call::items() {
                                               std::shared_ptr<std::size_t>{calls.load, &calls.load->held_bytes});
 }
 
+std::shared_ptr<detail::Input> Call::input() {
+  if (!state_->rare || !state_->rare->has_input || is_notification()) return nullptr;
+  rpc::ServedPeer& peer = state_->peer;
+  const auto input = std::make_shared<rpc::ReceivedInput>(peer.sink, peer.loop, peer.limits, state_->reply.form(),
+                                                          message_->id(), peer.pending().load);
+  state_->rare->input =
+      std::shared_ptr<rpc::ReceivedInput>{input.get(), [input](rpc::ReceivedInput* read) { read->call_ended(); }};
+  return input;
+}
+
 void Call::renew_watchdog_slot() noexcept {
   if (watchdog_slot_ != nullptr) watchdog_slot_ = state_->peer.loop.services.watchdog_slot;
 }

@@ -83,6 +83,16 @@ bool take_call_options(const Received& message, CallState& state) {
     extras.credit = read_count(peer.loop, message[Member::stream]).value_or(0);
     if (extras.credit == 0) return refused(invalid("stream must be a whole number from 1"));
   }
+  if (message.has(Member::input)) {
+    const std::string_view input = message[Member::input];
+    if (input != "true" && input != "false") return refused(invalid("input must be true or false"));
+    extras.has_input = input == "true";
+    // Items come as messages of their own, to a call that has one answer of its own.
+    if (extras.has_input && (state.batch != nullptr || !peer.sink.capabilities().registration)) {
+      return refused(Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
+                           R"({"reason":"needs_connection"})"});
+    }
+  }
   if (message.has(Member::hops)) {
     const std::optional<std::uint64_t> hops = read_count(peer.loop, message[Member::hops]);
     if (!hops) return refused(invalid("hops must be a whole number from 0"));
@@ -118,7 +128,7 @@ CallBounds bounds_of(CallState& state) {
   std::optional<std::uint32_t> timeout_ms = peer.limits.call_timeout_ms;
   if (extras != nullptr) {
     bounds = extras->bounds;
-    if (extras->items) {
+    if (extras->items || extras->input) {
       timeout_ms = extras->timeout_ms;  // the other one is for the time from item to item
     } else {
       timeout_ms = std::min(*timeout_ms, extras->timeout_ms.value_or(*timeout_ms));

@@ -16,7 +16,8 @@ namespace wirecall::rpc {
 [[nodiscard]] std::optional<std::uint64_t> read_count(const LoopContext& loop_context, std::string_view value);
 
 [[nodiscard]] inline bool has_call_options(const Received& message) noexcept {
-  return (message.present & (bit_of(Member::timeout_ms) | bit_of(Member::stream) | bit_of(Member::hops))) != 0;
+  return (message.present &
+          (bit_of(Member::timeout_ms) | bit_of(Member::stream) | bit_of(Member::hops) | bit_of(Member::input))) != 0;
 }
 /// Reads them into the state. False when that is the end of it: the message has been refused.
 [[nodiscard]] bool take_call_options(const Received& message, CallState& state);

@@ -53,6 +53,14 @@ static std::string padded(std::string text) {
   return text;
 }
 
+static void write_input(Writer& writer, std::string_view schema) {
+  writer.key("x-input");
+  writer.begin_object(1);
+  writer.key("schema");
+  writer.json(schema);
+  writer.end_object();
+}
+
 static void write_described(Writer& writer, Reader& reader, const DescribedMethod& method) {
   const std::string params = padded(method.params);
   const std::string_view params_view = std::string_view{params}.substr(0, method.params.size());
@@ -70,6 +78,10 @@ static void write_described(Writer& writer, Reader& reader, const DescribedMetho
   }
   const std::string result = padded(method.result);
   const std::string_view result_view = std::string_view{result}.substr(0, method.result.size());
+  if (!method.input.empty()) {
+    const std::string input = padded(method.input);
+    write_input(writer, std::string_view{input}.substr(0, method.input.size()));
+  }
   if (!method.subscription.empty()) {
     const std::string names = padded(method.subscription);
     writer.key("x-subscription");
@@ -223,6 +235,7 @@ bool OpenRpcDocument::write_piece() {
     begin_method(after_, own->summary());
     write_params(*writer_, *own);
     write_result(*writer_, *own);
+    if (const TypeInfo* const input = own->signature().input) write_input(*writer_, json_schema(*input));
     write_subscription(*writer_, *own);
   }
   writer_->end_object();

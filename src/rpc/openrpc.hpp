@@ -22,6 +22,7 @@ struct DescribedMethod {
   std::string summary;            ///< not JSON
   std::string params;             ///< an array of content descriptors; anything else is a schema of the params
   std::string result;             ///< a content descriptor, an object with "schema"; anything else is a schema
+  std::string input = {};         ///< a schema of an item of the stream that it takes
   std::string subscription = {};  ///< as `write_subscription` has it
   bool hidden = false;            ///< from who asks: only the name is filled in
 };

@@ -39,8 +39,12 @@ void PendingCalls::expired(PendingCall& call) {
 }
 
 std::chrono::nanoseconds PendingCall::due(const Limits& limits) const noexcept {
-  if (!extras.items) return extras.bounds.deadline;
-  return std::min(extras.bounds.deadline, extras.items->next_due(std::chrono::milliseconds{limits.call_timeout_ms}));
+  if (!extras.items && !extras.input) return extras.bounds.deadline;
+  const std::chrono::milliseconds gap_max{limits.call_timeout_ms};
+  std::chrono::nanoseconds next{0};
+  if (extras.items) next = extras.items->next_due(gap_max);
+  if (extras.input) next = std::max(next, extras.input->next_due(gap_max));
+  return std::min(extras.bounds.deadline, next);
 }
 
 PendingCall& PendingCalls::add(CallState& state, const Received& message, const Method& method) {
@@ -65,7 +69,7 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
     if (!state.batch->shared) shared = std::make_shared<BatchReply>();
     reserve_extra(state.batch->current().gaps, 1);
   }
-  const PendingCall::Key key{.id = call.id, .stream = state.rare && state.rare->items};
+  const PendingCall::Key key{.id = call.id, .stream = state.rare && (state.rare->items || state.rare->input)};
   if (call.notification) {
     // Nobody can name it.
   } else if (call.spare_node) {
@@ -214,10 +218,34 @@ std::size_t PendingCalls::cancel(std::string_view id) {
 }
 
 // Only the first is looked at: whoever has thousands of one id would make each message cost thousands of steps.
-bool PendingCalls::grant(std::string_view id, std::uint64_t more) {
+PendingCall* PendingCalls::find_stream(std::string_view id) noexcept {
   const auto first = by_id.lower_bound(id);
-  if (first == by_id.end() || first->first.id != id || !first->first.stream) return false;
-  first->second->extras.items->grant(more);
+  return first != by_id.end() && first->first.id == id && first->first.stream ? first->second : nullptr;
+}
+
+bool PendingCalls::grant(std::string_view id, std::uint64_t more) {
+  const PendingCall* const call = find_stream(id);
+  if (call == nullptr || !call->extras.items) return false;
+  call->extras.items->grant(more);
+  return true;
+}
+
+bool PendingCalls::add_input(std::string_view id, const InputItem& item) {
+  PendingCall* const call = find_stream(id);
+  if (call == nullptr || !call->extras.input) return false;
+  const std::shared_ptr<ReceivedInput> input = call->extras.input;
+  const std::uint32_t slot = call->slot;
+  const std::uint32_t generation = call->generation;
+  if (const std::optional<Error> why = input->add(item)) {
+    if (PendingCall* const still = find(slot, generation)) end(*still, *why);
+  }
+  return true;
+}
+
+bool PendingCalls::break_input(std::string_view id, const Error& error) {
+  PendingCall* const call = find_stream(id);
+  if (call == nullptr || !call->extras.input) return false;
+  end(*call, error);
   return true;
 }
 
@@ -227,6 +255,7 @@ void PendingCalls::peer_ended() {
   const std::size_t count = slots.size();
   for (std::size_t slot = 0; slot < count; ++slot) {
     if (slots[slot]->active && slots[slot]->extras.items) slots[slot]->extras.items->peer_ended();
+    if (slots[slot]->active && slots[slot]->extras.input) slots[slot]->extras.input->peer_ended();
   }
 }
 
@@ -258,6 +287,7 @@ void PendingCalls::abandon(LoopContext& loop_context) noexcept {
       if (!call->goes_on) ++row->errors;
     }
     call->extras.items.reset();
+    call->extras.input.reset();
     if (call->extras.link) complete_link(call->extras.link, static_cast<int>(ErrorCode::cancelled), nullptr);
   }
   stop_all(loop_context);

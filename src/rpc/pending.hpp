@@ -13,6 +13,7 @@
 #include "rpc/items.hpp"
 #include "rpc/peer_calls.hpp"
 #include "rpc/peer_identity.hpp"
+#include "rpc/received_input.hpp"
 #include "rpc/reply.hpp"
 #include "rpc/served_peer.hpp"
 #include "wirecall/call.hpp"
@@ -34,13 +35,15 @@ struct BatchScope {
 struct CallExtras {
   std::optional<std::uint32_t> timeout_ms;  ///< what the request asks for
   std::uint64_t credit = 0;                 ///< likewise; 0 for none
+  bool has_input = false;                   ///< likewise
   CallBounds bounds;                        ///< the deadline is known once `bounded`
   bool bounded = false;
   std::stop_source stop{std::nostopstate};
   std::vector<ReplyHook> hooks;
-  std::shared_ptr<SentItems> items;    ///< tells them, when it goes, that the call has ended
-  std::optional<ReplySink> late_sink;  ///< of a call whose handler has lost the loop
-  std::shared_ptr<CallerLink> link;    ///< where its handler may call its caller
+  std::shared_ptr<SentItems> items;      ///< tells them, when it goes, that the call has ended
+  std::shared_ptr<ReceivedInput> input;  ///< likewise
+  std::optional<ReplySink> late_sink;    ///< of a call whose handler has lost the loop
+  std::shared_ptr<CallerLink> link;      ///< where its handler may call its caller
 };
 
 struct CallState {
@@ -133,6 +136,11 @@ struct PendingCalls {
   bool grant(std::string_view id, std::uint64_t more);
   /// The peer says nothing any more: no stream is given more credit.
   void peer_ended();
+  /// An item of the stream towards the handler of the request with that id, found as by `grant`. What is wrong with it
+  /// ends the call. Returns whether there is such a stream.
+  bool add_input(std::string_view id, const InputItem& item);
+  /// The same for one that is no item at all.
+  bool break_input(std::string_view id, const Error& error);
   void end_all(const Error& error) noexcept;
   /// So many of the calls go on, until `until` at most; the others end with `error`.
   void limit(std::size_t kept, std::chrono::nanoseconds until, const Error& error);
@@ -161,6 +169,7 @@ struct PendingCalls {
  private:
   friend struct PendingCall;
   void watch(PendingCall& call);
+  [[nodiscard]] PendingCall* find_stream(std::string_view id) noexcept;
   void expired(PendingCall& call);
   void close(PendingCall& call, int code) noexcept;
   void uncount(std::uint32_t slot, std::uint32_t generation) noexcept;

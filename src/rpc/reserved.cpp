@@ -89,6 +89,35 @@ std::string credit(const ReservedCall& call) {
   return granted ? "1" : "0";
 }
 
+// An id as JSON text, as that of a request is kept.
+std::string id_text(const ReservedCall& call, const RawValue& id) {
+  if (call.message.is_json()) return std::string{id.text};
+  Reader& reader = call.reader();
+  reader.reset(id.text);
+  return reader.json(kIdBytesMax);
+}
+
+// An item of the stream that a request brings towards its handler.
+std::string item(const ReservedCall& call) {
+  static constexpr std::array<std::string_view, 4> kNames{"id", "seq", "value", "end"};
+  const ReservedParams params{call, kNames};
+  const std::optional<RawValue> id = params.find(0);
+  require_id(call.reader(), id);
+  const std::string id_json = id_text(call, *id);
+  if (call.pending == nullptr) return "0";
+  const std::optional<RawValue> value = params.find(2);
+  const bool end = params.as_or_nothing<bool>(3).value_or(false);
+  const std::optional<std::uint64_t> sequence = params.as_or_nothing<std::uint64_t>(1);
+  if (!sequence || value.has_value() == end) {
+    const auto why = [] { return std::string{"rpc.item needs a seq, and either a value or the end"}; };
+    const Error error = Error::with_data(ErrorCode::invalid_request,
+                                         call.loop_context.refusals.data(ErrorCode::invalid_request, {}, why));
+    return call.pending->break_input(id_json, error) ? "1" : "0";
+  }
+  const EncodedText encoded{.text = end ? std::string_view{} : value->text, .encoding = call.message.encoding};
+  return call.pending->add_input(id_json, {.sequence = *sequence, .value = encoded}) ? "1" : "0";
+}
+
 std::string ping(const ReservedCall& call) {
   static_cast<void>(ReservedParams{call, std::array<std::string_view, 0>{}});
   return "\"pong\"";
@@ -188,7 +217,7 @@ std::string hello(const ReservedCall& call) {
   }
   if (name && name->empty()) name.reset();
   call.greeted = true;
-  std::vector<std::string_view> features{"cancel", "timeout_ms", "hops", "stream", "progress"};
+  std::vector<std::string_view> features{"cancel", "timeout_ms", "hops", "stream", "input", "progress"};
   if (call.broker != nullptr) features.emplace_back("broker");
   const Limits& limits = call.limits;
   return to_json(Hello{.server = "wirecall",
@@ -213,6 +242,7 @@ constexpr std::size_t kBytesCopiedInStep = 1024;
 constexpr std::array kMethods{ReservedMethod{"rpc.cancel", &cancel},
                               ReservedMethod{"$/cancelRequest", &cancel},
                               ReservedMethod{"rpc.credit", &credit},
+                              ReservedMethod{"rpc.item", &item, Needs::connection},
                               ReservedMethod{"rpc.ping", &ping},
                               ReservedMethod{"keepAlive", &ping},
                               ReservedMethod{.name = "rpc.discover", .serve = nullptr, .render = &discover},
@@ -257,6 +287,8 @@ bool render(const ReservedCall& call, std::string_view name, const Answer& answe
 }
 
 }  // namespace
+
+std::string receive_input_item(const ReservedCall& call) { return item(call); }
 
 std::span<const ReservedMethod> reserved_methods() noexcept { return kMethods; }
 

@@ -61,6 +61,9 @@ enum class Served : std::uint8_t {
 /// Of a call that has begun, and may have done what it was to do.
 [[nodiscard]] Error late_answer();
 
+/// rpc.item: an item of the stream towards the handler of a request, which this process serves. Returns the result.
+[[nodiscard]] std::string receive_input_item(const ReservedCall& call);
+
 /// Serves `call` and answers it, if its name is one of these.
 [[nodiscard]] Served serve_reserved(const ReservedCall& call);
 

@@ -111,6 +111,17 @@ class ReservedParams {
     if (!decode(reader_, *result)) detail::throw_failure(reader_, (*names_)[index]);
     return result;
   }
+  /// The same, but nothing as well where it is no T.
+  template <class T>
+  [[nodiscard]] std::optional<T> as_or_nothing(std::size_t index) const {
+    const RawValue* const sent = value(index);
+    if (sent == nullptr) return std::nullopt;
+    reader_.reset(sent->text);
+    std::optional<T> result{std::in_place};
+    if (decode(reader_, *result)) return result;
+    reader_.clear_failure();
+    return std::nullopt;
+  }
   [[noreturn]] void refuse(std::string_view name, const std::optional<RawValue>& sent,
                            std::string_view expected) const {
     if (quotes_ == Quotes::no) refuse_unshown(name, expected);

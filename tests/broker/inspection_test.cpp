@@ -166,8 +166,12 @@ TEST_F(Inspection, discover_describes_what_connections_provide_as_well) {
   EXPECT_EQ(document.at("methods").at(0).at("summary"), "adds");
   EXPECT_EQ(document.at("methods").at(0).at("params").at(0).at("name"), "x");
   EXPECT_EQ(document.at("methods").at(1).at("name"), "own");
+  EXPECT_FALSE(document.at("methods").at(0).contains("x-input"));
+  EXPECT_EQ(provider.ask(request("rpc.register", R"({"method":"sum","input":{"type":"integer"}})")), result_reply("1"));
+  EXPECT_EQ(result("rpc.discover").at("methods").at(2).at("x-input"), json::parse(R"({"schema":{"type":"integer"}})"));
+  EXPECT_NE(provider.ask(request("rpc.register", R"({"method":"bad","input":[1]})")).find("-32602"), std::string::npos);
   const std::string large = "\"" + std::string(70'000, 'x') + "\"";
-  for (const std::string name : {"params", "result", "summary"}) {
+  for (const std::string name : {"params", "result", "summary", "input"}) {
     const std::string refused =
         provider.ask(request("rpc.register", R"({"method":"big",")" + name + "\":" + large + "}"));
     EXPECT_NE(refused.find("at most 65536 bytes"), std::string::npos) << refused;

@@ -261,7 +261,8 @@ TEST_F(Reserved, HelloSaysWhatTheServerIs) {
                        R"("in_flight":4096,"hops":16,"call_timeout_ms":30000},"keepalive":1234,"features":[)"),
             std::string::npos)
       << reply;
-  EXPECT_TRUE(reply.ends_with(R"("features":["cancel","timeout_ms","hops","stream","progress"]},"id":1})")) << reply;
+  EXPECT_TRUE(reply.ends_with(R"("features":["cancel","timeout_ms","hops","stream","input","progress"]},"id":1})"))
+      << reply;
   EXPECT_EQ(peer.ask(request("rpc.hello")).find("\"name\""), std::string::npos);
   EXPECT_EQ(peer.ask(request("rpc.hello", R"(["n"])")).find("error"), std::string::npos);
 }

@@ -82,7 +82,12 @@ void write_result(Writer& writer, const Outcome<S, T>& outcome) {
   write_result(writer, outcome.result);
   std::apply(
       [&](const auto&... argument) {
-        const void* const pointers[] = {&argument...};
+        const void* pointers[sizeof...(argument)];
+        const void** next = pointers;
+        const auto add = [&next]<class A>(const A& given) {
+          if constexpr (!is_input<A>) *next++ = &given;
+        };
+        (add(argument), ...);
         write_out(writer, outcome.method, pointers);
       },
       outcome.arguments);
@@ -179,7 +184,10 @@ template <class Arguments>
   std::apply(
       [&pointers](auto&... argument) {
         [[maybe_unused]] void** next = pointers;
-        ((*next++ = &argument), ...);
+        [[maybe_unused]] const auto add = [&next]<class A>(A& decoded) {
+          if constexpr (!is_input<A>) *next++ = &decoded;
+        };
+        (add(argument), ...);
       },
       arguments);
   return decode_params(params, method, readers, pointers);
@@ -368,11 +376,21 @@ void answer_finished(AsyncState<S>& state, TaskResult<T>& result) {
   }
 }
 
+template <class... A>
+void give_input(std::tuple<A...>& arguments, std::shared_ptr<Input> input) {
+  const auto give = [&input]<class T>(T& argument) {
+    if constexpr (is_input<T>) argument = T{std::move(input)};
+  };
+  std::apply([&give](A&... argument) { (give(argument), ...); }, arguments);
+}
+
 template <class S, class F>
 void invoke_async(void* callable, Call& call) {
   // Before the loop may be lost: it takes with the call what belongs to it.
   [[maybe_unused]] std::shared_ptr<Items> items;
   if constexpr (is_stream<typename S::Result>) items = call.items();
+  [[maybe_unused]] std::shared_ptr<Input> input;
+  if constexpr (S::kTakesInput) input = call.input();
   static_cast<void>(call.bounds());  // its time is counted from here
   auto context = context_of<S>(call);
   const void* const handled = call_of(context);
@@ -386,6 +404,7 @@ void invoke_async(void* callable, Call& call) {
   }
   AsyncState<S>& state = *owned;
   if (!decoded) return call.invalid_params(*state.params.readers.reader);
+  if constexpr (S::kTakesInput) give_input(state.arguments, std::move(input));
   std::stop_token stop = call.stop_token();
   [[maybe_unused]] Scheduler* const scheduler = call.scheduler();
   const auto make_task = [&]() {
@@ -451,7 +470,7 @@ void invoke_subscription(void* callable, Call& call) {
 template <class S>
 struct SubscriptionSignature {
   using Event = std::remove_cvref_t<typename ResultOf<std::remove_cvref_t<typename S::Result>>::type>::value_type;
-  static constexpr Signature kSignature{{S::kArguments, std::tuple_size_v<typename S::Arguments>},
+  static constexpr Signature kSignature{{S::kArguments.data(), S::kArgumentCount},
                                         &TypeInfoOf<std::string>::value,
                                         true,
                                         false,
@@ -521,6 +540,7 @@ Binding bind_subscription(F&& callable) {
   using S = typename ShapeOf<typename FunctionType<Stored>::type>::type;
   static_assert(is_stream<typename S::Result>,
                 "wirecall: what can be subscribed to is a coroutine that returns a Stream");
+  static_assert(!S::kTakesInput, "wirecall: a subscription is answered at once, so it takes no InputStream");
   static_assert(!S::kGivesBack,
                 "wirecall: a subscription is answered before its function has run, so no parameter can come back; take "
                 "it by value or by const reference");

@@ -30,6 +30,8 @@ consteval WriteCacheKey cache_key_of_shape() {
                 "wirecall: a cached result is for every caller, so its function cannot take a Context, which is one "
                 "caller's; take what the result depends on as a parameter");
   static_assert(!is_stream<typename S::Result>, "wirecall: the results of a stream are not cached");
+  static_assert(!S::kTakesInput,
+                "wirecall: a cached result depends on params alone, so its function takes no InputStream");
   return &write_cache_key<S>;
 }
 

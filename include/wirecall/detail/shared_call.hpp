@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -96,6 +97,22 @@ template <class R, class C, class... P>
   requires std::is_same_v<std::remove_cvref_t<C>, Context>
 struct SharedSignature<R(C, P...)> : SharedSignature<R(P...)> {};
 
+/// The function type without its InputStream, which a call gives by `input` and not as an argument.
+template <class R, class Kept, class... P>
+struct WithoutInput;
+template <class R, class... Kept>
+struct WithoutInput<R, std::tuple<Kept...>> {
+  using type = R(Kept...);
+};
+template <class R, class... Kept, class P, class... Further>
+struct WithoutInput<R, std::tuple<Kept...>, P, Further...>
+    : WithoutInput<R, std::conditional_t<is_input<std::remove_cvref_t<P>>, std::tuple<Kept...>, std::tuple<Kept..., P>>,
+                   Further...> {};
+template <class F>
+struct CalledAs;
+template <class R, class... P>
+struct CalledAs<R(P...)> : WithoutInput<R, std::tuple<>, P...> {};
+
 struct NoSignature {
   using Result = void;
   using Item = void;
@@ -106,7 +123,8 @@ struct NoSignature {
 template <auto Function>
 consteval auto shared_signature() {
   if constexpr (kIsFunction<Function>) {
-    return std::type_identity<SharedSignature<typename FunctionType<decltype(Function)>::type>>{};
+    return std::type_identity<
+        SharedSignature<typename CalledAs<typename FunctionType<decltype(Function)>::type>::type>>{};
   } else {
     return std::type_identity<NoSignature>{};
   }

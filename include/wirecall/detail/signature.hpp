@@ -2,6 +2,7 @@
 // at compile time (Shape), and the function behind a pointer that forgets them (Binding).
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "wirecall/context.hpp"
+#include "wirecall/input_stream.hpp"
 #include "wirecall/out.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/stream.hpp"
@@ -58,6 +60,7 @@ struct Signature {
   bool stream = false;              ///< returns a Stream
   const TypeInfo* event = nullptr;  ///< what a subscription brings; null for what is none
   bool result_has_out = false;      ///< `result` is the whole object of "return" and "out"; no argument gives back
+  const TypeInfo* input = nullptr;  ///< of each item of the stream that it takes; null where it takes none
 };
 
 /// The param by which the Language Server Protocol asks for results as they come. A stream's handler need not know it.
@@ -87,6 +90,28 @@ template <class T>
 inline constexpr bool is_stream = kIsOf<T, Stream>;
 template <class T>
 inline constexpr bool is_rest = kIsOf<T, Rest>;
+template <class T>
+inline constexpr bool is_input = kIsOf<T, InputStream>;
+
+template <class... A>
+struct InputItemOf {
+  using type = void;
+};
+template <class A, class... Further>
+struct InputItemOf<A, Further...> : InputItemOf<Further...> {};
+template <class T, class... Further>
+struct InputItemOf<InputStream<T>, Further...> {
+  using type = T;
+};
+/// Of each item of an input; null for void.
+template <class T>
+consteval const TypeInfo* input_type() {
+  if constexpr (std::is_void_v<T>) {
+    return nullptr;
+  } else {
+    return &TypeInfoOf<T>::value;
+  }
+}
 
 template <class T>
 struct ResultOf {
@@ -184,6 +209,18 @@ consteval ArgumentType argument_type() {
   return type;
 }
 
+/// The parameters for which params are sent, in order: all but an InputStream.
+template <class... A>
+consteval auto argument_types() {
+  std::array<ArgumentType, sizeof...(A) + 1> types{};
+  [[maybe_unused]] std::size_t count = 0;
+  [[maybe_unused]] const auto add = [&]<class P>(std::type_identity<P>) {
+    if constexpr (!is_input<typename P::Value>) types[count++] = argument_type<P>();
+  };
+  (add(std::type_identity<Parameter<A>>{}), ...);
+  return types;
+}
+
 template <class R, class... A>
 struct Shape {
   using Result = R;
@@ -205,7 +242,16 @@ struct Shape {
                 "wirecall: Out is itself a reference, and is taken by value");
   static constexpr bool kAllSent = (Parameter<A>::kSent && ...);
   static constexpr bool kGivesBack = (Parameter<A>::kComesBack || ...);
-  static constexpr ArgumentType kArguments[sizeof...(A) + 1] = {argument_type<Parameter<A>>()...};
+  static constexpr std::size_t kInputs = (std::size_t{is_input<typename Parameter<A>::Value>} + ... + 0);
+  static_assert(kInputs <= 1, "wirecall: a call brings one stream, so a method takes one InputStream");
+  static_assert((... && (!std::is_reference_v<A> || !is_input<std::remove_cvref_t<A>>)),
+                "wirecall: an InputStream is the handler's, and is taken by value");
+  static_assert(kInputs == 0 || is_task<R> || is_stream<R>,
+                "wirecall: a handler waits for the items of its InputStream, so it is a coroutine: it returns a Task "
+                "or a Stream");
+  static constexpr bool kTakesInput = kInputs != 0;
+  static constexpr std::size_t kArgumentCount = sizeof...(A) - kInputs;
+  static constexpr auto kArguments = argument_types<A...>();
 
   /// Calls `function` with the arguments, after those that are given.
   template <class F, class... First>
@@ -218,10 +264,12 @@ struct Shape {
 
   using PlainResult = std::remove_cvref_t<typename ResultOf<std::remove_cvref_t<R>>::type>;
   static constexpr Signature kSignature{
-      {kArguments, sizeof...(A)},
+      {kArguments.data(), kArgumentCount},
       &TypeInfoOf<std::conditional_t<std::is_void_v<PlainResult>, std::monostate, PlainResult>>::value,
       is_task<R> || is_stream<R>,
-      is_stream<R>};
+      is_stream<R>,
+      nullptr,
+      input_type<typename InputItemOf<typename Parameter<A>::Value...>::type>()};
 };
 template <class R, class... A>
 struct ContextShape : Shape<R, A...> {

@@ -1,4 +1,5 @@
 // `wirecall call` and `wirecall notify`: one message, and what comes back on stdout.
+#include <cstdio>
 #include <fmt/core.h>
 
 #include "base/one_line.hpp"
@@ -80,6 +81,33 @@ int print_result(RawClient& caller, std::string_view method, detail::OutgoingCal
                " bytes: redirect it to a file (> out" + std::string{blob->suffix} + ")\n");
 }
 
+/// The lines of standard input, each a JSON value; empty ones are passed over.
+class LineSource final : public detail::InputSource {
+ public:
+  Next next(Writer& writer, detail::InputDriver&) override {
+    std::string line;
+    for (int c; (c = std::getchar()) != EOF || !line.empty();) {
+      if (c != EOF && c != '\n') {
+        line += static_cast<char>(c);
+        continue;
+      }
+      ++number_;
+      if (line.find_first_not_of(" \t\r") == std::string::npos) {
+        line.clear();
+        continue;
+      }
+      const auto value = from_json<Value>(line);
+      if (!value) throw Error{ErrorCode::invalid_params, fmt::format("line {} of standard input is not JSON", number_)};
+      encode(writer, *value);
+      return Next::item;
+    }
+    return Next::end;
+  }
+
+ private:
+  std::size_t number_ = 0;
+};
+
 /// Who was started together with this, to serve or to provide the method, may take so long to do it.
 constexpr std::chrono::milliseconds kWait{250};
 
@@ -97,6 +125,7 @@ class CallCommand final : public MethodCommand {
                                  "  wirecall call echo value:str=42 --url tcp://127.0.0.1:8545 --timeout 200ms\n"
                                  "  wirecall call subtract 42 23 --url http://127.0.0.1:8545/rpc\n"
                                  "  wirecall call --stream count 5\n"
+                                 "  seq 3 | wirecall call sum_all --stdin\n"
                                  "  wirecall call resize image=@cat.png width=64 > small.png\n\n"}) {
     CLI::Option* const raw = app().add_flag("--raw", raw_, "Print the whole response");
     CLI::Option* const stream =
@@ -106,6 +135,8 @@ class CallCommand final : public MethodCommand {
                   "Print {\"result\":...} or {\"error\":...} on stdout; the exit status stays the same")
         ->excludes(raw)
         ->excludes(stream);
+    app().add_flag("--stdin", stdin_,
+                   "Send a stream towards the handler: each line of standard input is one item, as JSON");
     add_value("--to", to_, "NAME", kToHelp);
     add_duration(
         "--wait", wait_,
@@ -114,6 +145,7 @@ class CallCommand final : public MethodCommand {
         .add_flag("--all", all_,
                   "At a broker: call every provider (rpc.call_all), and print an array of their outcomes")
         ->excludes(stream)
+        ->excludes("--stdin")
         ->excludes("--to");
     app().add_flag("--idempotent", idempotent_,
                    "The method may run several times for this call: by UDP it is sent again while nothing answers");
@@ -139,6 +171,7 @@ class CallCommand final : public MethodCommand {
       call.set_to(to_);
       call.set_wait(server.wait);
       call.set_idempotent(idempotent_);
+      if (stdin_) call.set_input(std::make_unique<LineSource>());
       if (stream_) return print_stream(caller, called, std::move(call), signal);
       if (left) call.set_timeout(*left);
       if (json_) return print_json(caller, called, std::move(call), signal);
@@ -158,6 +191,7 @@ class CallCommand final : public MethodCommand {
   bool raw_ = false;
   bool json_ = false;
   bool stream_ = false;
+  bool stdin_ = false;
   bool idempotent_ = false;
 };
 

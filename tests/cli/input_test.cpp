@@ -1,0 +1,65 @@
+// `wirecall call --stdin`: the lines of standard input go to a handler as its stream.
+#include <gtest/gtest.h>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/cli/process.hpp"
+#include "wirecall/input_stream.hpp"
+#include "wirecall/server.hpp"
+
+namespace wirecall::cli {
+namespace {
+
+class CallWithInput : public testing::Test {
+ protected:
+  CallWithInput() {
+    server_.method("sum_all", [](InputStream<int> in) -> Task<int> {
+      int sum = 0;
+      while (const std::optional<int> value = co_await in.next()) sum += *value;
+      co_return sum;
+    });
+    server_.method("running_sum", [](InputStream<int> in) -> Stream<int> {
+      int sum = 0;
+      while (const std::optional<int> value = co_await in.next()) co_yield sum += *value;
+    });
+    server_.method("first", [](InputStream<int> in) -> Task<int> { co_return (co_await in.next()).value_or(-1); });
+    url_ = server_.listen("tcp://127.0.0.1:0").uri();
+    thread_ = std::thread{[this] { server_.run(); }};
+  }
+  ~CallWithInput() override {
+    server_.stop();
+    thread_.join();
+  }
+  Ended call(std::vector<std::string> words, std::string_view input) const {
+    words.insert(words.begin(), "call");
+    return run(std::move(words), url_, input);
+  }
+
+ private:
+  Server server_;
+  std::string url_;
+  std::thread thread_;
+};
+
+TEST_F(CallWithInput, sends_each_line_as_an_item) {
+  EXPECT_EQ(call({"sum_all", "--stdin"}, "40\n\n 2 \n").output, "42\n");
+  EXPECT_EQ(call({"sum_all", "--stdin"}, "40\n2").output, "42\n") << "without a line break at the end";
+  EXPECT_EQ(call({"sum_all", "--stdin"}, "").output, "0\n");
+  EXPECT_EQ(call({"sum_all", "--stdin", "--json"}, "1\n").output, "{\"result\":1}\n");
+  EXPECT_EQ(call({"first", "--stdin"}, "7\n8\n9\n").output, "7\n") << "an early answer is one";
+}
+
+TEST_F(CallWithInput, prints_results_beside_it) {
+  EXPECT_EQ(call({"--stream", "running_sum", "--stdin"}, "1\n2\n3\n").output, "1\n3\n6\n");
+}
+
+TEST_F(CallWithInput, says_which_line_is_not_json) {
+  const Ended ended = call({"sum_all", "--stdin"}, "1\n\ntwo\n");
+  EXPECT_NE(ended.status, 0);
+  EXPECT_NE(ended.error.find("line 3 of standard input is not JSON"), std::string::npos) << ended.error;
+}
+
+}  // namespace
+}  // namespace wirecall::cli
