@@ -47,8 +47,15 @@ class BinaryReader final : public Reader {
     bool map;
   };
 
+  [[nodiscard]] unsigned char first() const noexcept { return static_cast<unsigned char>(*at_); }
   template <class Integer>
   bool read_integer(Integer min, Integer max, Integer& out);
+  template <class Integer>
+  bool read_integer_slowly(Integer min, Integer max, Integer& out);
+  bool read_short_string(std::string_view& out) noexcept;
+  /// One that is long, or no string.
+  std::string_view unusual_name();
+  bool begin_short(unsigned char form, bool map);
   [[nodiscard]] std::string_view kept(std::string_view text);
   void locate(const char* mark) noexcept;
 

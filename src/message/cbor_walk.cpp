@@ -7,6 +7,7 @@
 #include "codec/cbor_format.hpp"
 #include "codec/cbor_scan.hpp"
 #include "message/binary_walk.hpp"
+#include "message/usual_request.hpp"
 
 namespace wirecall::message {
 namespace {
@@ -125,7 +126,22 @@ ScanStatus walk_cbor_whole(const char*& p, const char* const end, std::uint32_t 
   return ScanStatus::complete;
 }
 
+bool begins_container(const char* p) noexcept {
+  const Major major = cbor::major_of(cbor::byte_at(p));
+  return major == Major::array || major == Major::map;
+}
+
 }  // namespace
+
+bool read_cbor_request(std::string_view message, std::uint32_t depth_max, IdText& id, Received& out) noexcept {
+  const std::uint32_t levels = std::min(depth_max, kDepthMax);
+  if (levels < 2) return false;
+  if (message.starts_with(cbor::kMessageTag)) message.remove_prefix(cbor::kMessageTag.size());
+  const char* const end = message.data() + message.size();
+  return read_usual_request<cbor::Format>(message, id, out, [&](const char*& p) {
+    return begins_container(p) && cbor::pass_value(p, end, levels - 1) == ScanStatus::complete;
+  });
+}
 
 ScanStatus walk_cbor(std::string_view message, std::uint32_t depth_max, EnvelopeMembers& members) noexcept {
   members.forget();
