@@ -18,19 +18,6 @@ const char* pass_run(const char* p, const char* end, std::uint64_t& left, bool d
   return p + passed;
 }
 
-/// Whether `size` bytes at `p` are ASCII; eight from there on can be read.
-bool is_short_ascii(const char* p, std::size_t size) noexcept {
-  constexpr std::uint64_t kHighBits = 0x8080'8080'8080'8080;
-  std::uint64_t word;
-  std::memcpy(&word, p, sizeof word);
-  const std::size_t others = 8 * (8 - size);  // bits
-  if constexpr (std::endian::native == std::endian::little) {
-    return size == 0 || ((word << others) & kHighBits) == 0;
-  } else {
-    return size == 0 || ((word >> others) & kHighBits) == 0;
-  }
-}
-
 }  // namespace
 
 Scan scan(std::string_view bytes, std::uint32_t depth_max) noexcept {
@@ -53,7 +40,7 @@ Scan scan(std::string_view bytes, std::uint32_t depth_max) noexcept {
     const std::size_t short_bytes = first & 0x1FU;
     if (first < 0x80) {
       ++p;
-    } else if ((first & 0xE0) == 0xA0 && short_bytes <= 8 && available > 8 && is_short_ascii(p + 1, short_bytes)) {
+    } else if ((first & 0xE0) == 0xA0 && short_bytes < available && is_utf8(p + 1, short_bytes, end)) {
       p += 1 + short_bytes;
     } else {
       const std::size_t head_size = head_bytes(first);

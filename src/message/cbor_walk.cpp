@@ -20,18 +20,6 @@ constexpr unsigned char kSmallIntegerEnd = 0x18;
 
 bool is_short_string(unsigned char first) noexcept { return first >= kShortStringBegin && first < kShortStringEnd; }
 
-/// Whether the `size` bytes at `p` are ASCII. Most are a few letters; 24 at most.
-bool is_short_ascii(const char* p, std::size_t size, const char* end) noexcept {
-  constexpr std::uint64_t kHighBits = 0x8080'8080'8080'8080;
-  std::uint64_t word = 0;
-  if (size <= 8 && end - p >= 8) {
-    std::memcpy(&word, p, sizeof word);
-    if constexpr (std::endian::native == std::endian::little)
-      return size == 0 || ((word << (64 - 8 * size)) & kHighBits) == 0;
-  }
-  return find_no_utf8(p, p + size) == p + size;
-}
-
 [[gnu::always_inline]] inline ScanStatus pass_small(const char*& p, const char* const end,
                                                     std::uint32_t levels) noexcept {
   if (p == end) return ScanStatus::incomplete;
@@ -42,7 +30,7 @@ bool is_short_ascii(const char* p, std::size_t size, const char* end) noexcept {
   }
   if (is_short_string(first)) {
     const std::size_t size = first - kShortStringBegin;
-    if (size < static_cast<std::size_t>(end - p) && is_short_ascii(p + 1, size, end)) {
+    if (size < static_cast<std::size_t>(end - p) && is_utf8(p + 1, size, end)) {
       p += 1 + size;
       return ScanStatus::complete;
     }

@@ -99,18 +99,6 @@ std::string_view string_at(const char* p) noexcept {
   left -= passed;
 }
 
-/// Whether `size` bytes at `p` are UTF-8. Most are a few letters.
-bool is_utf8(const char* p, std::uint64_t size, const char* end) noexcept {
-  if (size <= 8 && end - p >= 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, p, sizeof word);
-    if constexpr (std::endian::native == std::endian::little) {
-      if (size == 0 || ((word << (64 - 8 * size)) & kHighBits) == 0) return true;
-    }
-  }
-  return find_no_utf8(p, p + size) == p + size;
-}
-
 /// A value at `p` whose first byte is from 0xc0 to 0xdf, as far as its head and its own contents go. Of an array or map
 /// `values` becomes how many it holds.
 [[gnu::always_inline]] inline ScanStatus walk_form(const char*& p, const char* end, bool deepest,
@@ -271,8 +259,8 @@ bool read_msgpack_request(std::string_view message, std::uint32_t depth_max, IdT
   const std::uint32_t levels = std::min(depth_max, kDepthMax);
   if (levels < 2) return false;
   const char* const end = message.data() + message.size();
-  return read_usual_request<msgpack::Format>(
-      message, id, out, [&](const char*& p) { return pass_container(p, end, levels - 1); });
+  return read_usual_request<msgpack::Format>(message, id, out,
+                                             [&](const char*& p) { return pass_container(p, end, levels - 1); });
 }
 
 ScanStatus walk_message(std::string_view message, std::uint32_t depth_max, EnvelopeMembers& members) noexcept {

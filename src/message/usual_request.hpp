@@ -24,8 +24,8 @@ namespace wirecall::message {
   return std::endian::native == std::endian::little ? word >> others : word << others;
 }
 
-/// Whether `size` bytes at `p`, which are in front of `end`, are ASCII of which JSON escapes none; eight in front of `end`
-/// can be read.
+/// Whether `size` bytes at `p`, which are in front of `end`, are ASCII of which JSON escapes none; eight in front of
+/// `end` can be read.
 [[nodiscard]] inline bool is_plain_ascii(const char* p, std::size_t size, const char* end) noexcept {
   if (size >= 8) return is_plain_ascii(p, size);
   if (size == 0) return true;
@@ -46,8 +46,8 @@ template <class Format>
   }
   static_assert(Format::kShortStringMax + 2 <= std::tuple_size_v<IdText>);
   const std::size_t size = static_cast<unsigned char>(*p) - std::size_t{Format::kShortString};
-  const bool is_plain = size <= Format::kShortStringMax && size < static_cast<std::size_t>(end - p) &&
-                        is_plain_ascii(p + 1, size, end);
+  const bool is_plain =
+      size <= Format::kShortStringMax && size < static_cast<std::size_t>(end - p) && is_plain_ascii(p + 1, size, end);
   if (!is_plain) return 0;
   text[0] = '"';
   std::memcpy(text.data() + 1, p + 1, size);

@@ -5,10 +5,10 @@
 #include <random>
 #include <string>
 
-#include "message/binary_transcoder.hpp"
 #include "message/message_codec.hpp"
 #include "tests/codec/msgpack.hpp"
 #include "tests/codec/support.hpp"
+#include "tests/message/encoded.hpp"
 #include "wirecall/message.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/value.hpp"
@@ -22,16 +22,6 @@ using testing::Exact;
 using Status = Transcoder::Status;
 
 constexpr std::string_view kTagHex = "d9 d9 f7";
-
-/// A message, or a batch.
-template <class Of = CborTranscoder>
-std::string encoded(std::string_view json) {
-  Of transcoder;
-  Buffer text{json};
-  Buffer out;
-  EXPECT_TRUE(transcoder.from_json(text.padded(), Limits{}, out)) << json;
-  return std::string{out.view()};
-}
 
 std::string json_of_message(std::string_view message, Status status = Status::done) {
   CborTranscoder transcoder;
