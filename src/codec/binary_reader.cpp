@@ -201,6 +201,12 @@ bool BinaryReader<Format>::begin_array() {
 }
 
 template <class Format>
+std::size_t BinaryReader<Format>::elements_left() const {
+  const std::uint64_t left = levels_.back().left;
+  return left == kIndefinite ? 0 : static_cast<std::size_t>(left);
+}
+
+template <class Format>
 bool BinaryReader<Format>::next_element() {
   Level& level = levels_.back();
   if (Format::at_end(at_, level.left)) {

@@ -30,6 +30,7 @@ class BinaryReader final : public Reader {
   bool read_bytes(std::span<const std::byte>& out) override;
   bool read_extension(std::int8_t& type, std::span<const std::byte>& data) override;
   bool begin_array() override;
+  [[nodiscard]] std::size_t elements_left() const override;
   bool next_element() override;
   bool begin_object() override;
   bool next_member(std::string_view& name) override;
