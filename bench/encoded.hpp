@@ -32,6 +32,17 @@ class Encoded {
   }
 
   bool answer(const Text& text, wirecall::Buffer& out) {
+    out.clear();
+    sink_.out = &out;
+    wirecall::Received request;
+    wirecall::message::IdText id;
+    if (!loop_context_.codecs.transcoder(encoding_).read_request(text.request(), limits_, id, request))
+      return answer_in_steps(text, out);
+    dispatcher_.handle(request, {});
+    return true;
+  }
+  /// The same by the way of what is no usual request.
+  bool answer_in_steps(const Text& text, wirecall::Buffer& out) {
     using Status = wirecall::message::Transcoder::Status;
     out.clear();
     sink_.out = &out;

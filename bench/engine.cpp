@@ -94,6 +94,12 @@ void row(const char* what, double figure, double bound, const char* unit) {
   if (bound > 0 && figure > bound) within = false;
 }
 
+/// A message in two passes, as those that are no usual requests.
+struct InSteps {
+  bench::Encoded& encoded;
+  bool answer(const Text& text, wirecall::Buffer& out) { return encoded.answer_in_steps(text, out); }
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -125,6 +131,8 @@ int main(int argc, char** argv) {
     const double ns = measure(encoded, texts);
     row(("62-byte subtract in " + std::string{encoded.name()}).c_str(), ns, 0, "ns");
     row(what.c_str(), ns / json_ns, encoding == wirecall::Encoding::msgpack ? 1.0 : 1.1, "");
+    InSteps in_steps{encoded};
+    row("the same, checked and read in two passes", measure(in_steps, texts) / json_ns, 0, "");
   }
 
   std::string in{plain[0].request()};

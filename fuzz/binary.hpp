@@ -133,6 +133,32 @@ void check_envelope(std::string_view message, const wirecall::message::EnvelopeM
   }
 }
 
+/// What is read in the pass that checks it is a message, and read as it is in steps.
+template <class Of>
+void check_usual(std::string_view message, bool whole, const wirecall::message::EnvelopeMembers& members,
+                 std::string_view input) {
+  using wirecall::Member;
+  wirecall::message::BinaryTranscoder<Of> transcoder;
+  wirecall::Received usual;
+  wirecall::message::IdText id;
+  if (!transcoder.read_request(message, {}, id, usual)) return;
+  require(whole, "a request is read of what is no message", input);
+  wirecall::Received in_steps;
+  Buffer text;
+  const auto status = transcoder.read(message, {}, text, in_steps, {}, members);
+  require(status == wirecall::message::Transcoder::Status::done, "a request is read in one pass only", input);
+  require(in_steps.text.data() == message.data(), "a usual request is read by way of JSON", input);
+  require(usual.kind == in_steps.kind && usual.present == in_steps.present, "another kind of message", input);
+  require(usual.method() == in_steps.method(), "another method", input);
+  for (const Member member : {Member::id, Member::params}) {
+    if (usual.has(member)) require(usual[member] == in_steps[member], "another value of a member", input);
+  }
+  const auto integers = [](const wirecall::Received& of) {
+    return std::vector<std::uint32_t>{of.integers.data(), of.integers.data() + of.integer_count};
+  };
+  require(integers(usual) == integers(in_steps), "other integers", input);
+}
+
 template <class Of>
 void check_binary(std::string_view input) {
   const Exact exact{input};
@@ -145,6 +171,7 @@ void check_binary(std::string_view input) {
   const bool whole = scan.status == ScanStatus::complete && scan.offset == input.size();
   const ScanStatus wanted = scan.status == ScanStatus::too_deep ? scan.status : ScanStatus::malformed;
   require(walked == (whole ? ScanStatus::complete : wanted), "the walk takes something else than the scan", input);
+  check_usual<Of>(exact.view(), whole, members, input);
   if (scan.status == ScanStatus::complete) {
     const std::string_view value = input.substr(0, scan.offset);
     const Exact alone{value};

@@ -80,6 +80,8 @@ class Reader {
   /// next reset.
   virtual bool read_extension(std::int8_t& type, std::span<const std::byte>& data);
   virtual bool begin_array() = 0;
+  /// How many elements the innermost array still has, where the encoding says so before them; else 0.
+  [[nodiscard]] virtual std::size_t elements_left() const { return 0; }
   /// True when an element follows; false consumes the end of the array.
   virtual bool next_element() = 0;
   virtual bool begin_object() = 0;

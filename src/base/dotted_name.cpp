@@ -61,8 +61,6 @@ bool is_pattern(std::string_view text) noexcept {
 // In a valid pattern no other word holds these bytes.
 bool has_wildcard(std::string_view pattern) noexcept { return pattern.find_first_of("*>") != pattern.npos; }
 
-bool is_reserved(std::string_view name) noexcept { return name.starts_with("rpc.") || name.starts_with("$/"); }
-
 bool covers(std::string_view allowed, std::string_view pattern) noexcept {
   if (is_reserved(pattern) && (allowed.front() == '*' || allowed.front() == '>')) return false;
   while (!allowed.empty() && !pattern.empty()) {

@@ -20,7 +20,9 @@ inline constexpr std::size_t kNameBytesMax = 255;
 /// Whether a valid pattern has a word that is `*` or `>`.
 [[nodiscard]] bool has_wildcard(std::string_view pattern) noexcept;
 /// The names that are wirecall's own: "rpc." and "$/" begin them.
-[[nodiscard]] bool is_reserved(std::string_view name) noexcept;
+[[nodiscard]] inline bool is_reserved(std::string_view name) noexcept {
+  return name.starts_with("rpc.") || name.starts_with("$/");
+}
 
 /// Whether `allowed` stands for every name that `pattern` stands for; both valid. A wildcard as the first word stands
 /// for no reserved name.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -35,15 +36,34 @@ namespace wirecall {
 /// The first character from `p` on that is not UTF-8, or `end`.
 [[nodiscard]] inline const char* find_no_utf8(const char* p, const char* end) noexcept {
   constexpr std::uint64_t kHighBits = 0x8080808080808080;
+  const char* const begin = p;
   while (p != end) {
     std::uint64_t word = 0;
     while (end - p >= 8 && (std::memcpy(&word, p, 8), (word & kHighBits) == 0)) p += 8;
     if (p == end) break;
+    // The last eight bytes, some of which have been looked at.
+    if (end - p < 8 && end - begin >= 8 && (std::memcpy(&word, end - 8, 8), (word & kHighBits) == 0)) return end;
     const std::size_t bytes = character_bytes(p, end);
     if (bytes == 0) break;
     p += bytes;
   }
   return p;
+}
+
+/// Whether the `size` bytes at `p` are UTF-8, most of which are a few letters. All in front of `readable_end` can be
+/// read.
+[[nodiscard, gnu::always_inline]] inline bool is_utf8(const char* p, std::size_t size,
+                                                      const char* readable_end) noexcept {
+  if (size <= 8 && readable_end - p >= 8) {
+    constexpr std::uint64_t kHighBits = 0x8080808080808080;
+    if (size == 0) return true;
+    std::uint64_t word = 0;
+    std::memcpy(&word, p, sizeof word);
+    const std::size_t others = 8 * (8 - size);  // bits
+    word = std::endian::native == std::endian::little ? word << others : word >> others;
+    if ((word & kHighBits) == 0) return true;
+  }
+  return find_no_utf8(p, p + size) == p + size;
 }
 
 /// The character of the `bytes` bytes at `p`, which are one in valid UTF-8.

@@ -1,6 +1,7 @@
 // BinaryReader: each read looks at one head; what is rarer than a value of the asked type is below.
 #include "codec/binary_reader.hpp"
 
+#include <bit>
 #include <cmath>
 #include <type_traits>
 
@@ -60,9 +61,23 @@ bool BinaryReader<Format>::read_bool(bool& out) {
   return true;
 }
 
+// Most integers are from 0 on and have 32 bits at most.
 template <class Format>
 template <class Integer>
 inline bool BinaryReader<Format>::read_integer(Integer min, Integer max, Integer& out) {
+  std::uint64_t number = 0;
+  const std::size_t bytes = Format::unsigned_at(at_, end_, number);
+  const auto value = static_cast<Integer>(number);
+  if (bytes == 0 || value < min || value > max) [[unlikely]]
+    return read_integer_slowly(min, max, out);
+  out = value;
+  at_ += bytes;
+  return true;
+}
+
+template <class Format>
+template <class Integer>
+[[gnu::noinline]] bool BinaryReader<Format>::read_integer_slowly(Integer min, Integer max, Integer& out) {
   const Head head = Format::read_head(at_);
   Integer value = 0;
   bool fits = true;
@@ -93,6 +108,11 @@ bool BinaryReader<Format>::read_uint(std::uint64_t max, std::uint64_t& out) {
 
 template <class Format>
 bool BinaryReader<Format>::read_double(double& out) {
+  if (first() == Format::kFloat64) [[likely]] {
+    out = std::bit_cast<double>(load_big_endian<std::uint64_t>(at_ + 1));
+    at_ += 1 + sizeof out;
+    return true;
+  }
   const Head head = Format::read_head(at_);
   if (head.type == Type::positive) {
     out = static_cast<double>(head.value);
@@ -121,7 +141,18 @@ bool BinaryReader<Format>::read_number_text(std::string_view& out) {
 }
 
 template <class Format>
+inline bool BinaryReader<Format>::read_short_string(std::string_view& out) noexcept {
+  const std::size_t size = first() - std::size_t{Format::kShortString};
+  if (size > Format::kShortStringMax) return false;
+  out = {at_ + 1, size};
+  at_ += 1 + size;
+  return true;
+}
+
+template <class Format>
 bool BinaryReader<Format>::read_string(std::string_view& out) {
+  if (read_short_string(out)) [[likely]]
+    return true;
   const Head head = Format::read_head(at_);
   if (head.type != Type::string) return fail("string");
   out = Format::content(at_, head, arena_);
@@ -148,13 +179,31 @@ bool BinaryReader<Format>::read_extension(std::int8_t& type, std::span<const std
   return true;
 }
 
+/// An array or map whose head is one byte.
+template <class Format>
+inline bool BinaryReader<Format>::begin_short(unsigned char form, bool map) {
+  const std::size_t count = first() - std::size_t{form};
+  if (count > Format::kShortCountMax) return false;
+  levels_.push_back({at_, nullptr, count, map});
+  ++at_;
+  return true;
+}
+
 template <class Format>
 bool BinaryReader<Format>::begin_array() {
+  if (begin_short(Format::kShortArray, false)) [[likely]]
+    return true;
   const Head head = Format::read_head(at_);
   if (head.type != Type::array) return fail("array");
   levels_.push_back({at_, nullptr, head.value, false});
   at_ += head.bytes;
   return true;
+}
+
+template <class Format>
+std::size_t BinaryReader<Format>::elements_left() const {
+  const std::uint64_t left = levels_.back().left;
+  return left == kIndefinite ? 0 : static_cast<std::size_t>(left);
 }
 
 template <class Format>
@@ -170,6 +219,8 @@ bool BinaryReader<Format>::next_element() {
 
 template <class Format>
 bool BinaryReader<Format>::begin_object() {
+  if (begin_short(Format::kShortMap, true)) [[likely]]
+    return true;
   const Head head = Format::read_head(at_);
   if (head.type != Type::map) return fail("object");
   levels_.push_back({at_, nullptr, head.value, true});
@@ -184,18 +235,24 @@ bool BinaryReader<Format>::next_member(std::string_view& name) {
     levels_.pop_back();
     return false;
   }
-  const Head head = Format::read_head(at_);
-  if (head.type == Type::string) {
-    name = Format::content(at_, head, arena_);
-    at_ = Format::behind(at_, head);
-  } else {
-    Buffer text;
-    to_json_.describe(at_, text, kNoSizeMax);
-    name = kept(text.view());
-    at_ = Format::skip_value(at_);
-  }
+  if (!read_short_string(name)) [[unlikely]]
+    name = unusual_name();
   level.current = at_;
   return true;
+}
+
+template <class Format>
+[[gnu::noinline]] std::string_view BinaryReader<Format>::unusual_name() {
+  const char* const p = at_;
+  const Head head = Format::read_head(p);
+  if (head.type == Type::string) {
+    at_ = Format::behind(p, head);
+    return Format::content(p, head, arena_);
+  }
+  Buffer text;
+  to_json_.describe(p, text, kNoSizeMax);
+  at_ = Format::skip_value(p);
+  return kept(text.view());
 }
 
 template <class Format>

@@ -30,6 +30,7 @@ class BinaryReader final : public Reader {
   bool read_bytes(std::span<const std::byte>& out) override;
   bool read_extension(std::int8_t& type, std::span<const std::byte>& data) override;
   bool begin_array() override;
+  [[nodiscard]] std::size_t elements_left() const override;
   bool next_element() override;
   bool begin_object() override;
   bool next_member(std::string_view& name) override;
@@ -47,8 +48,15 @@ class BinaryReader final : public Reader {
     bool map;
   };
 
+  [[nodiscard]] unsigned char first() const noexcept { return static_cast<unsigned char>(*at_); }
   template <class Integer>
   bool read_integer(Integer min, Integer max, Integer& out);
+  template <class Integer>
+  bool read_integer_slowly(Integer min, Integer max, Integer& out);
+  bool read_short_string(std::string_view& out) noexcept;
+  /// One that is long, or no string.
+  std::string_view unusual_name();
+  bool begin_short(unsigned char form, bool map);
   [[nodiscard]] std::string_view kept(std::string_view text);
   void locate(const char* mark) noexcept;
 

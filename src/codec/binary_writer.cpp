@@ -66,8 +66,37 @@ void BinaryWriter<Format>::number_text(std::string_view text) {
   if (const std::string_view why = append_number<Format>(*out_, text); !why.empty()) fail(why);
 }
 
+/// Copies at most 31 bytes to where 32 can be written. False where they are not all ASCII.
+[[gnu::always_inline]] static inline bool copy_ascii(char* to, const char* from, std::size_t size) noexcept {
+  constexpr std::uint64_t kHighBits = 0x8080'8080'8080'8080;
+  std::uint64_t any = 0;
+  const auto copy = [&](std::size_t at) {
+    std::uint64_t word;
+    std::memcpy(&word, from + at, sizeof word);
+    std::memcpy(to + at, &word, sizeof word);
+    any |= word;
+  };
+  if (size >= 8) {
+    for (std::size_t at = 0; at + 8 < size; at += 8) copy(at);
+    copy(size - 8);
+  } else {
+    for (std::size_t at = 0; at != size; ++at) {
+      to[at] = from[at];
+      any |= static_cast<unsigned char>(from[at]);
+    }
+  }
+  return (any & kHighBits) == 0;
+}
+
 template <class Format>
 void BinaryWriter<Format>::append(std::string_view utf8) {
+  if (utf8.size() <= Format::kShortStringMax) [[likely]] {
+    char* const to = out_->reserve(1 + Format::kShortStringMax);
+    if (copy_ascii(to + 1, utf8.data(), utf8.size())) [[likely]] {
+      *to = static_cast<char>(Format::kShortString + utf8.size());
+      return close(to + 1 + utf8.size());
+    }
+  }
   const char* const end = utf8.data() + utf8.size();
   if (find_no_utf8(utf8.data(), end) != end) fail("a string is not UTF-8");
   if (fits(utf8.size())) append_string<Format>(*out_, utf8);
@@ -75,7 +104,7 @@ void BinaryWriter<Format>::append(std::string_view utf8) {
 
 template <class Format>
 void BinaryWriter<Format>::string(std::string_view utf8) {
-  static_cast<void>(open(0));
+  if (!levels_.empty() && !levels_.back().map) ++levels_.back().count;
   append(utf8);
 }
 

@@ -153,6 +153,9 @@ struct Format {
   static constexpr std::size_t kShortStringMax = 23;
   static constexpr unsigned char kShortMap = 0xA0;
   static constexpr unsigned char kShortArray = 0x80;
+  static constexpr std::size_t kShortCountMax = 23;
+  static constexpr unsigned char kSmallIntegerEnd = 24;
+  static constexpr unsigned char kFloat64 = 0xFB;
 
   // As of msgpack::Format.
   [[gnu::always_inline]] static std::size_t unsigned_at(const char* p, const char* end, std::uint64_t& value) noexcept {

@@ -17,8 +17,6 @@ struct Level {
   bool map;
 };
 
-bool is_utf8(const char* p, std::uint64_t size) noexcept { return find_no_utf8(p, p + size) == p + size; }
-
 /// The number in the head at `p`, which becomes its end; complete, incomplete or malformed.
 ScanStatus pass_head(const char*& p, const char* const end, std::uint64_t& value) noexcept {
   const unsigned info = byte_at(p) & kInfo;
@@ -37,7 +35,7 @@ ScanStatus pass_piece(const char*& p, const char* const end) noexcept {
   std::uint64_t size = 0;
   if (const ScanStatus status = pass_head(at, end, size); status != ScanStatus::complete) return status;
   if (size > static_cast<std::uint64_t>(end - at)) return ScanStatus::incomplete;
-  if (is_string && !is_utf8(at, size)) {
+  if (is_string && !is_utf8(at, size, end)) {
     p = find_no_utf8(at, at + size);
     return ScanStatus::malformed;
   }
@@ -89,8 +87,13 @@ ScanStatus pass_value(const char*& at, const char* const end, std::uint32_t dept
           return stop(status);
         }
         break;
-      case Major::binary:
       case Major::string:
+        if (info < 24 && info < static_cast<std::size_t>(end - p) && is_utf8(p + 1, info, end)) {
+          p += 1 + info;
+          break;
+        }
+        [[fallthrough]];
+      case Major::binary:
         status = indefinite ? pass_chunks(p, end) : pass_piece(p, end);
         if (status != ScanStatus::complete) return stop(status);
         break;

@@ -260,6 +260,9 @@ struct Format {
   static constexpr std::size_t kShortStringMax = 31;
   static constexpr unsigned char kShortMap = 0x80;    ///< likewise, up to 15
   static constexpr unsigned char kShortArray = 0x90;  ///< likewise
+  static constexpr std::size_t kShortCountMax = 15;   ///< of either
+  static constexpr unsigned char kSmallIntegerEnd = 0x80;
+  static constexpr unsigned char kFloat64 = 0xCB;
 
   /// Of bytes that have not been validated, up to `end`, at least one: how many the integer at `p` has, if it is one of
   /// 32 bits from 0 on; else 0.

@@ -8,42 +8,68 @@
 
 namespace wirecall::msgpack {
 
+namespace {
+
+/// The end of the run of values of one byte that begins at `p`, without the last of `left`, which become fewer.
+const char* pass_run(const char* p, const char* end, std::uint64_t& left, bool deepest) noexcept {
+  const std::uint64_t count = std::min(left - 1, static_cast<std::uint64_t>(end - p));
+  const std::uint64_t passed = one_byte_values(p, count, deepest ? OneByte::scalar : OneByte::empty_container);
+  left -= passed;
+  return p + passed;
+}
+
+}  // namespace
+
 Scan scan(std::string_view bytes, std::uint32_t depth_max) noexcept {
-  std::uint64_t left[kDepthMax];  // values that are still to come, at each level
+  constexpr std::uint64_t kRun = 8;  // of so many values it is worth asking whether they have one byte each
+  std::uint64_t outer[kDepthMax];    // values that are still to come, at the levels around
   depth_max = std::min(depth_max, kDepthMax);
   std::uint32_t level = 0;
-  std::size_t at = 0;
+  std::uint64_t left = 1;  // at this level
+  const char* p = bytes.data();
+  const char* const end = p + bytes.size();
   const Scan incomplete{ScanStatus::incomplete, bytes.size()};
+  const auto stop = [&](ScanStatus status, const char* at) {
+    return Scan{status, static_cast<std::size_t>(at - bytes.data())};
+  };
   for (;;) {
-    if (level != 0) {
-      const std::uint64_t count = std::min<std::uint64_t>(left[level - 1] - 1, bytes.size() - at);
-      const std::uint64_t passed =
-          one_byte_values(bytes.data() + at, count, level == depth_max ? OneByte::scalar : OneByte::empty_container);
-      at += passed;
-      left[level - 1] -= passed;
+    if (left > kRun) p = pass_run(p, end, left, level == depth_max);
+    if (p == end) return incomplete;
+    const auto first = static_cast<unsigned char>(*p);
+    const auto available = static_cast<std::size_t>(end - p);
+    const std::size_t short_bytes = first & 0x1FU;
+    if (first < 0x80) {
+      ++p;
+    } else if ((first & 0xE0) == 0xA0 && short_bytes < available && is_utf8(p + 1, short_bytes, end)) {
+      p += 1 + short_bytes;
+    } else {
+      const std::size_t head_size = head_bytes(first);
+      if (head_size == 0) return stop(ScanStatus::malformed, p);
+      if (head_size > available) return incomplete;
+      const Head head = read_head(p);
+      if (head.type == Type::array || head.type == Type::map) {
+        if (level == depth_max) return stop(ScanStatus::too_deep, p);
+        p += head_size;
+        if (const std::uint64_t values = values_within(head); values != 0) {
+          outer[level++] = left;
+          left = values;
+          continue;
+        }
+      } else {
+        p += head_size;
+        const std::uint64_t content = content_bytes(head);
+        if (content > static_cast<std::uint64_t>(end - p)) return incomplete;
+        if (head.type == Type::string) {
+          const char* const bad = find_no_utf8(p, p + content);
+          if (bad != p + content) return stop(ScanStatus::malformed, bad);
+        }
+        p += content;
+      }
     }
-    if (at == bytes.size()) return incomplete;
-    const std::size_t head_size = head_bytes(static_cast<unsigned char>(bytes[at]));
-    if (head_size == 0) return {ScanStatus::malformed, at};
-    if (head_size > bytes.size() - at) return incomplete;
-    const Head head = read_head(bytes.data() + at);
-    const std::uint64_t values = values_within(head);
-    if ((head.type == Type::array || head.type == Type::map) && level == depth_max) return {ScanStatus::too_deep, at};
-    at += head_size;
-    if (values != 0) {
-      left[level++] = values;
-      continue;
+    while (--left == 0) {
+      if (level == 0) return stop(ScanStatus::complete, p);
+      left = outer[--level];
     }
-    const std::uint64_t content = content_bytes(head);
-    if (content > bytes.size() - at) return incomplete;
-    if (head.type == Type::string) {
-      const char* const begin = bytes.data() + at;
-      const char* const bad = find_no_utf8(begin, begin + content);
-      if (bad != begin + content) return {ScanStatus::malformed, static_cast<std::size_t>(bad - bytes.data())};
-    }
-    at += content;
-    while (level != 0 && --left[level - 1] == 0) --level;
-    if (level == 0) return {ScanStatus::complete, at};
   }
 }
 

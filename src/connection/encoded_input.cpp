@@ -7,6 +7,25 @@
 
 namespace wirecall::net {
 
+// Most are read in the pass that checks them. The id of one lasts as long as a handler that reads it may run: on this
+// stack.
+bool MessageConnection::read_binary(std::span<char> frame, bool kept) {
+  const std::string_view text{frame.data(), frame.size()};
+  Received request;
+  message::IdText id;
+  if (transcoder().read_request(text, host_->limits, id, request) &&
+      (request.kind == MessageKind::request || caller_ == nullptr)) {
+    dispatcher_.answer_as(MessageForm::native(encoding()));
+    accept(request, {}, {}, false);
+    if (lost_loop()) [[unlikely]]
+      return false;
+    if (kept) give_back(message_);
+    return true;
+  }
+  message::EnvelopeMembers members;
+  return read_checked(frame, kept, transcoder().check(text, host_->limits, members), members);
+}
+
 bool MessageConnection::read_checked(std::span<char> frame, bool kept, message::Transcoder::Status status,
                                      const message::EnvelopeMembers& members) {
   using message::Transcoder;

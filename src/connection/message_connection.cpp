@@ -160,9 +160,7 @@ bool MessageConnection::read_whole(std::span<char> frame, bool kept, bool text) 
   }
   if (encoding() == Encoding::json) [[likely]]
     return read_json(frame, kept, {});
-  message::EnvelopeMembers members;
-  const auto status = transcoder().check({frame.data(), frame.size()}, host_->limits, members);
-  return read_checked(frame, kept, status, members);
+  return read_binary(frame, kept);
 }
 
 // The rest of a message that is compressed. False when no more input is to be read.

@@ -115,6 +115,7 @@ class MessageConnection final : public FramedChannel {
   bool read_whole(std::span<char> frame, bool kept, bool text);
   bool read_packed(std::string_view part);
   bool read_unpacked(framing::Find found, Buffer whole);
+  bool read_binary(std::span<char> frame, bool kept);
   bool read_checked(std::span<char> frame, bool kept, message::Transcoder::Status status,
                     const message::EnvelopeMembers& members);
   void resume_long();

@@ -2,7 +2,6 @@
 // allocates nothing. MessagePack goes the ways that MessageConnection has for it (connection/encoded_input.cpp).
 #include "http/posted_message.hpp"
 
-#include "codec/cbor_format.hpp"
 #include "framing/byte_order_mark.hpp"
 #include "http/http_connection.hpp"
 
@@ -165,24 +164,37 @@ void PostedMessage::finish(bool asks) {
   connection_->finish_transaction();
 }
 
-// By its first byte; but where that is not the tag of CBOR, the Content-Type tells CBOR from MessagePack, whose arrays
-// begin alike.
 Encoding PostedMessage::encoding_of(std::string_view text) const {
-  const Encoding encoding = text.empty() ? Encoding::json : message::encoding_of(text[0]);
-  if (encoding == Encoding::json) [[likely]]
-    return encoding;
-  const auto is_one = [](Encoding one) { return one == Encoding::msgpack || one == Encoding::cbor; };
-  const Encoding said = connection_->current().content_encoding();
-  return is_one(encoding) && is_one(said) && text[0] != cbor::kMessageTag[0] ? said : encoding;
+  return message::encoding_of(text, connection_->current().content_encoding());
 }
 
 [[gnu::always_inline]] inline void PostedMessage::dispatch(std::span<char> text) {
-  const Encoding encoding = encoding_of({text.data(), text.size()});
-  if (encoding == Encoding::json) [[likely]]
+  if (text.empty() || message::encoding_of(text[0]) == Encoding::json) [[likely]]
     return dispatch_json({text.data(), text.size()}, nullptr);
+  dispatch_binary(text);
+}
+
+// Most are requests that are read in the pass that checks them. The id of one lasts as long as a handler that reads it
+// may run: on this stack.
+void PostedMessage::dispatch_binary(std::span<char> bytes) {
+  const std::string_view text{bytes.data(), bytes.size()};
+  const Encoding encoding = encoding_of(text);
+  HttpTransaction& transaction = connection_->current();
+  const Host& host = connection_->host();
+  transaction.brings(encoding);
+  Received request;
+  message::IdText id;
+  if (transaction.answer_encoding() == encoding && !connection_->is_draining() &&
+      transcoder(encoding).read_request(text, host.limits, id, request)) {
+    ++host.loop_context.stats.messages_in;
+    return dispatch_by(request, [&](rpc::Dispatcher& dispatcher) {
+      dispatcher.answer_as(MessageForm::native(encoding));
+      dispatcher.handle(request, {});
+    });
+  }
   message::EnvelopeMembers members;
-  const Status status = transcoder(encoding).check({text.data(), text.size()}, connection_->host().limits, members);
-  dispatch_encoded(text, encoding, status, members);
+  const Status status = transcoder(encoding).check(text, host.limits, members);
+  dispatch_encoded(bytes, encoding, status, members);
 }
 
 void PostedMessage::dispatch_json(std::string_view text, const Unrepresentable* unrepresentable) {

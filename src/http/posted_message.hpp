@@ -45,6 +45,7 @@ class PostedMessage {
   template <class Act>
   void dispatch_by(const Received& message, const Act& act);
   void dispatch(std::span<char> text);
+  void dispatch_binary(std::span<char> bytes);
   void dispatch_json(std::string_view text, const Unrepresentable* unrepresentable);
   void dispatch_encoded(std::span<char> bytes, Encoding encoding, Status status,
                         const message::EnvelopeMembers& members);

@@ -29,6 +29,9 @@ struct MsgpackMessages : msgpack::Format {
   static ScanStatus walk(std::string_view message, std::uint32_t depth_max, EnvelopeMembers& members) noexcept {
     return walk_message(message, depth_max, members);
   }
+  static bool read_request(std::string_view message, std::uint32_t depth_max, IdText& id, Received& out) noexcept {
+    return read_msgpack_request(message, depth_max, id, out);
+  }
   static const char* end_of(const char* p) noexcept { return message::end_of(p); }
   static std::optional<JsonBytes> json_bytes(std::string_view envelope, std::uint32_t depth_max) noexcept {
     return json_bytes_of(envelope, depth_max);
@@ -52,6 +55,9 @@ struct CborMessages : cbor::Format {
 
   static ScanStatus walk(std::string_view message, std::uint32_t depth_max, EnvelopeMembers& members) noexcept {
     return walk_cbor(message, depth_max, members);
+  }
+  static bool read_request(std::string_view message, std::uint32_t depth_max, IdText& id, Received& out) noexcept {
+    return read_cbor_request(message, depth_max, id, out);
   }
   static const char* end_of(const char* p) noexcept { return cbor::skip_value(p); }
   static std::optional<JsonBytes> json_bytes(std::string_view, std::uint32_t) noexcept { return std::nullopt; }

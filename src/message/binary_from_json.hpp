@@ -47,16 +47,24 @@ constexpr std::string_view kProgressHead =
 template <class Format>
 constexpr std::string_view kValue = EnvelopeText<Format, "value">::view;
 
-// Most ids are numbers.
+// Most ids are numbers without sign, fraction and exponent: those end at what this returns, and null stands for others.
 template <class Format>
-bool append_number_id(Buffer& out, std::string_view id_json) {
+inline char* write_number_id(char* to, std::string_view id_json) noexcept {
+  constexpr std::size_t kDigitsMax = 19;  // which fit 64 bits, whatever they are
   std::uint64_t number = 0;
-  const char* const end = id_json.data() + id_json.size();
-  const auto [stop, error] = std::from_chars(id_json.data(), end, number);
-  if (error != std::errc{} || stop != end) return false;
-  out.set_end(Format::write_unsigned(out.reserve(Format::kHeadBytesMax), number));
-  return true;
+  if (id_json.empty() || id_json.size() > kDigitsMax) return nullptr;
+  for (const char c : id_json) {
+    const std::uint64_t digit = static_cast<unsigned char>(c) - std::uint64_t{'0'};
+    if (digit > 9) return nullptr;
+    number = number * 10 + digit;
+  }
+  return Format::write_unsigned(to, number);
 }
+
+template <class Format>
+constexpr std::string_view kResultHeadOf = EnvelopeText<Format, "3", "jsonrpc", "2.0", "result">::view;
+template <class Format>
+constexpr std::string_view kIdHeadOf = EnvelopeText<Format, "id">::view;
 
 template <class Format>
 void BinaryTranscoder<Format>::begin_writing(const Limits& limits, std::vector<Broken>* broken) {
@@ -227,28 +235,35 @@ void BinaryTranscoder<Format>::append_value(Buffer& out, std::string_view json) 
 // One that came in MessagePack has a form there.
 template <class Format>
 void BinaryTranscoder<Format>::append_id(Buffer& out, std::string_view id_json) {
-  if (append_number_id<Format>(out, id_json)) return;
+  if (const char* const end = write_number_id<Format>(out.reserve(Format::kHeadBytesMax), id_json); end != nullptr)
+    return out.set_end(end);
   append_value(out, Buffer{id_json}.padded());
 }
 
 template <class Format>
 void BinaryTranscoder<Format>::begin_result(Buffer& out, Place place) {
   append_tag(out, place);
-  out.append(EnvelopeText<Format, "3", "jsonrpc", "2.0", "result">::view);
+  out.append(kResultHeadOf<Format>);
 }
 
 template <class Format>
 void BinaryTranscoder<Format>::end_reply(Buffer& out, std::string_view id_json) {
-  out.append(EnvelopeText<Format, "id">::view);
+  out.append(kIdHeadOf<Format>);
   append_id(out, id_json);
 }
 
 template <class Format>
 void BinaryTranscoder<Format>::append_integer_result(Buffer& out, std::int64_t value, std::string_view id_json,
                                                      Place place) {
-  begin_result(out, place);
-  out.set_end(Format::write_integer(out.reserve(Format::kHeadBytesMax), value));
-  end_reply(out, id_json);
+  constexpr std::string_view kHead = kResultHeadOf<Format>;
+  constexpr std::string_view kIdHead = kIdHeadOf<Format>;
+  char* to = out.reserve(Format::kMessageTag.size() + kHead.size() + kIdHead.size() + 2 * Format::kHeadBytesMax);
+  if (place == Place::message) to = put(to, Format::kMessageTag);
+  to = put(Format::write_integer(put(to, kHead), value), kIdHead);
+  if (const char* const end = write_number_id<Format>(to, id_json); end != nullptr) [[likely]]
+    return out.set_end(end);
+  out.set_end(to);
+  append_id(out, id_json);
 }
 
 template <class Format>

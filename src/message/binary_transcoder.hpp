@@ -25,6 +25,13 @@ class BinaryTranscoder final : public NativeTranscoder {
     return status == Status::too_deep ? Format::kTooDeep : Format::kMalformed;
   }
   [[nodiscard]] Status check(std::string_view message, const Limits& limits, EnvelopeMembers& members) override;
+  [[nodiscard]] bool read_request(std::string_view message, const Limits& limits, IdText& id,
+                                  Received& received) noexcept override {
+    if (!Format::read_request(message, limits.depth, id, received)) return false;
+    received.encoding = Format::kEncoding;
+    received.text = message;
+    return true;
+  }
   Status checked_to_json(std::string_view message, const Limits& limits, Buffer& out) override;
   bool from_json(std::string_view json, const Limits& limits, Buffer& out,
                  std::vector<Broken>* broken = nullptr) override;

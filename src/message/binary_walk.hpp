@@ -84,10 +84,10 @@ template <class Format>
   }
 }
 
-/// An array of at most kIntegersKept integers from 0 to 999,999,999, which `members` keeps. False: something else, and
-/// `p` is where it was.
-template <class Format>
-[[nodiscard]] inline bool pass_integers(const char*& p, const char* end, EnvelopeMembers& members) noexcept {
+/// An array of at most kIntegersKept integers from 0 to 999,999,999, which `kept` (EnvelopeMembers or Received) keeps.
+/// False: something else, and `p` is where it was.
+template <class Format, class Kept>
+[[nodiscard]] inline bool pass_integers(const char*& p, const char* end, Kept& kept) noexcept {
   constexpr std::uint64_t kIntegerMax = 999'999'999;
   const std::size_t count = static_cast<unsigned char>(*p) - std::size_t{Format::kShortArray};
   if (count > kIntegersKept) return false;
@@ -97,10 +97,10 @@ template <class Format>
     if (at == end) return false;
     const std::size_t bytes = Format::unsigned_at(at, end, value);
     if (bytes == 0 || value > kIntegerMax) return false;
-    members.integers[i] = static_cast<std::uint32_t>(value);
+    kept.integers[i] = static_cast<std::uint32_t>(value);
     at += bytes;
   }
-  members.integer_count = static_cast<std::uint8_t>(count);
+  kept.integer_count = static_cast<std::uint8_t>(count);
   p = at;
   return true;
 }

@@ -7,6 +7,7 @@
 #include "codec/cbor_format.hpp"
 #include "codec/cbor_scan.hpp"
 #include "message/binary_walk.hpp"
+#include "message/usual_request.hpp"
 
 namespace wirecall::message {
 namespace {
@@ -19,18 +20,6 @@ constexpr unsigned char kSmallIntegerEnd = 0x18;
 
 bool is_short_string(unsigned char first) noexcept { return first >= kShortStringBegin && first < kShortStringEnd; }
 
-/// Whether the `size` bytes at `p` are ASCII. Most are a few letters; 24 at most.
-bool is_short_ascii(const char* p, std::size_t size, const char* end) noexcept {
-  constexpr std::uint64_t kHighBits = 0x8080'8080'8080'8080;
-  std::uint64_t word = 0;
-  if (size <= 8 && end - p >= 8) {
-    std::memcpy(&word, p, sizeof word);
-    if constexpr (std::endian::native == std::endian::little)
-      return size == 0 || ((word << (64 - 8 * size)) & kHighBits) == 0;
-  }
-  return find_no_utf8(p, p + size) == p + size;
-}
-
 [[gnu::always_inline]] inline ScanStatus pass_small(const char*& p, const char* const end,
                                                     std::uint32_t levels) noexcept {
   if (p == end) return ScanStatus::incomplete;
@@ -41,7 +30,7 @@ bool is_short_ascii(const char* p, std::size_t size, const char* end) noexcept {
   }
   if (is_short_string(first)) {
     const std::size_t size = first - kShortStringBegin;
-    if (size < static_cast<std::size_t>(end - p) && is_short_ascii(p + 1, size, end)) {
+    if (size < static_cast<std::size_t>(end - p) && is_utf8(p + 1, size, end)) {
       p += 1 + size;
       return ScanStatus::complete;
     }
@@ -125,7 +114,22 @@ ScanStatus walk_cbor_whole(const char*& p, const char* const end, std::uint32_t 
   return ScanStatus::complete;
 }
 
+bool begins_container(const char* p) noexcept {
+  const Major major = cbor::major_of(cbor::byte_at(p));
+  return major == Major::array || major == Major::map;
+}
+
 }  // namespace
+
+bool read_cbor_request(std::string_view message, std::uint32_t depth_max, IdText& id, Received& out) noexcept {
+  const std::uint32_t levels = std::min(depth_max, kDepthMax);
+  if (levels < 2) return false;
+  if (message.starts_with(cbor::kMessageTag)) message.remove_prefix(cbor::kMessageTag.size());
+  const char* const end = message.data() + message.size();
+  return read_usual_request<cbor::Format>(message, id, out, [&](const char*& p) {
+    return begins_container(p) && cbor::pass_value(p, end, levels - 1) == ScanStatus::complete;
+  });
+}
 
 ScanStatus walk_cbor(std::string_view message, std::uint32_t depth_max, EnvelopeMembers& members) noexcept {
   members.forget();

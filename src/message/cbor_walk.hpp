@@ -5,8 +5,14 @@
 
 #include "message/envelope_members.hpp"
 #include "wirecall/codec.hpp"
+#include "wirecall/message.hpp"
 
 namespace wirecall::message {
+
+/// Reads and checks a usual request (message/usual_request.hpp), but for `out.text` and `out.encoding`. False where it
+/// is anything else: `out` means nothing then.
+[[nodiscard]] bool read_cbor_request(std::string_view message, std::uint32_t depth_max, IdText& id,
+                                     Received& out) noexcept;
 
 /// Whether `message` is one whole value and nothing behind it: complete, too_deep, or else malformed. An envelope with
 /// a name that is no string, or not one of definite length without tags, has `members` that are not all.

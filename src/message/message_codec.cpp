@@ -93,6 +93,14 @@ const MessageCodec& codec_of(Encoding encoding) noexcept {
   return *codecs[static_cast<std::size_t>(encoding)];
 }
 
+Encoding encoding_of(std::string_view message, Encoding said) noexcept {
+  if (message.empty()) return Encoding::json;
+  const Encoding encoding = encoding_of(message.front());
+  const auto may_begin_alike = [](Encoding one) { return one == Encoding::msgpack || one == Encoding::cbor; };
+  const bool is_tagged = message.front() == cbor::kMessageTag.front();
+  return may_begin_alike(encoding) && may_begin_alike(said) && !is_tagged ? said : encoding;
+}
+
 std::span<const std::string_view> encoding_names() noexcept { return {names.data(), count}; }
 
 std::optional<Encoding> encoding_of_type(std::string_view media_type) noexcept {

@@ -48,5 +48,8 @@ extern std::array<Encoding, 256> encoding_of_byte;
 [[nodiscard]] inline Encoding encoding_of(char first) noexcept {
   return detail::encoding_of_byte[static_cast<unsigned char>(first)];
 }
+/// The same of a message whose sender says besides that it is `said`. That tells MessagePack from CBOR without its tag,
+/// whose arrays begin alike; what the first byte alone tells, it tells.
+[[nodiscard]] Encoding encoding_of(std::string_view message, Encoding said) noexcept;
 
 }  // namespace wirecall::message

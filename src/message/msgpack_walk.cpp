@@ -7,6 +7,7 @@
 #include "base/utf8.hpp"
 #include "codec/msgpack_format.hpp"
 #include "message/binary_walk.hpp"
+#include "message/usual_request.hpp"
 
 namespace wirecall::message {
 namespace {
@@ -96,18 +97,6 @@ std::string_view string_at(const char* p) noexcept {
   const std::uint64_t passed = run_of(first, p, end, left - 1);
   p += passed;
   left -= passed;
-}
-
-/// Whether `size` bytes at `p` are UTF-8. Most are a few letters.
-bool is_utf8(const char* p, std::uint64_t size, const char* end) noexcept {
-  if (size <= 8 && end - p >= 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, p, sizeof word);
-    if constexpr (std::endian::native == std::endian::little) {
-      if (size == 0 || ((word << (64 - 8 * size)) & kHighBits) == 0) return true;
-    }
-  }
-  return find_no_utf8(p, p + size) == p + size;
 }
 
 /// A value at `p` whose first byte is from 0xc0 to 0xdf, as far as its head and its own contents go. Of an array or map
@@ -255,7 +244,24 @@ ScanStatus walk_whole(const char* p, const char* const end, std::uint32_t depth_
   return status == ScanStatus::complete && p != end ? ScanStatus::malformed : status;
 }
 
+/// Passes over an array or map; false where there is something else, or one that is not well-formed.
+[[gnu::noinline]] bool pass_container(const char*& p, const char* const end, std::uint32_t levels) noexcept {
+  const unsigned char first = byte_at(p);
+  const bool begins = (!is_integer(first) && is_container(first)) || (first >= kContainersBegin && first < 0xE0);
+  if (!begins) return false;
+  Levels outer;
+  return walk(p, end, levels, outer) == ScanStatus::complete;
+}
+
 }  // namespace
+
+bool read_msgpack_request(std::string_view message, std::uint32_t depth_max, IdText& id, Received& out) noexcept {
+  const std::uint32_t levels = std::min(depth_max, kDepthMax);
+  if (levels < 2) return false;
+  const char* const end = message.data() + message.size();
+  return read_usual_request<msgpack::Format>(message, id, out,
+                                             [&](const char*& p) { return pass_container(p, end, levels - 1); });
+}
 
 ScanStatus walk_message(std::string_view message, std::uint32_t depth_max, EnvelopeMembers& members) noexcept {
   const ScanStatus status = walk_whole(message.data(), message.data() + message.size(), depth_max, members);

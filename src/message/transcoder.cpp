@@ -26,6 +26,8 @@ Error too_large_reply() { return too_large("the reply is larger than a message m
 
 Transcoder::~Transcoder() = default;
 
+bool Transcoder::read_request(std::string_view, const Limits&, IdText&, Received&) noexcept { return false; }
+
 Transcoder::Status Transcoder::to_json(std::string_view message, const Limits& limits, Buffer& out) {
   EnvelopeMembers members;
   const Status status = check(message, limits, members);

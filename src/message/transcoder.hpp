@@ -74,6 +74,11 @@ class Transcoder {
   /// Whether that is one whole message. Of a native encoding `members` becomes what there is in a single envelope, for
   /// those who would look for it again.
   [[nodiscard]] virtual Status check(std::string_view message, const Limits& limits, EnvelopeMembers& members) = 0;
+  /// Reads a message that has not been checked, if it is one of those that nearly all are (message/usual_request.hpp):
+  /// a request or notification for a method that is not wirecall's own. Its params stay in the message; `id` has its
+  /// id. False where it is anything else, or no message: `received` means nothing then, and `check` comes next.
+  [[nodiscard]] virtual bool read_request(std::string_view message, const Limits& limits, IdText& id,
+                                          Received& received) noexcept;
   /// Appends the JSON of one whole message to `out`; only when it is done, all of what has been appended means
   /// something.
   Status to_json(std::string_view message, const Limits& limits, Buffer& out);

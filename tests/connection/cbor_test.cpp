@@ -4,10 +4,10 @@
 #include <string>
 #include <string_view>
 
-#include "message/binary_transcoder.hpp"
 #include "tests/connection/msgpack_broker.hpp"
 #include "tests/connection/peer.hpp"
 #include "tests/http/served.hpp"
+#include "tests/message/encoded.hpp"
 #include "wirecall/broker.hpp"
 #include "wirecall/server.hpp"
 
@@ -18,13 +18,7 @@ using packing::framed;
 using packing::from_hex;
 using packing::to_hex;
 
-std::string cbor_of(std::string_view json) {
-  message::CborTranscoder transcoder;
-  Buffer text{json};
-  Buffer out;
-  EXPECT_TRUE(transcoder.from_json(text.padded(), Limits{}, out));
-  return std::string{out.view()};
-}
+std::string cbor_of(std::string_view json) { return message::encoded(json); }
 
 std::string json_of(std::string_view message) {
   message::CborTranscoder transcoder;

@@ -5,10 +5,10 @@
 #include <random>
 #include <string>
 
-#include "message/binary_transcoder.hpp"
 #include "message/message_codec.hpp"
 #include "tests/codec/msgpack.hpp"
 #include "tests/codec/support.hpp"
+#include "tests/message/encoded.hpp"
 #include "wirecall/message.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/value.hpp"
@@ -23,16 +23,6 @@ using Status = Transcoder::Status;
 
 constexpr std::string_view kTagHex = "d9 d9 f7";
 
-/// A message, or a batch.
-template <class Of = CborTranscoder>
-std::string encoded(std::string_view json) {
-  Of transcoder;
-  Buffer text{json};
-  Buffer out;
-  EXPECT_TRUE(transcoder.from_json(text.padded(), Limits{}, out)) << json;
-  return std::string{out.view()};
-}
-
 std::string json_of_message(std::string_view message, Status status = Status::done) {
   CborTranscoder transcoder;
   Buffer out;
@@ -43,19 +33,27 @@ std::string json_of_message(std::string_view message, Status status = Status::do
 
 std::string from_hex_message(std::string_view hex) { return json_of_message(from_hex(hex)); }
 
+enum class Way : std::uint8_t { one_pass, directly, by_json };
+
 /// What a message is read as: its kind and members, params and result as JSON.
 template <class Of>
-std::string read_of(std::string_view bytes, bool directly) {
+std::string read_of(std::string_view bytes, Way way) {
   Of transcoder;
   EnvelopeMembers members;
   const Exact exact{bytes};
-  if (transcoder.check(exact.view(), Limits{}, members) != Status::done) return "malformed";
-  if (directly && !members.is_single()) return "no single message";
   Buffer text;
+  IdText id;
   Received received;
-  if (transcoder.read(exact.view(), Limits{}, text, received, {}, directly ? members : EnvelopeMembers{}) !=
-      Status::done) {
-    return "not read";
+  if (way == Way::one_pass) {
+    if (!transcoder.read_request(exact.view(), Limits{}, id, received)) return "unusual";
+  } else {
+    const bool directly = way == Way::directly;
+    if (transcoder.check(exact.view(), Limits{}, members) != Status::done) return "malformed";
+    if (directly && !members.is_single()) return "no single message";
+    if (transcoder.read(exact.view(), Limits{}, text, received, {}, directly ? members : EnvelopeMembers{}) !=
+        Status::done) {
+      return "not read";
+    }
   }
   std::string out = "kind " + std::to_string(static_cast<int>(received.kind)) + " fault " +
                     std::to_string(static_cast<int>(received.fault));
@@ -153,7 +151,7 @@ TEST(CborTranscoder, UnusualFormsAreTheSameMessage) {
         "0000000000000002 "
         "1801 1b0000000000000002 7a 00000002 6964 626162"}) {
     EXPECT_EQ(from_hex_message(message), json) << message;
-    EXPECT_EQ(read_of<CborTranscoder>(from_hex(message), true).substr(0, 14), "kind 0 fault 0") << message;
+    EXPECT_EQ(read_of<CborTranscoder>(from_hex(message), Way::directly).substr(0, 14), "kind 0 fault 0") << message;
     CborTranscoder transcoder;
     EnvelopeMembers members;
     const std::string bytes = from_hex(message);
@@ -171,12 +169,12 @@ TEST(CborTranscoder, NamesThatAreNoTextAndNamesGivenTwiceSpoilARequest) {
   const auto kind = [](std::string_view more) {
     const std::string bytes =
         from_hex("a4 676a736f6e727063 63322e30 666d6574686f64 616d 626964 01 " + std::string{more});
-    EXPECT_EQ(read_of<CborTranscoder>(bytes, true), read_of<CborTranscoder>(bytes, false)) << more;
+    EXPECT_EQ(read_of<CborTranscoder>(bytes, Way::directly), read_of<CborTranscoder>(bytes, Way::by_json)) << more;
     const std::string json = json_of_message(bytes);
     Buffer text{json};
     Received received;
     EXPECT_EQ(read_message(text.padded(), Limits{}, true, received).status, ScanStatus::complete);
-    EXPECT_EQ(read_of<CborTranscoder>(bytes, true).substr(0, 6),
+    EXPECT_EQ(read_of<CborTranscoder>(bytes, Way::directly).substr(0, 6),
               "kind " + std::to_string(static_cast<int>(received.kind)));
     return received.kind;
   };
@@ -280,17 +278,20 @@ constexpr const char* kMessages[] = {
 TYPED_TEST(EnvelopeReadDirectly, SaysWhatItSaysByWayOfJson) {
   for (const char* json : kMessages) {
     const std::string message = encoded<TypeParam>(json);
-    EXPECT_EQ(read_of<TypeParam>(message, true), read_of<TypeParam>(message, false)) << json;
+    EXPECT_EQ(read_of<TypeParam>(message, Way::directly), read_of<TypeParam>(message, Way::by_json)) << json;
   }
 }
 
 TYPED_TEST(EnvelopeReadDirectly, AlsoWhatHasBeenChangedOrCut) {
   std::mt19937_64 random{20};
   std::size_t read = 0;
+  std::size_t read_in_one_pass = 0;
   for (const char* json : kMessages) {
     const std::string message = encoded<TypeParam>(json);
-    for (std::size_t size = 1; size < message.size(); ++size)
-      EXPECT_EQ(read_of<TypeParam>(message.substr(0, size), true), "malformed") << json << size;
+    for (std::size_t size = 1; size < message.size(); ++size) {
+      EXPECT_EQ(read_of<TypeParam>(message.substr(0, size), Way::directly), "malformed") << json << size;
+      EXPECT_EQ(read_of<TypeParam>(message.substr(0, size), Way::one_pass), "unusual") << json << size;
+    }
     for (int round = 0; round < 4'000; ++round) {
       std::string bytes = message;
       for (std::uint64_t changes = 1 + random() % 3; changes-- != 0;) {
@@ -300,13 +301,81 @@ TYPED_TEST(EnvelopeReadDirectly, AlsoWhatHasBeenChangedOrCut) {
         if (random() % 4 == 0) bytes.insert(random() % (bytes.size() + 1), 1, static_cast<char>(random()));
         if (bytes.empty()) bytes = message;
       }
-      const std::string directly = read_of<TypeParam>(bytes, true);
+      const std::string directly = read_of<TypeParam>(bytes, Way::directly);
+      if (const std::string usual = read_of<TypeParam>(bytes, Way::one_pass); usual != "unusual") {
+        ++read_in_one_pass;
+        ASSERT_EQ(usual, directly) << json << ' ' << to_hex(bytes);
+      }
       if (directly == "malformed" || directly == "no single message") continue;
       ++read;
-      ASSERT_EQ(directly, read_of<TypeParam>(bytes, false)) << json << ' ' << to_hex(bytes);
+      ASSERT_EQ(directly, read_of<TypeParam>(bytes, Way::by_json)) << json << ' ' << to_hex(bytes);
     }
   }
   EXPECT_GT(read, 10'000U);
+  EXPECT_GT(read_in_one_pass, 1'000U);
+}
+
+constexpr const char* kUsualRequests[] = {
+    R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1})",
+    R"({"jsonrpc":"2.0","method":"subtract","params":[70000,999999999,0,1,2,3,4,5],"id":4294967295})",
+    R"({"jsonrpc":"2.0","method":"subtract","params":[1000000000,"x",[{"a":[null,1.5]}],9],"id":0})",
+    R"({"jsonrpc":"2.0","method":"m","params":[],"id":"x y"})",
+    R"({"jsonrpc":"2.0","method":"m","params":{},"id":""})",
+    R"({"jsonrpc":"2.0","method":"01234567890123456789012","id":"01234567890123456789012"})",
+    R"({"jsonrpc":"2.0","method":""})",
+    R"({"jsonrpc":"2.0","method":"note"})",
+    R"({"id":7,"jsonrpc":"2.0","params":{"a":{"b":"c"}},"method":"m"})",
+    R"({"params":[7],"method":"m","id":700,"jsonrpc":"2.0"})",
+    R"({"method":"rpc","jsonrpc":"2.0","id":"01234567","params":[[],[]]})",
+    R"({"id":"0123456","jsonrpc":"2.0","method":"m"})",
+};
+
+TYPED_TEST(EnvelopeReadDirectly, AUsualRequestIsReadInThePassThatChecksIt) {
+  for (const char* json : kUsualRequests) {
+    const std::string message = encoded<TypeParam>(json);
+    EXPECT_EQ(read_of<TypeParam>(message, Way::one_pass), read_of<TypeParam>(message, Way::by_json)) << json;
+    for (std::size_t size = 0; size < message.size(); ++size)
+      EXPECT_EQ(read_of<TypeParam>(message.substr(0, size), Way::one_pass), "unusual") << json << size;
+    EXPECT_EQ(read_of<TypeParam>(message + '\x01', Way::one_pass), "unusual") << json;
+  }
+}
+
+TYPED_TEST(EnvelopeReadDirectly, WhatIsNotUsualIsLeftToOthers) {
+  for (const char* json : {
+           R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})",
+           R"({"jsonrpc":"2.0","method":"$/progress","params":[]})",
+           R"({"jsonrpc":"2.0","method":"m","id":null})",
+           R"({"jsonrpc":"2.0","method":"m","id":-1})",
+           R"({"jsonrpc":"2.0","method":"m","id":1.5})",
+           R"({"jsonrpc":"2.0","method":"m","id":"n\u00e4h"})",
+           R"({"jsonrpc":"2.0","method":"a\"b","id":1})",
+           R"({"jsonrpc":"2.0","method":7,"id":1})",
+           R"({"jsonrpc":"2.0","method":"m","params":7})",
+           R"({"jsonrpc":"2.0","method":"m","params":null})",
+           R"({"jsonrpc":"2.0","method":"m","params":"text"})",
+           R"({"jsonrpc":"2.0","method":"m","id":1,"timeout_ms":5})",
+           R"({"jsonrpc":"2.0","method":"m","id":1,"other":5})",
+           R"({"jsonrpc":"2.1","method":"m","id":1})",
+           R"({"jsonrpc":"2.0","id":1,"params":[1]})",
+           R"({"method":"m","id":1,"params":[1]})",
+           R"({"jsonrpc":"2.0","result":1,"id":1})",
+           R"([{"jsonrpc":"2.0","method":"m","id":1}])",
+           R"({})",
+       }) {
+    EXPECT_EQ(read_of<TypeParam>(encoded<TypeParam>(json), Way::one_pass), "unusual") << json;
+  }
+}
+
+TYPED_TEST(EnvelopeReadDirectly, AUsualRequestIsNoDeeperThanAllowed) {
+  const std::string message = encoded<TypeParam>(R"({"jsonrpc":"2.0","method":"m","params":[[[]]],"id":1})");
+  const std::string flat = encoded<TypeParam>(R"({"jsonrpc":"2.0","method":"m","params":[1],"id":1})");
+  TypeParam transcoder;
+  IdText id;
+  Received received;
+  EXPECT_TRUE(transcoder.read_request(message, {.depth = 4}, id, received));
+  EXPECT_FALSE(transcoder.read_request(message, {.depth = 3}, id, received));
+  EXPECT_TRUE(transcoder.read_request(flat, {.depth = 2}, id, received));
+  EXPECT_FALSE(transcoder.read_request(flat, {.depth = 1}, id, received));
 }
 
 }  // namespace

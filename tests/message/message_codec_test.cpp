@@ -46,6 +46,17 @@ TEST(MessageCodec, IsFoundByNameByMediaTypeAndByFirstByte) {
   EXPECT_TRUE(codec_of(Encoding::msgpack).is_native());
 }
 
+TEST(MessageCodec, WhoSendsAMessageTellsApartWhatBeginsAlike) {
+  const std::string_view array = "\x81\x01";
+  EXPECT_EQ(encoding_of(array, Encoding::json), Encoding::msgpack);
+  EXPECT_EQ(encoding_of(array, Encoding::msgpack), Encoding::msgpack);
+  EXPECT_EQ(encoding_of(array, Encoding::cbor), Encoding::cbor);
+  EXPECT_EQ(encoding_of("\xA1", Encoding::cbor), Encoding::cbor);
+  EXPECT_EQ(encoding_of("\xD9\xD9\xF7\x81\x01", Encoding::msgpack), Encoding::cbor);
+  EXPECT_EQ(encoding_of("[1]", Encoding::cbor), Encoding::json);
+  EXPECT_EQ(encoding_of("", Encoding::cbor), Encoding::json);
+}
+
 TEST(MessageCodec, AFormSaysHowAMessageIsWrittenAndSent) {
   const MessageForm json;
   EXPECT_FALSE(json.natively || json.as_text);

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 #include <gtest/gtest.h>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "codec/msgpack_format.hpp"
 #include "codec/msgpack_scan.hpp"
 #include "tests/codec/msgpack.hpp"
+#include "tests/codec/support.hpp"
 
 namespace wirecall::message {
 namespace {
@@ -19,19 +19,7 @@ namespace {
 using packing::from_hex;
 using packing::msgpack_of;
 using packing::with;
-
-/// In a heap block of exactly that size, which the sanitizers watch.
-class ExactBytes {
- public:
-  explicit ExactBytes(std::string_view bytes) : size_(bytes.size()), data_(new char[bytes.size()]) {
-    if (size_ != 0) std::memcpy(data_.get(), bytes.data(), size_);
-  }
-  [[nodiscard]] std::string_view view() const noexcept { return {data_.get(), size_}; }
-
- private:
-  std::size_t size_;
-  std::unique_ptr<char[]> data_;
-};
+using testing::Exact;
 
 ScanStatus scanned(std::string_view message, std::uint32_t depth_max) {
   const Scan scan = msgpack::scan(message, depth_max);
@@ -58,7 +46,7 @@ std::vector<EnvelopeMember> members_of(std::string_view message) {
 }
 
 void expect_as_scanned(std::string_view bytes, std::uint32_t depth_max) {
-  const ExactBytes exact{bytes};
+  const Exact exact{bytes};
   const std::string_view message = exact.view();
   EnvelopeMembers members;
   const ScanStatus status = walk_message(message, depth_max, members);

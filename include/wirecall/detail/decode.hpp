@@ -135,6 +135,10 @@ bool decode_variant(Reader& reader, V& out, std::index_sequence<I...>) {
   return decode_alternatives(reader, TypeInfoOf<V>::value, decode, &out);
 }
 
+/// Memory for elements is asked for before they are read only up to so many bytes: a peer may announce more than it
+/// has of the right type.
+inline constexpr std::size_t kReservedBytesMax = 4096;
+
 template <class T>
 bool decode_sequence(Reader& reader, T& out) {
   using Element = typename T::value_type;
@@ -148,6 +152,11 @@ bool decode_sequence(Reader& reader, T& out) {
     out = T{};
   }
   if (!reader.begin_array()) return fail_as(reader, TypeInfoOf<T>::value);
+  if constexpr (requires { out.reserve(1); } && kAppends) {
+    constexpr std::size_t kCountMax = kReservedBytesMax / sizeof(Element);
+    if (const std::size_t count = reader.elements_left(); count != 0)
+      out.reserve(count < kCountMax ? count : kCountMax);
+  }
   for (std::size_t position = 0; reader.next_element(); ++position) {
     if constexpr (requires { out.emplace_back(); } && !std::is_same_v<Element, bool>) {
       if (!decode_value(reader, out.emplace_back())) return reader.failed_at(position);
