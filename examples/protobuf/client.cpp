@@ -1,11 +1,13 @@
 // Calls a server of echo.proto: by the stub that protoc has made, and by co_await.
 //     client ENDPOINT METHOD MESSAGE [TIMEOUT_MS]
-// METHOD is Echo, RelayEcho or Await. Prints the response, or the error with its code; exits with 1 for an error.
+// METHOD is Echo or RelayEcho, by the stub; Await, which is RelayEcho by co_await; or Cancel, which is RelayEcho
+// cancelled after TIMEOUT_MS. Prints the response, or the error with its code; exits with 1 for an error.
 #include "wirecall/client.hpp"
 
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <future>
 #include <string>
 #include <string_view>
 
@@ -38,6 +40,13 @@ int main(int count, char** words) try {
   echo::EchoService_Stub stub{&channel};
   echo::EchoResponse response;
   wirecall::protobuf::Controller controller;
+  if (method == "Cancel") {
+    std::promise<void> done;
+    stub.RelayEcho(&controller, &request, &response, wirecall::protobuf::new_closure([&] { done.set_value(); }));
+    const std::future<void> answered = done.get_future();
+    if (answered.wait_for(timeout) != std::future_status::ready) controller.StartCancel();
+    answered.wait();
+  }
   controller.set_timeout(timeout);
   if (method == "Echo") stub.Echo(&controller, &request, &response, nullptr);
   if (method == "RelayEcho") stub.RelayEcho(&controller, &request, &response, nullptr);

@@ -27,6 +27,15 @@ endpoint_of() {
   done
   printf '%s' "$endpoint"
 }
+# Waits until the second server has printed a line so many times.
+second_says() {
+  for _ in $(seq 1000); do
+    [[ $(grep -c "$2" "$folder/second" || true) -lt $1 ]] || return 0
+    sleep 0.01
+  done
+  echo "the second server has not said $1 times: $2" >&2
+  exit 1
+}
 expect() {
   local expected=$1 got
   shift
@@ -51,12 +60,15 @@ expect "hello" "$endpoint" Await hello
 expect "error -32000: there is nothing to echo" "$endpoint" Echo ""
 expect "error -32000: there is nothing to echo" "$endpoint" RelayEcho ""
 expect "error -32000: this server has no second one" "$second_endpoint" RelayEcho hello
-# The deadline ends both calls.
+# The deadline and the cancellation end both calls.
 expect "error -32002: Timeout" "$endpoint" RelayEcho wait 100
+second_says 1 "nobody waits any more"
+expect "error -32800: Request cancelled" "$endpoint" Cancel wait 100
+second_says 2 "nobody waits any more"
 # The second server is killed: what it was asked, and what it would be asked, ends.
 "$client" "$endpoint" RelayEcho wait >"$folder/waiting" 2>&1 &
 waiting=$!
-sleep 0.2
+second_says 3 "waiting"
 kill -KILL "$second"
 wait "$second" 2>/dev/null || true
 second=0

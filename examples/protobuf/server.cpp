@@ -18,6 +18,11 @@ using wirecall::protobuf::Controller;
 
 namespace {
 
+void say(const char* line) {
+  std::puts(line);
+  std::fflush(stdout);
+}
+
 class EchoService final : public echo::EchoService {
  public:
   explicit EchoService(const char* second) {
@@ -32,7 +37,11 @@ class EchoService final : public echo::EchoService {
     if (request->message().empty()) {
       controller->SetFailed("there is nothing to echo");
     } else if (request->message() == "wait") {
-      return controller->NotifyOnCancel(done);  // answered when nobody waits any more
+      say("waiting");
+      return controller->NotifyOnCancel(wirecall::protobuf::new_closure([done] {
+        say("nobody waits any more");
+        done->Run();
+      }));
     } else {
       response->set_response(request->message());
     }
@@ -66,8 +75,7 @@ int main(int count, char** words) try {
   EchoService service{count > 2 ? words[2] : nullptr};
   wirecall::Server server;
   wirecall::protobuf::add_service(server, service);
-  std::printf("%s\n", server.listen(words[1]).uri().c_str());
-  std::fflush(stdout);
+  say(server.listen(words[1]).uri().c_str());
   server.run();
 } catch (const std::exception& failure) {
   std::fprintf(stderr, "%s\n", failure.what());

@@ -2,8 +2,10 @@
 #include "protobuf/message_forms.hpp"
 
 #include <charconv>
+#include <google/protobuf/io/coded_stream.h>
 
 #include "codec/base64.hpp"
+#include "wirecall/protobuf/message_json.hpp"
 
 namespace wirecall::protobuf {
 
@@ -49,6 +51,7 @@ static bool is_lower(char c) noexcept { return c >= 'a' && c <= 'z'; }
 static bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }
 
 std::optional<std::string> camel_path(std::string_view path) {
+  if (path.empty() || path.find(',') != std::string_view::npos) return std::nullopt;
   std::string out;
   bool after_underscore = false;
   for (const char c : path) {
@@ -65,6 +68,7 @@ std::optional<std::string> camel_path(std::string_view path) {
 }
 
 std::optional<std::string> snake_path(std::string_view path) {
+  if (path.empty()) return std::nullopt;
   std::string out;
   for (const char c : path) {
     if (c == '_') return std::nullopt;
@@ -89,6 +93,14 @@ bool parse_base64(std::string_view text, std::string& out) {
   if (size == codec::kNotBase64) return false;
   out.resize(size);
   return true;
+}
+
+// Each of our levels is at most two of protobuf's, which counts the entries of maps. Its own limit is 100.
+bool parse_held(const std::string& bytes, Message& out) {
+  google::protobuf::io::CodedInputStream in{reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                                            static_cast<int>(bytes.size())};
+  in.SetRecursionLimit(2 * kDepthMax);
+  return out.ParsePartialFromCodedStream(&in) && in.ConsumedEntireMessage();
 }
 
 }  // namespace wirecall::protobuf

@@ -44,12 +44,15 @@ inline constexpr std::int32_t kNanosMax = 999'999'999;
 /// "1.5s"; nanoseconds have the sign of the seconds.
 [[nodiscard]] std::string format_duration(std::int64_t seconds, std::int32_t nanos);
 [[nodiscard]] bool parse_duration(std::string_view text, std::int64_t& seconds, std::int32_t& nanos) noexcept;
-/// One path of a FieldMask: snake_case to camelCase, and back. Empty where the way back would lead elsewhere.
+/// One path of a FieldMask: snake_case to camelCase, and back. None where the way back would lead elsewhere, and for
+/// the empty path and one with a comma, which separates them.
 [[nodiscard]] std::optional<std::string> camel_path(std::string_view path);
 [[nodiscard]] std::optional<std::string> snake_path(std::string_view path);
 /// Standard or URL-safe, padded or not.
 [[nodiscard]] bool parse_base64(std::string_view text, std::string& out);
 
+/// Reads what an Any holds, of up to kDepthMax levels.
+[[nodiscard]] bool parse_held(const std::string& bytes, Message& out);
 /// The prototype of the type that an Any's URL names; null where none is linked or registered. Thread: any.
 [[nodiscard]] const Message* find_prototype(std::string_view type_url);
 

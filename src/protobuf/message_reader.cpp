@@ -113,8 +113,8 @@ class MessageReader {
     return members(out, depth, false);
   }
 
-  /// The members of an object that has begun, to its end. `packed`: in an Any, whose "@type" stands among them.
-  bool members(Message& out, int depth, bool packed) {
+  /// The members of an object that has begun, to its end. `with_type`: in an Any, whose "@type" stands among them.
+  bool members(Message& out, int depth, bool with_type) {
     const Descriptor& type = *out.GetDescriptor();
     const Reflection& reflection = *out.GetReflection();
     Given given{type.field_count()};
@@ -123,11 +123,9 @@ class MessageReader {
     while (in_.next_member(name)) {
       const FieldDescriptor* const field = find(type, name, expected);
       if (field == nullptr) {
-        if (packed && name == kAnyType) {
-          static_cast<void>(in_.skip());
-          continue;
-        }
-        return refuse_name(type, name);
+        if (name != kAnyType || !std::exchange(with_type, false)) return refuse_name(type, name);
+        static_cast<void>(in_.skip());
+        continue;
       }
       expected = field->index() + 1;
       if (!given.add(field->index())) {
@@ -416,12 +414,13 @@ class MessageReader {
     const char* const at = in_.mark();
     std::string_view text;
     if (!in_.read_string(text)) return false;
-    while (!text.empty()) {
+    for (bool more = !text.empty(); more;) {
       const std::size_t comma = text.find(',');
       const std::optional<std::string> path = snake_path(text.substr(0, comma));
       if (!path) return refuse(at, "paths in lowerCamelCase");
       put_string(to, *path);
-      text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+      more = comma != std::string_view::npos;
+      if (more) text.remove_prefix(comma + 1);
     }
     return true;
   }
@@ -442,11 +441,12 @@ class MessageReader {
       return in_.failed_at(kAnyType);
     }
     const std::unique_ptr<Message> held{prototype->New()};
-    if (name != kAnyType) {
+    const bool type_is_first = name == kAnyType;
+    if (!type_is_first) {
       in_.rewind(start);
       static_cast<void>(in_.begin_object());
     }
-    if (!packed(*held, depth + 1)) return false;
+    if (!packed(*held, depth + 1, !type_is_first)) return false;
     put_string(url_to, std::string{url});
     put_string(bytes_to, held->SerializePartialAsString());
     return true;
@@ -469,14 +469,15 @@ class MessageReader {
     return in_.failed_at(kAnyType);
   }
 
-  // What is left of the object that an Any is.
-  bool packed(Message& held, int depth) {
+  // What is left of the object that an Any is; `with_type`: "@type" is still to come.
+  bool packed(Message& held, int depth, bool with_type) {
     if (depth > kDepthMax) return in_.fail_missing("no more than 100 levels of messages");
-    if (!has_form_of_its_own(*held.GetDescriptor())) return members(held, depth, true);
+    if (!has_form_of_its_own(*held.GetDescriptor())) return members(held, depth, with_type);
     bool has_value = false;
     std::string_view name;
     while (in_.next_member(name)) {
-      if (name == kAnyType) {
+      if (name == kAnyType && with_type) {
+        with_type = false;
         static_cast<void>(in_.skip());
       } else if (name == kAnyValue && !has_value) {
         has_value = true;

@@ -189,8 +189,10 @@ class MessageWriter {
   }
 
   void timestamp(std::int64_t seconds, std::int32_t nanos) {
-    if (seconds < kTimestampMin || seconds > kTimestampMax || nanos < 0 || nanos > kNanosMax)
+    if (seconds < kTimestampMin || seconds > kTimestampMax || nanos < 0 || nanos > kNanosMax) {
       out_.fail("a google.protobuf.Timestamp lies outside the years 1 to 9999");
+      return out_.null();
+    }
     out_.string(codec::format_time({seconds, nanos}));
   }
   void duration(std::int64_t seconds, std::int32_t nanos) {
@@ -230,7 +232,7 @@ class MessageWriter {
       return out_.fail("a google.protobuf.Any holds a type that is neither linked nor registered");
     if (depth > kDepthMax) return out_.fail("a protobuf message nests deeper than 100 levels");
     const std::unique_ptr<Message> held{prototype->New()};
-    if (!held->ParsePartialFromString(bytes)) return out_.fail("a google.protobuf.Any holds no message of its type");
+    if (!parse_held(bytes, *held)) return out_.fail("a google.protobuf.Any holds no message of its type");
     if (!has_form_of_its_own(*held->GetDescriptor())) return members(*held, depth);
     out_.key(kAnyValue);
     message(*held, depth);

@@ -202,6 +202,12 @@ TEST(MessageJson, values_outside_a_well_known_type_are_refused) {
            R"({"packed":{"@type":"a/google.protobuf.Duration"}})",
            R"({"packed":{"@type":"a/google.protobuf.Duration","value":"1s","value":"1s"}})",
            R"({"packed":[]})",
+           R"({"packed":{"@type":"a/kinds.Tree","@type":"a/kinds.Tree"}})",
+           R"({"packed":{"value":1,"@type":"a/kinds.Tree","@type":"a/kinds.Tree"}})",
+           R"({"packed":{"@type":"a/google.protobuf.Duration","@type":"a/kinds.Tree","value":"1s"}})",
+           R"({"mask":","})",
+           R"({"mask":"a,"})",
+           R"({"mask":"a,,b"})",
        })
     EXPECT_NE(refusal<kinds::WellKnown>(json), "") << json;
   kinds::WellKnown wrong;
@@ -211,6 +217,12 @@ TEST(MessageJson, values_outside_a_well_known_type_are_refused) {
   wrong.mutable_lasted()->set_seconds(1);
   wrong.mutable_lasted()->set_nanos(-1);
   EXPECT_EQ(written(wrong)[0], '!');
+  wrong.Clear();
+  for (const char* const path : {"", "a,b", "aB", "a__b", "a_1", "a_"}) {
+    wrong.Clear();
+    wrong.mutable_mask()->add_paths(path);
+    EXPECT_EQ(written(wrong)[0], '!') << path;
+  }
   wrong.Clear();
   wrong.mutable_anything();
   EXPECT_EQ(written(wrong), "! a google.protobuf.Value holds no value");
@@ -286,6 +298,13 @@ TEST(MessageJson, a_hundred_levels_are_the_most) {
     any = outer;
   }
   EXPECT_EQ(written(any), "! a protobuf message nests deeper than 100 levels");
+}
+
+TEST(MessageJson, protobufs_own_bound_of_levels_leaves_room_for_ours_within_an_any) {
+  // A level of a Struct is three of protobuf's bytes, which are read with a bound of 100 where nothing else is said.
+  const auto nest = [](const std::string& inner) { return R"({"a":)" + inner + '}'; };
+  const std::string packed = R"({"@type":"a/google.protobuf.Struct","value":)" + nested(49, nest) + '}';
+  EXPECT_EQ(there_and_back<google::protobuf::Any>(packed), packed);
 }
 
 TEST(MessageJson, it_is_the_same_in_messagepack) {

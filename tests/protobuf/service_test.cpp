@@ -344,6 +344,19 @@ TEST(Relay, the_cancellation_reaches_the_second_server) {
   EXPECT_TRUE(relayed.second.service.cancelled.wait());
 }
 
+TEST(Relay, a_caller_that_leaves_ends_the_call_at_the_second_server) {
+  Relayed relayed;
+  Controller controller;
+  Moment done;
+  const EchoRequest request = request_of("never");
+  relayed.first.stub->RelayEcho(&controller, &request, &relayed.response, NewCallback(&done, &Moment::come));
+  ASSERT_TRUE(relayed.second.service.reached.wait());
+  relayed.first.client->close();
+  ASSERT_TRUE(done.wait());
+  EXPECT_TRUE(controller.Failed());
+  EXPECT_TRUE(relayed.second.service.cancelled.wait());
+}
+
 TEST(Relay, the_second_servers_death_is_an_error) {
   // It has the call, and is gone.
   std::optional<wirecall::net::ScriptedServer> second{[](wirecall::net::RawPeer peer) { peer.line(); }};
@@ -387,6 +400,19 @@ TEST(Relay, a_stub_in_a_callback_of_its_own_client_fails_at_once) {
     text.set_value(controller.ErrorText());
   });
   EXPECT_NE(text.get_future().get().find("on the thread of a loop"), std::string::npos);
+}
+
+TEST(Relay, a_stub_in_a_coroutine_fails_at_once) {
+  Pair<Echoing> pair;
+  const auto blocking = [&]() -> Task<std::string> {
+    co_await pair.channel->call<&EchoService_Stub::Echo>(request_of("a"));
+    Controller controller;
+    EchoResponse response;
+    const EchoRequest request = request_of("b");
+    pair.stub->Echo(&controller, &request, &response, nullptr);
+    co_return controller.ErrorText();
+  };
+  EXPECT_NE(pair.client->run(blocking()).find("on the thread of a loop"), std::string::npos);
 }
 
 // ---- services without generated ones ----
@@ -498,6 +524,17 @@ TEST(ServiceOfDescriptor, rpc_discover_shows_the_fields_as_params) {
                           R"("required":false}],"result":{"name":"result","schema":{"title":"echo.EchoResponse",)"),
             std::string::npos)
       << document;
+}
+
+TEST(ServiceOfDescriptor, rpc_discover_shows_the_schemas_of_messages_of_any_method) {
+  Server server{options()};
+  server.method("word_of", [](const services::Number&) { return services::Word{}; }, {"number"});
+  const std::string document = server.registry().handle(R"({"jsonrpc":"2.0","method":"rpc.discover","id":1})");
+  for (const std::string_view schema : {
+           R"({"title":"services.Number","type":"object","properties":{"value":{"type":"integer",)",
+           R"({"title":"services.Word","type":"object","properties":{"value":{"type":"string"}})",
+       })
+    EXPECT_NE(document.find(schema), std::string::npos) << document;
 }
 
 TEST(ServiceOfDescriptor, without_a_loop_a_closure_that_is_not_run_at_once_is_an_error) {
