@@ -1,4 +1,4 @@
-"""Types of NumPy, PIL, pydantic and msgspec as shapes. None of these is imported that is not there already."""
+"""Types of NumPy, PIL, pydantic, msgspec and protobuf as shapes. None of these is imported that is not there already."""
 
 from __future__ import annotations
 
@@ -23,7 +23,20 @@ def model_shape(kind: Any, hint: Any) -> Shape | None:
     msgspec = sys.modules.get("msgspec")
     if msgspec is not None and issubclass(kind, msgspec.Struct):
         return by_msgspec(hint, _name_for(kind) if hint is kind else "", kind)
+    protobuf = sys.modules.get("google.protobuf.message")
+    if protobuf is not None and issubclass(kind, protobuf.Message):
+        return _by_protobuf(kind)
     return None
+
+
+def _by_protobuf(kind: Any) -> Shape:
+    from . import _protobuf
+
+    shape = Shape(RAW, "", functools.partial(_protobuf.read, kind))
+    shape.set_result(kind, None)
+    name = _name_for(kind)
+    set_schema(shape, name, *_protobuf.schema_of(kind.DESCRIPTOR, name))
+    return shape
 
 
 def by_pydantic(validate: Any, schema_of: Any, name: str, exact: type | None = None) -> Shape:
