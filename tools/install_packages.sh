@@ -14,7 +14,7 @@ declare -A groups=(
   [typescript]="nodejs npm"
   [browser]="chromium"
   # To measure beside others.
-  [bench]="nats-server libgrpc++-dev protobuf-compiler-grpc"
+  [bench]="nats-server libgrpc++-dev protobuf-compiler protobuf-compiler-grpc"
   # To check format, ranks and sanitizers; llvm-19 has what they find names with, for reports and for suppressions.
   [check]="clang-19 clang-format-19 libclang-rt-19-dev llvm-19 git"
 )
