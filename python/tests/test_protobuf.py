@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import typing
 from typing import Any
 
 import pytest
+from hinted import CODECS, read, round_trip
 
 import wirecall
-from hinted import CODECS, read, round_trip
 from wirecall import _shapes
 from wirecall._native import dumps
 
@@ -29,7 +28,7 @@ from google.protobuf import (
 
 
 def made() -> tuple[Any, Any]:
-    """Of a .proto: message Tree { int64 big_count = 1; optional bool flag = 2; Tree next = 3; map<string, Tree> by = 4; }"""
+    """Of message Tree { int64 big_count = 1; optional bool flag = 2; Tree next = 3; map<string, Tree> by = 4; }"""
     file = descriptor_pb2.FileDescriptorProto(name="forest.proto", package="forest", syntax="proto3")
     tree = file.message_type.add(name="Tree")
     kinds = descriptor_pb2.FieldDescriptorProto
@@ -85,7 +84,8 @@ def test_it_has_the_forms_of_proto3_json():
         ('{"bigCount":9223372036854775808}', "bigCount"),
         ('{"unknown":1}', "unknown"),
         ('{"flag":1}', "flag"),
-        ("[]", ""),
+        ('{"flag":true,"flag":true}', "duplicate"),
+        ("[]", "object"),
     ],
 )
 def test_what_does_not_fit_is_refused(text, words):
@@ -99,15 +99,22 @@ def test_a_hundred_levels_are_the_most():
         read(Tree, nested(101))
 
 
+def test_the_place_of_a_mistake_is_told():
+    with pytest.raises(wirecall.InvalidParams) as failure:
+        read(Tree, '{"next":{"next":{"bigCount":"x"}}}')
+    assert "next.next.bigCount" in str(failure.value)
+
+
 def test_messages_are_parameters_and_results_within_other_types():
     app = wirecall.Server()
 
     @app
-    def heights(trees: list[Tree], of: typing.Optional[wrappers_pb2.Int64Value] = None) -> dict[str, Tree]:
+    def heights(trees: list[Tree], of: wrappers_pb2.Int64Value | None = None) -> dict[str, Tree]:
         return {"highest": max(trees, key=lambda tree: tree.big_count), "of": Tree(big_count=of.value if of else 0)}
 
-    request = '{"jsonrpc":"2.0","method":"heights","params":{"trees":[{"bigCount":"1"},{"big_count":2}],"of":"5"},"id":1}'
-    assert json.loads(app.handle(request))["result"] == {"highest": {"bigCount": "2"}, "of": {"bigCount": "5"}}
+    params = '{"trees":[{"bigCount":"1"},{"big_count":2}],"of":"5"}'
+    answered = json.loads(app.handle(f'{{"jsonrpc":"2.0","method":"heights","params":{params},"id":1}}'))
+    assert answered["result"] == {"highest": {"bigCount": "2"}, "of": {"bigCount": "5"}}
     refused = json.loads(app.handle('{"jsonrpc":"2.0","method":"heights","params":[[{},{"flag":2}]],"id":1}'))
     assert refused["error"]["code"] == -32602
     assert refused["error"]["data"]["loc"][:2] == ["trees", 1]

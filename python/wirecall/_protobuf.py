@@ -1,30 +1,30 @@
-"""Messages of protobuf as values, in proto3 JSON: how they are read and written, which is by protobuf's own json_format,
-and their schemas. Imported when a type is one of them, and so after protobuf itself."""
+"""Messages of protobuf as values, in proto3 JSON: how they are read and written, by protobuf's own json_format, and
+their schemas. Imported when a type is one of them, and so after protobuf itself."""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from google.protobuf import json_format
 
+from ._library_types import at_place
+
 DEPTH_MAX = 100
 
 # By FieldDescriptor.type, as the descriptors of .proto files number them.
-_SCALARS: dict[int, dict[str, Any]] = {
-    number: schema
-    for numbers, schema in [
-        ((5, 15, 17), {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1}),
-        ((7, 13), {"type": "integer", "minimum": 0, "maximum": 2**32 - 1}),
-        ((3, 16, 18), {"type": "string", "format": "int64"}),
-        ((4, 6), {"type": "string", "format": "uint64"}),
-        ((1, 2), {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}),
-        ((8,), {"type": "boolean"}),
-        ((9,), {"type": "string"}),
-        ((12,), {"type": "string", "contentEncoding": "base64"}),
-    ]
-    for number in numbers
-}
+_BY_NUMBERS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
+    ((5, 15, 17), {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1}),
+    ((7, 13), {"type": "integer", "minimum": 0, "maximum": 2**32 - 1}),
+    ((3, 16, 18), {"type": "string", "format": "int64"}),
+    ((4, 6), {"type": "string", "format": "uint64"}),
+    ((1, 2), {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}),
+    ((8,), {"type": "boolean"}),
+    ((9,), {"type": "string"}),
+    ((12,), {"type": "string", "contentEncoding": "base64"}),
+]
+_SCALARS = {number: schema for numbers, schema in _BY_NUMBERS for number in numbers}
 _WELL_KNOWN: dict[str, dict[str, Any]] = {
     "google.protobuf.Timestamp": {"type": "string", "format": "date-time"},
     "google.protobuf.Duration": {"type": "string", "pattern": "^-?[0-9]+([.][0-9]{1,9})?s$"},
@@ -40,12 +40,26 @@ _WRAPPERS = frozenset(
 )
 
 
+# What json_format puts before the words of an error, once for each level.
+_STEP = re.compile(r"Failed to parse (\w+) field: ")
+
+
+def _has_form_of_its_own(full_name: str) -> bool:
+    return full_name in _WELL_KNOWN or full_name in _WRAPPERS
+
+
 def read(kind: Any, text: bytes) -> Any:
-    """ValueError with protobuf's own words, which name the field."""
+    """ValueError with protobuf's own words."""
+    if not _has_form_of_its_own(kind.DESCRIPTOR.full_name) and not text.lstrip().startswith(b"{"):
+        raise ValueError("an object is wanted")  # json_format takes an empty array
     try:
         return json_format.Parse(text, kind(), max_recursion_depth=DEPTH_MAX)
     except json_format.ParseError as failure:
-        raise ValueError(str(failure)) from None
+        words, place = str(failure), []
+        while step := _STEP.match(words):
+            place.append(step[1])
+            words = words[step.end() :]
+        raise at_place(ValueError(words.partition("\n")[0].rstrip(".")), tuple(place)) from None
 
 
 def write(message: Any) -> bytes:
