@@ -4,7 +4,8 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS wirecall_core wirecall EXPORT wirecall-targets)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/wirecall DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        FILES_MATCHING PATTERN "*.hpp")
+        FILES_MATCHING PATTERN "*.hpp"
+        PATTERN "protobuf" EXCLUDE PATTERN "protobuf.hpp" EXCLUDE)
 if(TARGET wirecall_module)
   install(TARGETS wirecall_c_static wirecall_module EXPORT wirecall-targets)
 endif()
@@ -17,6 +18,13 @@ if(TARGET wirecall_c)
     set(CMAKE_INSTALL_INCLUDEDIR ${CMAKE_INSTALL_INCLUDEDIR})
     configure_file(${CMAKE_CURRENT_LIST_DIR}/wirecall-c.pc.in ${PROJECT_BINARY_DIR}/wirecall-c.pc @ONLY)")
   install(FILES ${PROJECT_BINARY_DIR}/wirecall-c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
+if(TARGET wirecall_protobuf)
+  install(TARGETS wirecall_protobuf EXPORT wirecall-protobuf-targets)
+  install(FILES ${PROJECT_SOURCE_DIR}/include/wirecall/protobuf.hpp
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wirecall)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/wirecall/protobuf
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wirecall)
 endif()
 if(TARGET wirecall_tool)
   install(TARGETS wirecall_tool)
@@ -39,6 +47,9 @@ endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/wirecall)
 install(EXPORT wirecall-targets NAMESPACE wirecall:: DESTINATION ${package_dir})
+if(TARGET wirecall_protobuf)
+  install(EXPORT wirecall-protobuf-targets NAMESPACE wirecall:: DESTINATION ${package_dir})
+endif()
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/wirecall-config.cmake.in wirecall-config.cmake
                               INSTALL_DESTINATION ${package_dir})
 # Before 1.0 a minor version may change the interface, so only the same minor version is compatible.

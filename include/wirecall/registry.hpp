@@ -214,6 +214,11 @@ class Registry {
                      detail::WriteCacheKey write_key = nullptr);
   /// Removes the method of that name; false when there is none. Calls of it that are in progress are still answered.
   bool remove(std::string_view name);
+  /// Declares that a method of that name will have been added before the registry is served: Server::listen throws
+  /// where one is missing. Declaring it again has no effect.
+  void require(std::string name);
+  /// The required methods that are missing, in the order in which they were required.
+  [[nodiscard]] std::vector<std::string> missing() const;
   /// Adds a middleware around every call; the first added is the outermost (middleware.hpp).
   void use(Middleware middleware);
 

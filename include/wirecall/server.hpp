@@ -108,7 +108,7 @@ class Server {
 
   /// Binds at once, so that clients can connect; run() serves them. May be called several times. Returns the
   /// endpoint with its actual port. Throws std::invalid_argument or std::runtime_error, whose text has the cause and a
-  /// fix.
+  /// fix; std::invalid_argument as well where methods are missing that the registry requires (Registry::require).
   Endpoint listen(std::string_view uri);
   /// The same for all endpoints that the options name: each of Options::listen, or TCP at Options::host and port.
   std::vector<Endpoint> listen();

@@ -1,4 +1,4 @@
-"""Types of NumPy, PIL, pydantic and msgspec as shapes. None of these is imported that is not there already."""
+"""Types of NumPy, PIL, pydantic, msgspec and protobuf as shapes. None of these is imported that is not there yet."""
 
 from __future__ import annotations
 
@@ -23,7 +23,20 @@ def model_shape(kind: Any, hint: Any) -> Shape | None:
     msgspec = sys.modules.get("msgspec")
     if msgspec is not None and issubclass(kind, msgspec.Struct):
         return by_msgspec(hint, _name_for(kind) if hint is kind else "", kind)
+    protobuf = sys.modules.get("google.protobuf.message")
+    if protobuf is not None and issubclass(kind, protobuf.Message):
+        return _by_protobuf(kind)
     return None
+
+
+def _by_protobuf(kind: Any) -> Shape:
+    from . import _protobuf
+
+    shape = Shape(RAW, "", functools.partial(_protobuf.read, kind))
+    shape.set_result(kind, None)
+    name = _name_for(kind)
+    set_schema(shape, name, *_protobuf.schema_of(kind.DESCRIPTOR, name))
+    return shape
 
 
 def by_pydantic(validate: Any, schema_of: Any, name: str, exact: type | None = None) -> Shape:
@@ -34,7 +47,7 @@ def by_pydantic(validate: Any, schema_of: Any, name: str, exact: type | None = N
             return validate(text)
         except pydantic.ValidationError as failure:
             first = failure.errors(include_url=False, include_context=False)[0]
-            raise _at(ValueError(first["msg"]), first["loc"]) from None
+            raise at_place(ValueError(first["msg"]), first["loc"]) from None
 
     shape = Shape(RAW, "", read)
     shape.set_result(exact, None)
@@ -54,7 +67,7 @@ def by_msgspec(hint: Any, name: str, exact: type | None = None) -> Shape:
             return decoder.decode(text)
         except msgspec.ValidationError as failure:
             words, _, where = str(failure).partition(" - at `$")
-            raise _at(ValueError(words), _steps(where.rstrip("`"))) from None
+            raise at_place(ValueError(words), _steps(where.rstrip("`"))) from None
 
     shape = Shape(RAW, "", read)
     shape.set_result(exact, None)
@@ -76,7 +89,7 @@ def _name_for(kind: Any) -> str:
     return name
 
 
-def _at(failure: ValueError, loc: tuple[Any, ...]) -> ValueError:
+def at_place(failure: ValueError, loc: tuple[Any, ...]) -> ValueError:
     failure.wirecall_loc = tuple(step if isinstance(step, int) else str(step) for step in loc)  # type: ignore[attr-defined]
     return failure
 

@@ -1,8 +1,9 @@
 """Type hints as shapes: what the native decoder (src/shape.cpp) is to make of a value, and how a mistake is worded.
 
 `shape_of(hint)` understands the built-in types and their generics, typing's, enums, dataclasses, TypedDicts, named
-tuples, dates and the other types that have a usual text form, NumPy arrays, PIL images, and pydantic and msgspec models
-where these are installed. A hint that it does not understand is a TypeError that says so, when the method is added.
+tuples, dates and the other types that have a usual text form, NumPy arrays, PIL images, pydantic and msgspec models,
+and messages of protobuf, where these are installed. A hint that it does not understand is a TypeError that says so,
+when the method is added.
 """
 
 from __future__ import annotations

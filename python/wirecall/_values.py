@@ -94,6 +94,11 @@ def _model_plan(kind: Any) -> tuple[int, Any] | None:
     msgspec = sys.modules.get("msgspec")
     if msgspec is not None and issubclass(kind, msgspec.Struct):
         return JSON, msgspec.json.encode
+    protobuf = sys.modules.get("google.protobuf.message")
+    if protobuf is not None and issubclass(kind, protobuf.Message):
+        from . import _protobuf
+
+        return JSON, _protobuf.write
     return None
 
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "base/dotted_name.hpp"
 #include "base/edit_distance.hpp"
@@ -194,6 +195,7 @@ struct Registry::Impl {
   SpelledNames spelled_names;
   std::vector<Slot> table{16};  // open addressing, a power of two, at most half full
   std::vector<Middleware> middleware;
+  std::vector<std::string> required;
 
   // For handle().
   Limits limits;
@@ -253,6 +255,18 @@ bool Registry::remove(std::string_view name) {
     impl.insert(*impl.methods[at]);
   }
   return true;
+}
+
+void Registry::require(std::string name) {
+  check_name(name);
+  if (std::ranges::find(impl_->required, name) == impl_->required.end()) impl_->required.push_back(std::move(name));
+}
+
+std::vector<std::string> Registry::missing() const {
+  std::vector<std::string> names;
+  std::ranges::copy_if(impl_->required, std::back_inserter(names),
+                       [this](const std::string& name) { return find(name) == nullptr; });
+  return names;
 }
 
 void Registry::use(Middleware middleware) { impl_->middleware.push_back(std::move(middleware)); }

@@ -13,6 +13,7 @@
 #include "runtime/spsc_channel.hpp"
 #include "runtime/timers.hpp"
 #include "runtime/turn.hpp"
+#include "wirecall/detail/loop_thread.hpp"
 
 namespace wirecall {
 namespace {
@@ -53,6 +54,15 @@ void pause_processor() noexcept {
   asm volatile("yield");
 #endif
 }
+
+// Turns that this thread is in: a callback may run a turn of another loop.
+constinit thread_local int turns_of_thread = 0;
+
+struct InTurn {
+  InTurn() noexcept { ++turns_of_thread; }
+  InTurn(InTurn&&) = delete;
+  ~InTurn() { --turns_of_thread; }
+};
 
 struct Slot {
   IoUser* user = nullptr;  // null: free, or detached and waiting for its close to complete
@@ -251,10 +261,13 @@ bool Loop::State::memory_ready() const noexcept {
          std::ranges::any_of(joined, [](const Joined& one) { return one.in->waiting(); });
 }
 
+bool detail::on_loop_thread() noexcept { return turns_of_thread != 0; }
+
 // Everything that is left to do stands in the state, so that another thread can go on where this one got stuck.
 void Loop::finish_turn() {
   State& state = *state_;
   WIRECALL_ASSERT(state.in_turn);
+  const InTurn in_turn;
   const std::uint64_t mine = ++state.part;
   while (state.completion_at != state.completions.size()) {
     state.complete(state.completions[state.completion_at++]);

@@ -111,6 +111,7 @@ struct Server::State {
   Endpoint listen_on_each(const Endpoint& endpoint);
   Endpoint listen_for_datagrams(const Endpoint& endpoint);
   void require_safe_methods() const;
+  void require_all_methods() const;
   void is_bound(const Endpoint& endpoint);
   void hand_round(
       transport::PendingConnection connection);  // each loop in its turn is given one of those that come to the first
@@ -296,8 +297,17 @@ void Server::State::require_safe_methods() const {
   }
 }
 
+void Server::State::require_all_methods() const {
+  const std::vector<std::string> missing = registry.missing();
+  if (missing.empty()) return;
+  std::string names;
+  for (const std::string& name : missing) (names += names.empty() ? "" : ", ") += name;
+  throw std::invalid_argument{"cannot listen: these methods are declared and have no handler: " + names};
+}
+
 Endpoint Server::listen(std::string_view uri) {
   State& state = *state_;
+  state.require_all_methods();
   const Endpoint endpoint{uri};
   ServingLoop& first = *state.loops.front();
   switch (endpoint.kind()) {
@@ -322,6 +332,7 @@ Endpoint Server::listen(std::string_view uri) {
 
 Endpoint Server::listen(const Listeners& listeners, std::size_t index) {
   if (index >= listeners.count()) throw std::out_of_range{"there is no listener of that index"};
+  state_->require_all_methods();
   const Endpoint& endpoint = listeners.endpoint();
   state_->is_bound(endpoint);
   state_->loops.front()->listen(listeners.state_->share(index),

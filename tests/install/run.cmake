@@ -56,5 +56,13 @@ if(EXISTS ${prefix}/include/wirecall.h)
   run(${work_dir}/in_c)
 endif()
 
+# The component for protobuf, where it has been built.
+file(GLOB_RECURSE with_protobuf ${prefix}/libwirecall-protobuf.*)
+if(with_protobuf)
+  run(${configure} -S ${consumer} -B ${work_dir}/protobuf -D CMAKE_PREFIX_PATH=${prefix} -D WANTED_COMPONENTS=protobuf)
+  run(${CMAKE_COMMAND} --build ${work_dir}/protobuf --target with_protobuf)
+  run(${work_dir}/protobuf/with_protobuf)
+endif()
+
 # As a part of another project: the libraries only, no test, tool or install rule of ours.
 run(${configure} -S ${consumer} -B ${work_dir}/subproject -D WIRECALL_SOURCE_DIR=${source_dir})

@@ -1,0 +1,112 @@
+// Messages from JSON and back, over any bytes: the first picks the type, the rest is read as JSON and, for itself, as
+// protobuf's own bytes. What has been read can be written, in every encoding, and is read back equal; protobuf's
+// json_util sees the same in what we write, and we see the same in what it writes.
+#include <array>
+#include <google/protobuf/any.pb.h>
+#include <google/protobuf/stubs/logging.h>
+#include <google/protobuf/util/json_util.h>
+#include <google/protobuf/util/message_differencer.h>
+#include <memory>
+#include <string>
+
+#include "fuzz/texts.hpp"
+#include "kinds.pb.h"
+#include "wirecall/protobuf/message_json.hpp"
+
+#define FUZZ_FRESH value
+#include "fuzz/mutator.hpp"
+
+namespace {
+
+using fuzz::require;
+using google::protobuf::Message;
+using Owned = std::unique_ptr<Message>;
+
+constexpr std::uint32_t kNestMax = 256;  // a level of messages is at most two of JSON
+
+bool equal(const Message& a, const Message& b) {
+  google::protobuf::util::MessageDifferencer differencer;
+  google::protobuf::util::DefaultFieldComparator comparator;
+  comparator.set_treat_nan_as_equal(true);
+  differencer.set_field_comparator(&comparator);
+  return differencer.Compare(a, b);
+}
+
+/// Null where the bytes are no value of the encoding, or no message of the type.
+Owned read_as(const Message& type, const wirecall::Codec& codec, std::string_view bytes) {
+  const fuzz::PaddedText padded{bytes};
+  const wirecall::Scan scan = codec.scan(padded.view(), kNestMax);
+  if (scan.status != wirecall::ScanStatus::complete || scan.offset != bytes.size()) return nullptr;
+  const auto reader = codec.reader();
+  reader->reset(padded.view());
+  Owned message{type.New()};
+  if (wirecall::protobuf::read(*reader, *message)) return message;
+  require(reader->failed(), "a message was refused without a failure", bytes);
+  return nullptr;
+}
+
+/// Empty where the encoding cannot hold it.
+std::string written(const Message& message, const wirecall::Codec& codec) {
+  wirecall::Buffer bytes;
+  const auto writer = codec.writer();
+  writer->reset(bytes);
+  wirecall::protobuf::write(*writer, message);
+  return writer->failed() ? std::string{} : std::string{bytes.view()};
+}
+
+/// Of a message that has been read from JSON, so that it has one form.
+void check_forms(const Message& message, std::string_view input) {
+  for (const wirecall::Codec* const codec :
+       {&wirecall::json_codec(), &wirecall::msgpack_codec(), &wirecall::cbor_codec()}) {
+    const std::string bytes = written(message, *codec);
+    require(!bytes.empty(), "what was read cannot be written", input);
+    const Owned back = read_as(message, *codec, bytes);
+    require(back != nullptr, "what was written cannot be read", bytes);
+    require(equal(*back, message), "what was written is another message", bytes);
+  }
+  const std::string text = written(message, wirecall::json_codec());
+  const Owned theirs{message.New()};
+  if (google::protobuf::util::JsonStringToMessage(text, theirs.get()).ok())
+    require(equal(*theirs, message), "json_util reads another message", text);
+}
+
+void check_text(const Message& type, std::string_view text) {
+  const Owned message = read_as(type, wirecall::json_codec(), text);
+  if (message == nullptr) return;
+  check_forms(*message, text);
+  const Owned theirs{type.New()};
+  if (google::protobuf::util::JsonStringToMessage(std::string{text}, theirs.get()).ok())
+    require(equal(*theirs, *message), "json_util and we read different messages", text);
+}
+
+void check_bytes(const Message& type, std::string_view bytes) {
+  const Owned message{type.New()};
+  if (!message->ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
+  const std::string text = written(*message, wirecall::json_codec());
+  if (text.empty()) return;
+  const Owned read = read_as(type, wirecall::json_codec(), text);
+  require(read != nullptr, "what was written of a message cannot be read", text);
+  check_forms(*read, text);
+  // Unknown fields have no form in JSON, not even within an Any: then json_util lacks them as well.
+  std::string theirs;
+  if (!google::protobuf::util::MessageToJsonString(*message, &theirs).ok()) return;
+  const Owned again = read_as(type, wirecall::json_codec(), theirs);
+  require(again != nullptr, "what json_util writes is refused", theirs);
+  require(equal(*again, *read), "json_util writes another message", theirs);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const bool quiet = (google::protobuf::SetLogHandler(nullptr), true);
+  static_cast<void>(quiet);
+  static const std::array<const Message*, 6> types{
+      &kinds::Scalars::default_instance(),    &kinds::Presence::default_instance(),
+      &kinds::Containers::default_instance(), &kinds::Tree::default_instance(),
+      &kinds::WellKnown::default_instance(),  &google::protobuf::Any::default_instance()};
+  if (size == 0) return 0;
+  const std::string_view rest = fuzz::text_of(data + 1, size - 1);
+  check_text(*types[data[0] % types.size()], rest);
+  check_bytes(*types[data[0] % types.size()], rest);
+  return 0;
+}

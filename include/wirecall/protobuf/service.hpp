@@ -1,0 +1,147 @@
+// Services of a .proto as methods "package.Service.Method". Their params are the request: an object is the message
+// itself, an array has it as its one element.
+//
+// add_service serves a class that implements a generated service (option cc_generic_services = true). Service needs no
+// generated service: it finds the descriptor, and takes functions and coroutines, whose types it checks:
+//     wirecall::protobuf::Service service{server, "echo.EchoService"};
+//     service.method("Echo", [](echo::EchoRequest request) -> wirecall::Task<echo::EchoResponse> { … });
+// Thread: the server's, before it runs.
+#pragma once
+
+#include <concepts>
+#include <google/protobuf/service.h>
+#include <memory>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "wirecall/protobuf/message_json.hpp"
+#include "wirecall/server.hpp"
+
+namespace wirecall::protobuf {
+
+struct ServiceOptions {
+  /// Whether its methods block: they wait for stubs without a closure, files, locks. They then run on the server's pool
+  /// (wirecall::blocking), several at once.
+  bool blocking = false;
+};
+
+/// Serves all methods of `service`, which outlives the server. Its methods are given a Controller. Their closure may be
+/// run later, once, and on any thread; a method that throws (its call is answered as that of any handler that throws)
+/// must not have it run. Throws Error -32007 for a name that is taken.
+void add_service(Registry& registry, google::protobuf::Service& service, ServiceOptions options = {});
+inline void add_service(Server& server, google::protobuf::Service& service, ServiceOptions options = {}) {
+  add_service(server.registry(), service, options);
+}
+
+namespace detail {
+
+/// The types of one method, as its signature shows them.
+struct MethodTypes;
+
+/// A message as all of a call's params.
+template <class M>
+struct Whole {
+  M message;
+};
+bool read_whole(std::string_view params, Reader& reader, google::protobuf::Message& out);
+
+// Found by the name lookup of detail/bind.hpp, and more specialised than what is there.
+template <class M>
+bool decode_arguments(std::string_view params, const Method&, wirecall::detail::ParamReaders& readers,
+                      std::tuple<Whole<M>>& arguments) {
+  return read_whole(params, *readers.reader, std::get<0>(arguments).message);
+}
+
+/// What a method's function takes and returns.
+template <class F>
+struct HandlerShape;
+template <class R, class Q>
+struct HandlerShape<R(Q)> {
+  using Request = std::remove_cvref_t<Q>;
+  using Result = R;
+  template <class F>
+  static auto wrap(F function, std::shared_ptr<const MethodTypes> types) {
+    return [function = std::move(function), types = std::move(types)](Whole<Request>&& whole) mutable -> R {
+      return function(static_cast<Request&&>(whole.message));
+    };
+  }
+};
+template <class R, class C, class Q>
+  requires std::is_same_v<std::remove_cvref_t<C>, Context>
+struct HandlerShape<R(C, Q)> {
+  using Request = std::remove_cvref_t<Q>;
+  using Result = R;
+  template <class F>
+  static auto wrap(F function, std::shared_ptr<const MethodTypes> types) {
+    return [function = std::move(function), types = std::move(types)](Context context,
+                                                                      Whole<Request>&& whole) mutable -> R {
+      return function(std::move(context), static_cast<Request&&>(whole.message));
+    };
+  }
+};
+
+template <class T>
+struct ItemOf {
+  using type = T;
+};
+template <class T>
+struct ItemOf<std::vector<T>> {
+  using type = T;
+};
+
+}  // namespace detail
+
+class Service {
+ public:
+  /// The service of that full name, whose .proto is linked into the program. Throws std::invalid_argument where there
+  /// is none. From now on the registry requires its methods: Server::listen names those that are missing.
+  Service(Registry& registry, std::string_view full_name);
+  Service(Server& server, std::string_view full_name) : Service(server.registry(), full_name) {}
+
+  /// Adds a function, lambda or coroutine that takes the request, after a Context if it wants one, and returns the
+  /// response: a message, a Task or an expected of one, or, where the .proto says that the method streams its
+  /// responses, a Stream. With wirecall::blocking(function) it runs on the server's pool. Throws std::invalid_argument
+  /// for a method that the service has not, for messages of other types than the method's, and for a method to which
+  /// the caller streams; Error -32007 for one that has been added.
+  template <class F>
+  Method& method(std::string_view name, F&& function) {
+    return add(name, std::forward<F>(function), [](auto wrapped) { return wrapped; });
+  }
+  template <class F>
+  Method& method(std::string_view name, wirecall::detail::Blocking<F> function) {
+    return add(name, std::move(function.function), [](auto wrapped) { return blocking(std::move(wrapped)); });
+  }
+
+ private:
+  using Types = std::shared_ptr<detail::MethodTypes>;
+
+  template <class F, class Wrap>
+  Method& add(std::string_view name, F&& function, Wrap wrap) {
+    using Stored = std::decay_t<F>;
+    using Shape = detail::HandlerShape<typename wirecall::detail::FunctionType<Stored>::type>;
+    using Plain =
+        std::remove_cvref_t<typename wirecall::detail::ResultOf<std::remove_cvref_t<typename Shape::Result>>::type>;
+    using Response = typename detail::ItemOf<Plain>::type;
+    static_assert(std::derived_from<typename Shape::Request, google::protobuf::Message> &&
+                      std::derived_from<Response, google::protobuf::Message>,
+                  "wirecall: a method of a protobuf service takes a message and returns one");
+    Types types = types_of(name, *Shape::Request::descriptor(), *Response::descriptor(),
+                           wirecall::detail::is_stream<typename Shape::Result>);
+    return add_bound(*types, wirecall::detail::bind(wrap(Shape::wrap(Stored(std::forward<F>(function)), types))));
+  }
+  [[nodiscard]] Types types_of(std::string_view name, const google::protobuf::Descriptor& request,
+                               const google::protobuf::Descriptor& response, bool stream) const;
+  Method& add_bound(detail::MethodTypes& types, wirecall::detail::Binding binding);
+
+  Registry* registry_;
+  const google::protobuf::ServiceDescriptor* service_;
+};
+
+}  // namespace wirecall::protobuf
+
+template <class M>
+struct wirecall::Adapt<wirecall::protobuf::detail::Whole<M>> {
+  static bool decode(Reader& reader, protobuf::detail::Whole<M>& out) { return protobuf::read(reader, out.message); }
+};

@@ -1,0 +1,133 @@
+"""Messages of protobuf as hints: read from proto3 JSON, written as it, documented."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hinted import CODECS, read, round_trip
+
+import wirecall
+from wirecall import _shapes
+from wirecall._native import dumps
+
+pytest.importorskip("google.protobuf")
+
+from google.protobuf import (
+    any_pb2,
+    descriptor_pb2,
+    descriptor_pool,
+    duration_pb2,
+    message_factory,
+    struct_pb2,
+    timestamp_pb2,
+    type_pb2,
+    wrappers_pb2,
+)
+
+
+def made() -> tuple[Any, Any]:
+    """Of message Tree { int64 big_count = 1; optional bool flag = 2; Tree next = 3; map<string, Tree> by = 4; }"""
+    file = descriptor_pb2.FileDescriptorProto(name="forest.proto", package="forest", syntax="proto3")
+    tree = file.message_type.add(name="Tree")
+    kinds = descriptor_pb2.FieldDescriptorProto
+    tree.field.add(name="big_count", number=1, type=kinds.TYPE_INT64, label=1, json_name="bigCount")
+    tree.field.add(name="flag", number=2, type=kinds.TYPE_BOOL, label=1, proto3_optional=True, oneof_index=0)
+    tree.oneof_decl.add(name="_flag")
+    tree.field.add(name="next", number=3, type=kinds.TYPE_MESSAGE, label=1, type_name=".forest.Tree")
+    tree.field.add(name="by", number=4, type=kinds.TYPE_MESSAGE, label=3, type_name=".forest.Tree.ByEntry")
+    entry = tree.nested_type.add(name="ByEntry")
+    entry.options.map_entry = True
+    entry.field.add(name="key", number=1, type=kinds.TYPE_STRING, label=1)
+    entry.field.add(name="value", number=2, type=kinds.TYPE_MESSAGE, label=1, type_name=".forest.Tree")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file) if hasattr(pool, "Add") else pool.AddSerializedFile(file.SerializeToString())
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("forest.Tree")), pool
+
+
+# The pool has to outlive its class.
+Tree, POOL = made()
+
+
+def nested(levels: int) -> str:
+    return '{"next":' * (levels - 1) + "{}" + "}" * (levels - 1)
+
+
+@CODECS
+def test_a_message_comes_back_as_it_was(encoding):
+    tree = Tree(big_count=2**62, flag=False, next=Tree(big_count=-1), by={"a": Tree()})
+    assert round_trip(Tree, tree, encoding) == tree
+    for message in [
+        timestamp_pb2.Timestamp(seconds=1, nanos=500_000_000),
+        duration_pb2.Duration(seconds=-3),
+        wrappers_pb2.StringValue(value="ü"),
+        struct_pb2.Value(null_value=struct_pb2.NULL_VALUE),
+    ]:
+        assert round_trip(type(message), message, encoding) == message
+
+
+def test_it_has_the_forms_of_proto3_json():
+    assert dumps(Tree(big_count=7, flag=False)) == b'{"bigCount":"7","flag":false}'
+    assert read(Tree, '{"bigCount":7}') == read(Tree, '{"big_count":"7"}') == Tree(big_count=7)
+    assert not read(Tree, '{"flag":null}').HasField("flag")
+    assert dumps([duration_pb2.Duration(seconds=1, nanos=500_000_000)]) == b'["1.500s"]'
+    packed = any_pb2.Any()
+    packed.Pack(duration_pb2.Duration(seconds=1))
+    assert json.loads(dumps(packed)) == {"@type": "type.googleapis.com/google.protobuf.Duration", "value": "1s"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"bigCount":"x"}', "bigCount"),
+        ('{"bigCount":9223372036854775808}', "bigCount"),
+        ('{"unknown":1}', "unknown"),
+        ('{"flag":1}', "flag"),
+        ('{"flag":true,"flag":true}', "duplicate"),
+        ("[]", "object"),
+    ],
+)
+def test_what_does_not_fit_is_refused(text, words):
+    with pytest.raises(wirecall.InvalidParams, match=words):
+        read(Tree, text)
+
+
+def test_a_hundred_levels_are_the_most():
+    read(Tree, nested(100))
+    with pytest.raises(wirecall.InvalidParams):
+        read(Tree, nested(101))
+
+
+def test_the_place_of_a_mistake_is_told():
+    with pytest.raises(wirecall.InvalidParams) as failure:
+        read(Tree, '{"next":{"next":{"bigCount":"x"}}}')
+    assert "next.next.bigCount" in str(failure.value)
+
+
+def test_messages_are_parameters_and_results_within_other_types():
+    app = wirecall.Server()
+
+    @app
+    def heights(trees: list[Tree], of: wrappers_pb2.Int64Value | None = None) -> dict[str, Tree]:
+        return {"highest": max(trees, key=lambda tree: tree.big_count), "of": Tree(big_count=of.value if of else 0)}
+
+    params = '{"trees":[{"bigCount":"1"},{"big_count":2}],"of":"5"}'
+    answered = json.loads(app.handle(f'{{"jsonrpc":"2.0","method":"heights","params":{params},"id":1}}'))
+    assert answered["result"] == {"highest": {"bigCount": "2"}, "of": {"bigCount": "5"}}
+    refused = json.loads(app.handle('{"jsonrpc":"2.0","method":"heights","params":[[{},{"flag":2}]],"id":1}'))
+    assert refused["error"]["code"] == -32602
+    assert refused["error"]["data"]["loc"][:2] == ["trees", 1]
+
+
+def test_the_schema_describes_the_message():
+    schema = json.loads(_shapes.shape_of(Tree).schema)
+    (definition,) = [one for one in schema["$defs"].values() if one.get("title") == "forest.Tree"]
+    assert definition["properties"]["bigCount"] == {"type": "string", "format": "int64"}
+    assert definition["properties"]["flag"] == {"type": "boolean"}
+    reference = definition["properties"]["next"]["$ref"]
+    assert definition["properties"]["by"] == {"type": "object", "additionalProperties": {"$ref": reference}}
+    assert reference.removeprefix("#/$defs/") in schema["$defs"]
+    assert json.loads(_shapes.shape_of(timestamp_pb2.Timestamp).schema) == {"type": "string", "format": "date-time"}
+    fields = json.loads(_shapes.shape_of(type_pb2.Type).schema)
+    assert fields["properties"]["syntax"]["enum"][:2] == ["SYNTAX_PROTO2", "SYNTAX_PROTO3"]

@@ -1,0 +1,116 @@
+"""Messages of protobuf as values, in proto3 JSON: how they are read and written, by protobuf's own json_format, and
+their schemas. Imported when a type is one of them, and so after protobuf itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from google.protobuf import json_format
+
+from ._library_types import at_place
+
+DEPTH_MAX = 100
+
+# By FieldDescriptor.type, as the descriptors of .proto files number them.
+_BY_NUMBERS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
+    ((5, 15, 17), {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1}),
+    ((7, 13), {"type": "integer", "minimum": 0, "maximum": 2**32 - 1}),
+    ((3, 16, 18), {"type": "string", "format": "int64"}),
+    ((4, 6), {"type": "string", "format": "uint64"}),
+    ((1, 2), {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}),
+    ((8,), {"type": "boolean"}),
+    ((9,), {"type": "string"}),
+    ((12,), {"type": "string", "contentEncoding": "base64"}),
+]
+_SCALARS = {number: schema for numbers, schema in _BY_NUMBERS for number in numbers}
+_WELL_KNOWN: dict[str, dict[str, Any]] = {
+    "google.protobuf.Timestamp": {"type": "string", "format": "date-time"},
+    "google.protobuf.Duration": {"type": "string", "pattern": "^-?[0-9]+([.][0-9]{1,9})?s$"},
+    "google.protobuf.FieldMask": {"type": "string"},
+    "google.protobuf.Any": {"type": "object", "properties": {"@type": {"type": "string"}}},
+    "google.protobuf.Struct": {"type": "object"},
+    "google.protobuf.ListValue": {"type": "array"},
+    "google.protobuf.Value": {},
+}
+_WRAPPERS = frozenset(
+    f"google.protobuf.{kind}Value"
+    for kind in ["Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes"]
+)
+
+
+# What json_format puts before the words of an error, once for each level.
+_STEP = re.compile(r"Failed to parse (\w+) field: ")
+
+
+def _has_form_of_its_own(full_name: str) -> bool:
+    return full_name in _WELL_KNOWN or full_name in _WRAPPERS
+
+
+def read(kind: Any, text: bytes) -> Any:
+    """ValueError with protobuf's own words."""
+    if not _has_form_of_its_own(kind.DESCRIPTOR.full_name) and not text.lstrip().startswith(b"{"):
+        raise ValueError("an object is wanted")  # json_format takes an empty array
+    try:
+        return json_format.Parse(text, kind(), max_recursion_depth=DEPTH_MAX)
+    except json_format.ParseError as failure:
+        words, place = str(failure), []
+        while step := _STEP.match(words):
+            place.append(step[1])
+            words = words[step.end() :]
+        raise at_place(ValueError(words.partition("\n")[0].rstrip(".")), tuple(place)) from None
+
+
+def write(message: Any) -> bytes:
+    return json.dumps(json_format.MessageToDict(message), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def schema_of(descriptor: Any, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The schema of a message, and by their full names those of the others that it refers to as `#/$defs/name.full`."""
+    found: dict[str, Any] = {}
+
+    def use(type_: Any) -> dict[str, Any]:
+        full: str = type_.full_name
+        if full in _WELL_KNOWN:
+            return dict(_WELL_KNOWN[full])
+        if full in _WRAPPERS:
+            return value(type_.fields_by_name["value"])
+        if full not in found:
+            found[full] = {}  # it may hold itself
+            found[full] = {
+                "title": full,
+                "type": "object",
+                "properties": {field.json_name: field_schema(field) for field in type_.fields},
+                "additionalProperties": False,
+            }
+        return {"$ref": f"#/$defs/{name}.{full}"}
+
+    def field_schema(field: Any) -> dict[str, Any]:
+        if not _is_repeated(field):
+            return value(field)
+        entry = field.message_type
+        if entry is not None and entry.GetOptions().map_entry:
+            return {"type": "object", "additionalProperties": value(entry.fields_by_name["value"])}
+        return {"type": "array", "items": value(field)}
+
+    def value(field: Any) -> dict[str, Any]:
+        if field.message_type is not None:
+            return use(field.message_type)
+        if field.enum_type is None:
+            return dict(_SCALARS[field.type])
+        if field.enum_type.full_name == "google.protobuf.NullValue":
+            return {"type": "null"}
+        return {
+            "title": field.enum_type.full_name,
+            "type": "string",
+            "enum": [one.name for one in field.enum_type.values],
+        }
+
+    return use(descriptor), found
+
+
+def _is_repeated(field: Any) -> bool:
+    if hasattr(field, "is_repeated"):
+        return bool(field.is_repeated)
+    return bool(field.label == field.LABEL_REPEATED)  # before protobuf 6.31

@@ -1,0 +1,144 @@
+// One call of a generated service, from its params to its answer. The service runs the closure it is given when it
+// likes, on any thread; the answer is written on the thread of the call's loop.
+#include "protobuf/served_call.hpp"
+
+#include <atomic>
+#include <memory>
+
+#include "protobuf/whole_params.hpp"
+#include "wirecall/detail/bind.hpp"
+#include "wirecall/protobuf/controller.hpp"
+#include "wirecall/protobuf/message_json.hpp"
+
+namespace wirecall::protobuf {
+
+using google::protobuf::Message;
+using wirecall::detail::BlockingPool;
+using wirecall::detail::Executor;
+using wirecall::detail::WatchdogScope;
+using wirecall::detail::WatchdogSlot;
+
+/// Owned by the function that serves the call, by the service until it runs the closure, and then by the executor.
+class ServedCall final : public google::protobuf::Closure, public Executor::Continuation {
+ public:
+  ServedCall(const ServedMethod& method, Call& call)
+      : method_(method),
+        request_(method.service.GetRequestPrototype(&method.method).New()),
+        response_(method.service.GetResponsePrototype(&method.method).New()),
+        controller_(Controller::ServedTag{}, call.context()),
+        executor_(call.executor()) {}
+
+  /// False where the params are no request: the call has been answered.
+  [[nodiscard]] bool read(Call& call) {
+    const std::string_view params = call.params();
+    if (params.size() < wirecall::detail::kLongParams) {
+      Reader& reader = *call.param_readers().reader;
+      if (read_params(params, reader, *request_)) [[likely]]
+        return true;
+      call.invalid_params(reader);
+      return false;
+    }
+    wirecall::detail::OwnedParams owned{params, call.codec()};
+    bool fits = false;
+    {
+      const WatchdogScope scope{call.watchdog_slot(), call.method(), &call, WatchdogSlot::kAround};
+      fits = read_params(owned.text.view(), *owned.readers.reader, *request_);
+    }
+    if (!fits) call.invalid_params(*owned.readers.reader);
+    return fits;
+  }
+
+  /// The service's method, on this thread. `self` is this.
+  void call_service(const std::shared_ptr<ServedCall>& self) {
+    closure_ = self;
+    try {
+      method_.service.CallMethod(&method_.method, &controller_, request_.get(), response_.get(), this);
+    } catch (...) {
+      closure_.reset();
+      throw;
+    }
+  }
+  /// Answers now where the closure has run, else when it runs.
+  void answer_or_detach(Call& call) {
+    if (state_.load() == State::done) return answer(call);
+    if (executor_ == nullptr) {
+      if (state_.exchange(State::abandoned) == State::done) return answer(call);
+      return call.error(Error{ErrorCode::internal_error});
+    }
+    sink_ = call.detach();
+    if (state_.exchange(State::detached) == State::done) answer(sink_);
+  }
+  /// The same for a service that blocks, on a thread of the pool.
+  void detach(Call& call) {
+    sink_ = call.detach();
+    state_.store(State::detached);
+  }
+  void call_service_off_loop(const std::shared_ptr<ServedCall>& self) noexcept {
+    try {
+      call_service(self);
+    } catch (...) {
+      thrown_ = std::current_exception();
+      if (state_.exchange(State::done) == State::detached) executor_->post(self);
+    }
+  }
+
+  // ---- the closure, on any thread ----
+
+  void Run() override {
+    const std::shared_ptr<ServedCall> self = std::move(closure_);
+    if (state_.exchange(State::done) == State::detached) executor_->post(self);
+  }
+  void resume() noexcept override { answer(sink_); }
+
+ private:
+  enum class State : std::uint8_t {
+    running,    ///< the service's method
+    detached,   ///< the answer is awaited
+    done,       ///< the closure has run
+    abandoned,  ///< the call has been answered without it
+  };
+
+  template <class Sink>
+  void answer(Sink& sink) noexcept {
+    try {
+      controller_.answered();
+      if (thrown_) std::rethrow_exception(thrown_);
+      if (controller_.Failed()) return wirecall::detail::answer_error(sink, *controller_.error());
+      if (Writer* const writer = sink.begin_result()) write(*writer, *response_);
+      sink.end_result();
+    } catch (...) {
+      sink.error_in_flight();
+    }
+  }
+
+  const ServedMethod& method_;
+  const std::unique_ptr<Message> request_;
+  const std::unique_ptr<Message> response_;
+  Controller controller_;
+  const std::shared_ptr<Executor> executor_;
+  std::atomic<State> state_{State::running};
+  std::shared_ptr<ServedCall> closure_;  // the service's share
+  std::exception_ptr thrown_;
+  ReplySink sink_;
+};
+
+void ServedMethod::invoke(void* callable, Call& call) {
+  const auto& method = *static_cast<const ServedMethod*>(callable);
+  static_cast<void>(call.bounds());  // its time is counted from here
+  const auto served = std::make_shared<ServedCall>(method, call);
+  if (!served->read(call)) return;
+  if (BlockingPool* const pool = method.blocking ? call.blocking_pool() : nullptr) {
+    served->detach(call);
+    return pool->run([served]() -> BlockingPool::Job {
+      served->call_service_off_loop(served);
+      return [] {};
+    });
+  }
+  {
+    const WatchdogScope scope{call.watchdog_slot(), call.method(), &call};
+    served->call_service(served);
+  }
+  served->answer_or_detach(call);
+}
+
+}  // namespace wirecall::protobuf
