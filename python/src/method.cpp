@@ -149,8 +149,8 @@ PythonMethod::PythonMethod(nb::object function, nb::tuple described, std::shared
                 .asynchronous = runs_on_ != RunsOn::loop,
                 .stream = runs_on_ == RunsOn::pool_stream || runs_on_ == RunsOn::asyncio_stream,
                 .event = nullptr,
-                .result_has_out = nb::cast<bool>(described_[kGivesBack]),
-                .input = input_ != nullptr ? &input_->info() : nullptr};
+                .input = input_ != nullptr ? &input_->info() : nullptr,
+                .result_has_out = nb::cast<bool>(described_[kGivesBack])};
 }
 
 std::string PythonMethod::summary() const { return nb::cast<std::string>(described_[kSummary]); }

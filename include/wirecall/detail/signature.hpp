@@ -59,8 +59,8 @@ struct Signature {
   bool asynchronous = false;        ///< returns a Task or Stream
   bool stream = false;              ///< returns a Stream
   const TypeInfo* event = nullptr;  ///< what a subscription brings; null for what is none
-  bool result_has_out = false;      ///< `result` is the whole object of "return" and "out"; no argument gives back
   const TypeInfo* input = nullptr;  ///< of each item of the stream that it takes; null where it takes none
+  bool result_has_out = false;      ///< `result` is the whole object of "return" and "out"; no argument gives back
 };
 
 /// The param by which the Language Server Protocol asks for results as they come. A stream's handler need not know it.
