@@ -89,18 +89,18 @@ def test_it_has_the_forms_of_proto3_json():
     ],
 )
 def test_what_does_not_fit_is_refused(text, words):
-    with pytest.raises(wirecall.InvalidParams, match=words):
+    with pytest.raises(ValueError, match=words):
         read(Tree, text)
 
 
 def test_a_hundred_levels_are_the_most():
     read(Tree, nested(100))
-    with pytest.raises(wirecall.InvalidParams):
+    with pytest.raises(ValueError):
         read(Tree, nested(101))
 
 
 def test_the_place_of_a_mistake_is_told():
-    with pytest.raises(wirecall.InvalidParams) as failure:
+    with pytest.raises(ValueError) as failure:
         read(Tree, '{"next":{"next":{"bigCount":"x"}}}')
     assert "next.next.bigCount" in str(failure.value)
 
@@ -129,5 +129,6 @@ def test_the_schema_describes_the_message():
     assert definition["properties"]["by"] == {"type": "object", "additionalProperties": {"$ref": reference}}
     assert reference.removeprefix("#/$defs/") in schema["$defs"]
     assert json.loads(_shapes.shape_of(timestamp_pb2.Timestamp).schema) == {"type": "string", "format": "date-time"}
-    fields = json.loads(_shapes.shape_of(type_pb2.Type).schema)
-    assert fields["properties"]["syntax"]["enum"][:2] == ["SYNTAX_PROTO2", "SYNTAX_PROTO3"]
+    others = json.loads(_shapes.shape_of(type_pb2.Type).schema)["$defs"]
+    (fields,) = [one["properties"] for one in others.values() if one.get("title") == "google.protobuf.Type"]
+    assert fields["syntax"]["enum"][:2] == ["SYNTAX_PROTO2", "SYNTAX_PROTO3"]

@@ -51,7 +51,7 @@ def _has_form_of_its_own(full_name: str) -> bool:
 def read(kind: Any, text: bytes) -> Any:
     """ValueError with protobuf's own words."""
     if not _has_form_of_its_own(kind.DESCRIPTOR.full_name) and not text.lstrip().startswith(b"{"):
-        raise ValueError("an object is wanted")  # json_format takes an empty array
+        raise ValueError("an object")  # json_format takes an empty array
     try:
         return json_format.Parse(text, kind(), max_recursion_depth=DEPTH_MAX)
     except json_format.ParseError as failure:

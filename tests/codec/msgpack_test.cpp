@@ -2,6 +2,7 @@
 // names), the specification's own formats, typed values there and back, and every way for bytes to be too few.
 #include "msgpack.hpp"
 
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -581,6 +583,39 @@ TEST(Msgpack, WhatIsHandedOnUnreadIsTranscoded) {
 TEST(Msgpack, TheCodecHasANameAndMakesBothHalves) {
   EXPECT_EQ(msgpack_codec().name(), "msgpack");
   EXPECT_EQ(msgpack_codec().reader()->is_json(), false);
+}
+
+TEST(Msgpack, AnArrayTellsHowManyElementsItStillHas) {
+  const auto left = [](const Codec& codec, std::string_view bytes) {
+    const Exact exact{bytes};
+    const std::unique_ptr<Reader> reader = codec.reader();
+    reader->reset(exact.view());
+    EXPECT_TRUE(reader->begin_array());
+    std::string out = std::to_string(reader->elements_left());
+    while (reader->next_element()) {
+      out += ' ' + std::to_string(reader->elements_left());
+      static_cast<void>(reader->skip());
+    }
+    return out;
+  };
+  EXPECT_EQ(left(msgpack_codec(), from_hex("93 01 92 01 02 03")), "3 2 1 0");
+  EXPECT_EQ(left(msgpack_codec(), from_hex("dc 0001 01")), "1 0");
+  EXPECT_EQ(left(cbor_codec(), from_hex("83 01 82 01 02 03")), "3 2 1 0");
+  EXPECT_EQ(left(cbor_codec(), from_hex("9f 01 ff")), "0 0");
+  std::string json = "[1,2]";
+  json.reserve(json.size() + kPaddingBytes);
+  const std::unique_ptr<Reader> reader = json_codec().reader();
+  reader->reset(json);
+  EXPECT_TRUE(reader->begin_array());
+  EXPECT_EQ(reader->elements_left(), 0U);
+}
+
+TEST(Msgpack, LongSequencesAndThoseOfLargeElementsComeWhole) {
+  std::vector<int> numbers(10'000);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int>(i) - 5'000;
+  EXPECT_EQ(from_msgpack<std::vector<int>>(to_msgpack(numbers)), numbers);
+  const std::vector<std::array<double, 1'000>> large(3);
+  EXPECT_EQ((from_msgpack<std::vector<std::array<double, 1'000>>>(to_msgpack(large))), large);
 }
 
 }  // namespace
