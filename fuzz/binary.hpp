@@ -147,7 +147,8 @@ void check_usual(std::string_view message, bool whole, const wirecall::message::
   Buffer text;
   const auto status = transcoder.read(message, {}, text, in_steps, {}, members);
   require(status == wirecall::message::Transcoder::Status::done, "a request is read in one pass only", input);
-  require(in_steps.text.data() == message.data(), "a usual request is read by way of JSON", input);
+  const bool directly = in_steps.text.data() == message.data();  // else by way of JSON, for the sake of its id
+  wirecall::message::NativeTranscoder::restore(Of::kEncoding, message, in_steps);
   require(usual.kind == in_steps.kind && usual.present == in_steps.present, "another kind of message", input);
   require(usual.method() == in_steps.method(), "another method", input);
   for (const Member member : {Member::id, Member::params}) {
@@ -156,7 +157,7 @@ void check_usual(std::string_view message, bool whole, const wirecall::message::
   const auto integers = [](const wirecall::Received& of) {
     return std::vector<std::uint32_t>{of.integers.data(), of.integers.data() + of.integer_count};
   };
-  require(integers(usual) == integers(in_steps), "other integers", input);
+  require(!directly || integers(usual) == integers(in_steps), "other integers", input);
 }
 
 template <class Of>
