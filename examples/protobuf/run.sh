@@ -63,7 +63,7 @@ expect "error -32000: this server has no second one" "$second_endpoint" RelayEch
 # The deadline and the cancellation end both calls.
 expect "error -32002: Timeout" "$endpoint" RelayEcho wait 100
 second_says 1 "nobody waits any more"
-expect "error -32800: Request cancelled" "$endpoint" Cancel wait 100
+expect "error -32800: Cancelled" "$endpoint" Cancel wait 100
 second_says 2 "nobody waits any more"
 # The second server is killed: what it was asked, and what it would be asked, ends.
 "$client" "$endpoint" RelayEcho wait >"$folder/waiting" 2>&1 &
