@@ -144,10 +144,11 @@ class JsonMaker {
                                                                 "'",
                                                                 "{",
                                                                 "]"};
-  static constexpr std::array<std::string_view, 30> kNames{
-      "jsonrpc", "method", "params", "id",     "result",      "error",      "timeout_ms", "to",  "from",   "stream",
-      "hops",    "a",      "b",      "c",      "traceparent", "tracestate", "$bytes",     "x",   "values", "name",
-      "items",   "colour", "",       "nested", "methods",     "Id",         "jsonrpc2",   "key", "kind",   "left"};
+  static constexpr std::array<std::string_view, 31> kNames{
+      "jsonrpc", "method", "params", "id",     "result", "error",       "timeout_ms", "to",     "from",
+      "stream",  "hops",   "a",      "b",      "c",      "traceparent", "tracestate", "$bytes", "x",
+      "values",  "name",   "items",  "colour", "",       "nested",      "methods",    "Id",     "jsonrpc2",
+      "key",     "kind",   "left",   "input"};
   static constexpr std::array<std::string_view, 14> kMethods{"subtract", "sum",  "echo", "raw",     "shapes",
                                                              "text",     "real", "many", "bytes",   "at",
                                                              "times",    "fail", "none", "subtracy"};

@@ -89,8 +89,8 @@ struct SlowMessage {
 };
 
 inline constexpr std::string_view kEnvelopeNames[wirecall::kMemberCount] = {
-    "jsonrpc", "method", "params", "id",   "result",      "error",     "timeout_ms",
-    "to",      "from",   "stream", "hops", "traceparent", "tracestate"};
+    "jsonrpc", "method", "params", "id",    "result", "error",       "timeout_ms",
+    "to",      "from",   "stream", "input", "hops",   "traceparent", "tracestate"};
 
 inline bool is_negative(std::string_view number) {
   const std::string_view mantissa = number.substr(0, number.find_first_of("eE"));

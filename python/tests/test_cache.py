@@ -29,8 +29,31 @@ def test_a_function_runs_once_for_equal_arguments(app: wirecall.Server) -> None:
         assert client.add(2, 2) == 4
         assert calls == [(1, 2), (2, 2)]
         calls.clear()
-        assert [client.size({"x": 1, "y": [2]}), client.size({"y": [2.0], "x": 1.0})] == [2, 2]
+        assert [client.size({"x": 1, "y": [2]}), client.size({"y": [2], "x": 1})] == [2, 2]
         assert calls == [{"x": 1, "y": [2]}]
+
+
+def test_a_function_that_can_tell_a_float_from_an_int_is_called_for_both(app: wirecall.Server) -> None:
+    @app(cache=10)
+    def half(x: Any) -> Any:
+        return x // 2 if isinstance(x, int) else x / 2
+
+    @app(cache=10)
+    def kind(x: int | float) -> str:
+        return type(x).__name__
+
+    calls: list[int] = []
+
+    @app(cache=10)
+    def integer(x: int) -> int:
+        calls.append(x)
+        return x
+
+    with app.serving() as uri, wirecall.connect(uri) as client:
+        assert [client.half(3.0), client.half(3)] == [1.5, 1]
+        assert [client.kind(3.0), client.kind(3)] == ["float", "int"]
+        assert [client.integer(3.0), client.integer(3)] == [3, 3]
+    assert calls == [3]
 
 
 def test_errors_are_not_kept(app: wirecall.Server) -> None:

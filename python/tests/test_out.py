@@ -22,7 +22,7 @@ class Division(NamedTuple):
 @dataclasses.dataclass
 class Statistics:
     mean: float
-    count: int
+    size: int
 
 
 class Counted(TypedDict):
@@ -69,6 +69,16 @@ def test_every_form_of_a_result_is_one_on_the_wire(app: wirecall.Server) -> None
             assert list(client[name](b=2, a=7)["out"]) == ["quotient", "remainder"], name
 
 
+def test_an_object_that_is_called_asynchronously(app: wirecall.Server) -> None:
+    class Divide:
+        async def __call__(self, a: int, b: int) -> Out[Division]:
+            return Out(*divmod(a, b))
+
+    app.add(Divide(), name="divide")
+    with app.serving() as uri, wirecall.connect(uri) as client:
+        assert client.divide(7, 2)["out"] == {"quotient": 3, "remainder": 1}
+
+
 def test_a_result_beside(app: wirecall.Server) -> None:
     @app
     def statistics(values: list[float]) -> tuple[str, Out[Statistics]]:
@@ -79,7 +89,7 @@ def test_a_result_beside(app: wirecall.Server) -> None:
         return None, Out(n=n + 1)
 
     with app.serving() as uri, wirecall.connect(uri) as client:
-        assert client.statistics([1, 2]) == {"return": "good", "out": {"mean": 1.5, "count": 2}}
+        assert client.statistics([1, 2]) == {"return": "good", "out": {"mean": 1.5, "size": 2}}
         assert client.count(1) == {"return": None, "out": {"n": 2}}
 
 
@@ -120,6 +130,8 @@ def test_a_result_beside_is_taken_too() -> None:
     assert Out.of({"out": {}}).returned is None
     with pytest.raises(TypeError, match="in order or by name, not both"):
         Out(1, b=2)
+    with pytest.raises(ValueError, match="made without names"):
+        Out(1, 2).asdict()
 
 
 @pytest.mark.parametrize(
@@ -171,6 +183,22 @@ def test_hints_that_name_nothing_are_refused(app: wirecall.Server) -> None:
     def items():  # type: ignore[no-untyped-def]
         yield Out(1)
 
+    class Taken(TypedDict):
+        count: int
+
+    def taken() -> Out[Taken]:
+        return Out(count=1)
+
+    for hint in (Out[Division] | None, list[Out[Division]], tuple[Out[Division], int], tuple[int, str, Out[Division]]):
+
+        def elsewhere():  # type: ignore[no-untyped-def]
+            return Out(1, 2)
+
+        elsewhere.__annotations__["return"] = hint
+        with pytest.raises(TypeError, match=r"Out is the whole hint of a result.*the result of elsewhere"):
+            app.add(elsewhere)
+    with pytest.raises(TypeError, match="Out has a 'count' of its own"):
+        app.add(taken)
     for function in (nothing, no_names):
         with pytest.raises(TypeError, match=r"NamedTuple, dataclass or TypedDict.*the result of"):
             app.add(function)

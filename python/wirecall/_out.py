@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Self, TypedDict, TypeVar
@@ -19,7 +18,7 @@ class Out(tuple[Any, ...], Generic[T]):
 
     A method returns one, `Out(quotient=3, remainder=1)`, where its hint names a NamedTuple, dataclass or TypedDict:
     `def divide(a: int, b: int) -> Out[Division]`. A caller makes one of the result: `q, r = Out.of(c.divide(7, 2))`.
-    It does not change, so any thread may use it."""
+    Thread-safe, as a tuple is."""
 
     _names: tuple[str, ...]
     _returned: Any
@@ -55,7 +54,9 @@ class Out(tuple[Any, ...], Generic[T]):
         return self[self._names.index(name)]
 
     def asdict(self) -> dict[str, Any]:
-        """The parameters by name."""
+        """The parameters by name. ValueError where they have been given in order only."""
+        if len(self._names) != len(self):
+            raise ValueError("wirecall: this Out was made without names")
         return dict(zip(self._names, self, strict=True))
 
     def __reduce__(self) -> Any:
@@ -82,17 +83,27 @@ class Outputs(typing.NamedTuple):
 
 
 def outputs_of(hint: Any) -> Outputs | None:
-    """For the hints `Out[D]` and `tuple[R, Out[D]]`; None for any other. TypeError where D names no parameters."""
+    """For the hints `Out[D]` and `tuple[R, Out[D]]`; None for any without Out. TypeError where D names no parameters, and
+    where Out stands elsewhere."""
     if typing.get_origin(hint) is Out or hint is Out:
         return _outputs(typing.get_args(hint), None, returns=False)
     parts = typing.get_args(hint) if typing.get_origin(hint) is tuple else ()
     if len(parts) == 2 and (typing.get_origin(parts[1]) is Out or parts[1] is Out):
         return _outputs(typing.get_args(parts[1]), parts[0], returns=True)
+    if _holds_out(hint):
+        raise TypeError("wirecall: Out is the whole hint of a result, Out[D], or the second of two, tuple[R, Out[D]]")
     return None
+
+
+def _holds_out(hint: Any) -> bool:
+    return hint is Out or typing.get_origin(hint) is Out or any(map(_holds_out, typing.get_args(hint)))
 
 
 def _outputs(arguments: tuple[Any, ...], returned: Any, *, returns: bool) -> Outputs:
     hints = _members(arguments[0]) if arguments else {}
+    taken = [name for name in hints if hasattr(Out, name)]
+    if taken:
+        raise TypeError(f"wirecall: Out has a {taken[0]!r} of its own, so what comes back is to have another name")
     if not hints:
         raise TypeError("wirecall: Out names what comes back by a NamedTuple, dataclass or TypedDict: Out[Division]")
     make: Any = TypedDict  # which is for names that a type checker knows
@@ -111,8 +122,10 @@ def _members(kind: Any) -> dict[str, Any]:
     return {name: hints.get(name, Any) for name in names}
 
 
-def with_outputs(function: Callable[..., Any], outputs: Outputs, name: str) -> Callable[..., Any]:
-    """The function with its results as they are on the wire."""
+def with_outputs(
+    function: Callable[..., Any], outputs: Outputs, name: str, *, is_async: bool
+) -> Callable[..., Any]:
+    """The function with its results as they are on the wire. `is_async`: it returns an awaitable."""
 
     def wire_form(result: Any) -> dict[str, Any]:
         returned = None
@@ -122,7 +135,7 @@ def with_outputs(function: Callable[..., Any], outputs: Outputs, name: str) -> C
             returned, result = result
         return {"return": returned, "out": _by_name(result, outputs.names, name)}
 
-    if inspect.iscoroutinefunction(inspect.unwrap(function)) or inspect.iscoroutinefunction(function):
+    if is_async:
 
         @functools.wraps(function)
         async def awaited(*args: Any, **kwargs: Any) -> dict[str, Any]:

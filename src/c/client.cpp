@@ -1,6 +1,7 @@
 // The functions of wirecall.h for clients and their calls; client_at_broker.cpp has the rest.
 #include "c/client.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -112,12 +113,20 @@ int wc_client_start(wc_client* client, const char* method, const char* params_js
   if (client == nullptr) return no_client();
   if (done == nullptr) return wirecall::c::fail(WC_ERROR_ARGUMENT, "nobody is told of the reply: use notify");
   return guarded([=] {
-    auto handle = pending != nullptr ? std::make_unique<wc_pending>() : nullptr;
     wirecall::detail::OutgoingCall call = wirecall::c::outgoing(*client, method, params_json, options);
-    call.start([done, user](wirecall::detail::Answer& answer) { wirecall::c::tell(answer, done, user); });
-    if (handle == nullptr) return;
+    if (pending == nullptr)
+      return call.start([done, user](wirecall::detail::Answer& answer) { wirecall::c::tell(answer, done, user); });
+    auto handle = std::make_unique<wc_pending>();
+    // The answer may be there at once, and `done` may look at what is to be in `*pending`.
+    const auto is_told = std::make_shared<std::atomic_flag>();
+    call.start([done, user, is_told](wirecall::detail::Answer& answer) {
+      is_told->wait(false);
+      wirecall::c::tell(answer, done, user);
+    });
     handle->handle = call.handle();
     *pending = handle.release();
+    is_told->test_and_set();
+    is_told->notify_one();
   });
 }
 

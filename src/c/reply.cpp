@@ -10,6 +10,7 @@ wc_reply::wc_reply(std::string_view result) : json_size(result.size()), reader(w
   json.append(result).append(wirecall::kPaddingBytes, '\0');
   values.reader = reader.get();
   reader->reset({json.data(), json_size});
+  values.top = reader->mark();
 }
 
 using wirecall::c::Reading;
@@ -24,10 +25,12 @@ static bool read(const wc_reply* reply, Reading reading, const Target& target) n
   }
   try {
     wirecall::c::Values& values = reply->values;
+    // Not by a reset: texts that have been read are the program's for as long as the reply lasts.
     values.failed = false;
-    values.reader->reset({reply->json.data(), reply->json_size});
+    values.reader->clear_failure();
+    values.reader->rewind(values.top);
     values.active = &values;
-    const char* const root = values.top = values.reader->mark();
+    const char* const root = values.top;
     if (values.read(reading, target, nullptr, root)) return true;
     values.fail_at(root, root, nullptr);
     const wirecall::Error why = wirecall::decode_error(*values.reader);

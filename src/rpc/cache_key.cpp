@@ -47,10 +47,11 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// A double that is an integer is written as that; -0.0 is none, since a function can tell it from 0.
-void put_real(Buffer& out, double value) {
+// A double that is an integer is written as that where `alike`; -0.0 is none, since a function can tell it from 0.
+void put_real(Buffer& out, double value, Numbers numbers) {
   constexpr double kEnd = 18446744073709551616.0;  // 2^64
-  if (std::trunc(value) != value || value < -kEnd / 2 || value >= kEnd || (value == 0 && std::signbit(value))) {
+  if (numbers == Numbers::as_decoded || std::trunc(value) != value || value < -kEnd / 2 || value >= kEnd ||
+      (value == 0 && std::signbit(value))) {
     put_tag(out, Tag::real);
     return put_fixed(out, value);
   }
@@ -63,18 +64,18 @@ void put_real(Buffer& out, double value) {
   }
 }
 
-void put_number(Buffer& out, const Value& value) {
+void put_number(Buffer& out, const Value& value, Numbers numbers) {
   switch (value.number_kind()) {
     case Value::NumberKind::integer: put_tag(out, Tag::integer); return put_fixed(out, value.as_int());
     case Value::NumberKind::unsigned_integer:
       put_tag(out, Tag::unsigned_integer);
       return put_fixed(out, value.as_uint());
-    case Value::NumberKind::real: return put_real(out, value.as_double());
+    case Value::NumberKind::real: return put_real(out, value.as_double(), numbers);
     default: put_tag(out, Tag::number_text); return put_sized(out, value.dump());
   }
 }
 
-void put_object(Buffer& out, const Value::Object& members) {
+void put_object(Buffer& out, const Value::Object& members, Numbers numbers) {
   std::vector<const Value::Member*> sorted;
   sorted.reserve(members.size());
   for (const Value::Member& member : members) sorted.push_back(&member);
@@ -87,7 +88,7 @@ void put_object(Buffer& out, const Value::Object& members) {
   put_fixed(out, std::uint64_t{sorted.size()});
   for (const Value::Member* member : sorted) {
     put_sized(out, member->first);
-    append_canonical(out, member->second);
+    append_canonical(out, member->second, numbers);
   }
 }
 
@@ -126,7 +127,24 @@ bool accepts_any(Reader& reader) {
   return true;
 }
 
-constexpr TypeInfo kAny;
+// The types of untyped parameters: of those for which 1 and 1.0 are the same, and of the others.
+constexpr TypeInfo kAlike;
+constexpr TypeInfo kAsDecoded;
+
+// Whether a function can tell 1 from 1.0 in a value of the type: where it may be an integer or a double.
+bool tells_reals_below(const TypeInfo& type, std::set<const TypeInfo*>& seen) {
+  if (!seen.insert(&type).second) return false;
+  if (type.kind == TypeKind::any || type.kind == TypeKind::one_of || type.schema != nullptr ||
+      !type.definitions.empty())
+    return true;
+  return std::ranges::any_of(type.types, [&](const TypeInfo* part) { return tells_reals_below(*part, seen); }) ||
+         std::ranges::any_of(type.members, [&](const MemberInfo& part) { return tells_reals_below(*part.type, seen); });
+}
+
+bool tells_reals(const TypeInfo& type) {
+  std::set<const TypeInfo*> seen;
+  return tells_reals_below(type, seen);
+}
 
 }  // namespace
 
@@ -140,18 +158,18 @@ std::vector<detail::ArgumentType> untyped(std::span<const detail::ArgumentType> 
   for (detail::ArgumentType& argument : made) {
     argument.decode = &decode_given;
     argument.accepts = &accepts_any;
-    argument.type = &kAny;
+    argument.type = tells_reals(*argument.type) ? &kAsDecoded : &kAlike;
     argument.integer_bytes = 0;
     if (argument.decode_other != nullptr) argument.decode_other = &decode_other;
   }
   return made;
 }
 
-void append_canonical(Buffer& out, const Value& value) {
+void append_canonical(Buffer& out, const Value& value, Numbers numbers) {
   switch (value.kind()) {
     case ValueKind::null: return put_tag(out, Tag::null);
     case ValueKind::boolean: return put_tag(out, value.as_bool() ? Tag::yes : Tag::no);
-    case ValueKind::number: return put_number(out, value);
+    case ValueKind::number: return put_number(out, value, numbers);
     case ValueKind::string: put_tag(out, Tag::string); return put_sized(out, value.as_string());
     case ValueKind::bytes: put_tag(out, Tag::bytes); return put_sized(out, text_of(value.as_bytes()));
     case ValueKind::extension: {
@@ -163,9 +181,9 @@ void append_canonical(Buffer& out, const Value& value) {
     case ValueKind::array:
       put_tag(out, Tag::array);
       put_fixed(out, std::uint64_t{value.size()});
-      for (const Value& element : value.as_array()) append_canonical(out, element);
+      for (const Value& element : value.as_array()) append_canonical(out, element, numbers);
       return;
-    case ValueKind::object: return put_object(out, value.as_object());
+    case ValueKind::object: return put_object(out, value.as_object(), numbers);
   }
 }
 
@@ -187,7 +205,7 @@ std::string_view CacheKeyWriter::write(Call& call, detail::WriteCacheKey write, 
     reader_->reset(rest.substr(0, bytes));
     Value value;
     if (!decode(*reader_, value)) return {};
-    append_canonical(canonical_, value);
+    append_canonical(canonical_, value, Numbers::as_decoded);
     rest.remove_prefix(bytes);
   }
   return canonical_.view();
@@ -203,9 +221,10 @@ std::string_view CacheKeyWriter::write_untyped(Call& call, const Method& untyped
   if (!detail::decode_params(call.params(), untyped, call.param_readers(), pointers.data())) return {};
   canonical_.clear();
   canonical_.push_back('\xDC');
-  for (Given& argument : given) {
-    append_canonical(canonical_, Value{std::move(argument.values)});
-    append_canonical(canonical_, Value{Value::Object{std::move(argument.others)}});
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const Numbers numbers = untyped.signature().arguments[i].type == &kAlike ? Numbers::alike : Numbers::as_decoded;
+    append_canonical(canonical_, Value{std::move(given[i].values)}, numbers);
+    append_canonical(canonical_, Value{Value::Object{std::move(given[i].others)}}, numbers);
   }
   return canonical_.view();
 }

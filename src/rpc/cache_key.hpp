@@ -2,6 +2,7 @@
 // whatever order, white space, encoding or spelling of numbers they came in. One thread.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 
@@ -17,9 +18,12 @@ namespace wirecall::rpc {
 /// The signature's parameters as they are, but taking any value, for CacheKeyWriter::write_untyped.
 [[nodiscard]] std::vector<detail::ArgumentType> untyped(std::span<const detail::ArgumentType> arguments);
 
-/// Appends the value: members in order of their names, numbers by what they are worth. Different values differ, but
-/// for integers and doubles of the same value.
-void append_canonical(Buffer& out, const Value& value);
+/// Whether a double that is an integer is the same as that integer: it is `alike` where the function is given one of
+/// the two in any case.
+enum class Numbers : std::uint8_t { as_decoded, alike };
+
+/// Appends the value: members in order of their names. Different values differ, but for numbers that are `alike`.
+void append_canonical(Buffer& out, const Value& value, Numbers numbers);
 
 class CacheKeyWriter {
  public:

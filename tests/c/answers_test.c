@@ -245,6 +245,49 @@ static void test_knows(wc_client *client) {
   CHECK_TEXT(waited.json, "\"plain\"");
 }
 
+/* What `done` is called with may have been answered before wc_client_start returns. */
+struct owned {
+  wc_pending *pending;
+  sem_t done;
+};
+static void frees(const wc_reply *reply, void *user) {
+  struct owned *owned = user;
+  CHECK(wc_reply_error(reply) == 0);
+  CHECK(owned->pending != NULL);
+  wc_pending_free(owned->pending);
+  sem_post(&owned->done);
+}
+static void test_pending_is_there_before_the_reply(wc_client *client) {
+  int i;
+  for (i = 0; i != 500; ++i) {
+    struct owned owned;
+    owned.pending = NULL;
+    sem_init(&owned.done, 0, 0);
+    CHECK(wc_client_start(client, "results", "[0]", NULL, frees, &owned, &owned.pending) == WC_OK);
+    sem_wait(&owned.done);
+  }
+}
+
+/* A text lasts as long as its reply, whatever is read from that afterwards. */
+static void test_texts_last(wc_client *client) {
+  wc_reply *reply = wc_client_call(client, "texts", NULL, NULL);
+  wc_cursor first = WC_CURSOR_INIT, second = WC_CURSOR_INIT;
+  const char *one, *two;
+  size_t size;
+  int64_t none;
+  CHECK(wc_reply_array(reply, &first) && wc_cursor_next(&first) && wc_cursor_text(&first, &one, &size));
+  CHECK(size == 3 && memcmp(one, "a\n0", 3) == 0);
+  CHECK(!wc_reply_i64(reply, &none));
+  CHECK(wc_reply_array(reply, &second) && wc_cursor_next(&second) && wc_cursor_next(&second));
+  CHECK(wc_cursor_text(&second, &two, &size) && size == 3 && memcmp(two, "b\n1", 3) == 0);
+  CHECK(memcmp(one, "a\n0", 3) == 0);
+  wc_reply_free(reply);
+}
+static void texts(wc_call *call, void *user) {
+  (void)user;
+  wc_result_json(call, "[\"a\\n0\",\"b\\n1\"]", 15);
+}
+
 /* ---- blocking ---- */
 
 static pthread_barrier_t both;
@@ -299,6 +342,7 @@ int main(void) {
   CHECK(wc_server_method(server, "defer", defer, NULL) == WC_OK);
   CHECK(wc_server_method(server, "answers_at_once", answers_at_once, NULL) == WC_OK);
   CHECK(wc_server_method(server, "remaining", remaining, NULL) == WC_OK);
+  CHECK(wc_server_method(server, "texts", texts, NULL) == WC_OK);
   CHECK(wc_server_method(server, "until_cancelled", until_cancelled, NULL) == WC_OK);
   CHECK(wc_server_method(server, "asks_late", asks_late, NULL) == WC_OK);
   CHECK(wc_server_method(server, "slow", slow, NULL) == WC_OK);
@@ -327,6 +371,8 @@ int main(void) {
   CHECK(client != NULL);
   test_deferred(client);
   test_knows(client);
+  test_pending_is_there_before_the_reply(client);
+  test_texts_last(client);
   test_blocking(client);
 
   /* A call that is deferred when its server has gone can still be answered, for nobody. */

@@ -16,9 +16,9 @@ namespace {
 using test::expect_message_at_every_split;
 using test::Message;
 
-constexpr std::string_view kEnvelopeNames[] = {"jsonrpc", "method",      "params",    "id",         "result",
-                                               "error",   "to",          "from",      "timeout_ms", "stream",
-                                               "hops",    "traceparent", "tracestate"};
+constexpr std::string_view kEnvelopeNames[] = {"jsonrpc", "method", "params",      "id",         "result",
+                                               "error",   "to",     "from",        "timeout_ms", "stream",
+                                               "input",   "hops",   "traceparent", "tracestate"};
 
 // A value that is right for the member of that name.
 std::string value_for(std::string_view name) {
@@ -199,7 +199,7 @@ TEST(Envelope, NamesAreComparedAfterUnescaping) {
         escaped += name.substr(at + 1);
         const std::string value = value_for(name);
         const Message message{R"({"jsonrpc":"2.0","method":"f","params":[],"id":1,"result":1,"error":1,"timeout_ms":1,)"
-                              R"("to":1,"from":1,"stream":1,"hops":1,"traceparent":1,"tracestate":1,")" +
+                              R"("to":1,"from":1,"stream":1,"input":1,"hops":1,"traceparent":1,"tracestate":1,")" +
                               escaped + "\":" + value + "}"};
         EXPECT_EQ(message.kind, MessageKind::invalid) << escaped;
         EXPECT_EQ(message.id(), name == "id" ? "null" : "1") << escaped;
