@@ -22,7 +22,27 @@ static void write_item(Writer& writer, PyObject* item) {
   if (!encode(writer, item, where) && !where.empty()) writer.fail(where);
 }
 
-Next IteratorSource::next(Writer& writer, detail::InputDriver&) {
+IteratorSource::IteratorSource(nb::object iterator, std::shared_ptr<SourceFailure> failure)
+    : iterator_(std::move(iterator)), failure_(std::move(failure)) {
+  const PyTypeObject* const type = Py_TYPE(iterator_.get().ptr());
+  may_block_ = type != &PyListIter_Type && type != &PyTupleIter_Type && type != &PyRangeIter_Type;
+}
+
+Next IteratorSource::next(Writer& writer, detail::InputDriver& driver) {
+  // What has been written leaves with the end of a turn. So that one item is not kept until the next one is there, this
+  // goes on in the turn after: what is posted within a turn may run in the same one, and what that posts does not.
+  if (*leaving_) return Next::none;
+  if (may_block_ && std::exchange(unsent_, false)) {
+    *leaving_ = true;
+    auto go_on = make_continuation([leaving = leaving_, waker = driver.waker()] {
+      *leaving = false;
+      waker();
+    });
+    driver.executor()->post(make_continuation(
+        [executor = driver.executor(), go_on = std::move(go_on)]() mutable { executor->post(std::move(go_on)); }));
+    return Next::none;
+  }
+  unsent_ = true;
   const Gil gil;
   const Reference item = Reference::steal(PyIter_Next(iterator_.get().ptr()));
   if (item) {

@@ -20,14 +20,17 @@ struct SourceFailure {
 
 class IteratorSource final : public detail::InputSource {
  public:
-  IteratorSource(nanobind::object iterator, std::shared_ptr<SourceFailure> failure)
-      : iterator_(std::move(iterator)), failure_(std::move(failure)) {}
+  /// With the GIL.
+  IteratorSource(nanobind::object iterator, std::shared_ptr<SourceFailure> failure);
 
   Next next(Writer& writer, detail::InputDriver& driver) override;
 
  private:
   SharedObject iterator_;
   std::shared_ptr<SourceFailure> failure_;
+  bool may_block_;                                                 // what it makes an item of may take any time
+  bool unsent_ = false;                                            // an item has been made since
+  std::shared_ptr<bool> leaving_ = std::make_shared<bool>(false);  // what has been made is being sent
 };
 
 class InputQueue final : public std::enable_shared_from_this<InputQueue> {

@@ -142,10 +142,11 @@ nb::object HandlerInput::next() {
 }
 
 nb::object HandlerInput::take() {
-  if (std::optional<Item> item = pop()) return nb::make_tuple(decode(std::move(*item)));
-  {
+  for (;;) {
+    if (std::optional<Item> item = pop()) return nb::make_tuple(decode(std::move(*item)));
     const std::scoped_lock lock{mutex_};
     if (!readable()) return nb::none();
+    if (items_.empty()) break;  // else one has come meanwhile
   }
   raise_failure();
   return nb::make_tuple();

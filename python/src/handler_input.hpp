@@ -1,6 +1,7 @@
 // HandlerInput: the stream that a caller sends towards a Python handler, between the loop's thread, which takes the
-// items as they came, and the handler's, which decodes them as it iterates. Up to 16 items are taken ahead; the caller
-// has credit for no more. Shared by both threads. Implements docs/wire.md "Streams towards a handler".
+// items as they came, and the handler's, which decodes them as it iterates. Up to 16 items are taken ahead of it,
+// besides those for which the caller has credit (src/rpc/received_input.hpp). Shared by both threads. Implements
+// docs/wire.md "Streams towards a handler".
 #pragma once
 
 #include <condition_variable>

@@ -29,6 +29,10 @@ class Counted(TypedDict):
     n: int
 
 
+class Taken(TypedDict):
+    count: int
+
+
 def add_divisions(app: wirecall.Server) -> None:
     @app
     def by_name(a: int, b: int) -> Out[Division]:
@@ -182,9 +186,6 @@ def test_hints_that_name_nothing_are_refused(app: wirecall.Server) -> None:
 
     def items():  # type: ignore[no-untyped-def]
         yield Out(1)
-
-    class Taken(TypedDict):
-        count: int
 
     def taken() -> Out[Taken]:
         return Out(count=1)

@@ -103,9 +103,7 @@ def describe(
         checked = _item(hints) if runs_on in (POOL_STREAM, ASYNCIO_STREAM) else result
         if checked is _shape_of_anything():
             checked = None
-    called = function if outputs is None else with_outputs(
-        function, outputs, name, is_async=runs_on == ASYNCIO
-    )
+    called = function if outputs is None else with_outputs(function, outputs, name, is_async=runs_on == ASYNCIO)
     return Described(runs_on, rows, result, checked, _summary(function), outputs is not None, called)
 
 

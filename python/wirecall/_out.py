@@ -83,8 +83,8 @@ class Outputs(typing.NamedTuple):
 
 
 def outputs_of(hint: Any) -> Outputs | None:
-    """For the hints `Out[D]` and `tuple[R, Out[D]]`; None for any without Out. TypeError where D names no parameters, and
-    where Out stands elsewhere."""
+    """For the hints `Out[D]` and `tuple[R, Out[D]]`; None for any without Out. TypeError where D names no parameters,
+    and where Out stands elsewhere."""
     if typing.get_origin(hint) is Out or hint is Out:
         return _outputs(typing.get_args(hint), None, returns=False)
     parts = typing.get_args(hint) if typing.get_origin(hint) is tuple else ()
@@ -122,9 +122,7 @@ def _members(kind: Any) -> dict[str, Any]:
     return {name: hints.get(name, Any) for name in names}
 
 
-def with_outputs(
-    function: Callable[..., Any], outputs: Outputs, name: str, *, is_async: bool
-) -> Callable[..., Any]:
+def with_outputs(function: Callable[..., Any], outputs: Outputs, name: str, *, is_async: bool) -> Callable[..., Any]:
     """The function with its results as they are on the wire. `is_async`: it returns an awaitable."""
 
     def wire_form(result: Any) -> dict[str, Any]:
