@@ -157,6 +157,8 @@ class PyStream {
 
   void finish() {
     throw_if_failed(failure_);
+    // As in the destructor: this waits for an item of the input that is being made.
+    const Released released;
     stream_->finish();
   }
 
