@@ -72,7 +72,8 @@ typedef void (*wc_handler)(wc_call *call, void *user);
 /* Parameters. `index` is the position, from 0, and `name` the name by which callers may give it instead; NULL for a
  * parameter that has no name. Each returns true, or false once the call has failed: a parameter that is missing or of
  * another type has set the call's error to -32602 (data: {"loc","expected","got"}), so that the handler can just return.
- * `out` is not written then. Nothing is allocated, but 4 KiB once a thread where strings have escapes.
+ * `out` is not written then. Nothing is allocated, but where strings or names have escapes: these
+ * are unescaped into memory that the thread keeps.
  * Integers are exact over 64 bits; 1.0 and 1e3 are integers; nothing else is converted to another type. */
 WC_API bool wc_param_i64(wc_call *call, size_t index, const char *name, int64_t *out);
 WC_API bool wc_param_u64(wc_call *call, size_t index, const char *name, uint64_t *out);
@@ -151,7 +152,8 @@ WC_API void wc_result_f64(wc_call *call, double value);
 WC_API void wc_result_text(wc_call *call, const char *text, size_t size);
 WC_API void wc_result_bytes(wc_call *call, const void *bytes, size_t size);
 WC_API void wc_result_json(wc_call *call, const char *json, size_t size);
-/* `data_json` is JSON text, or NULL for none. */
+/* `data_json` is JSON text, or NULL for none. The code stands whatever else is given: data that is no JSON is left out,
+ * and what is no UTF-8 in the message is replaced. */
 WC_API void wc_error(wc_call *call, int code, const char *message, const char *data_json);
 
 /* The call. The texts last as long as the call. */

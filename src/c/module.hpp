@@ -9,9 +9,8 @@
 
 namespace wirecall::c {
 
-/// Loads the module at `path`, which has a slash, and has it add its methods. Throws std::invalid_argument for a path
-/// without one, and std::runtime_error, whose text has the cause and a fix, for everything else. Before the server
-/// runs.
+/// Loads the module at `path`, which has a slash, and has it add its methods. Throws std::invalid_argument, whose text
+/// has the cause and a fix. Before the server runs.
 void load_module(wc_server& server, const std::string& path);
 
 }  // namespace wirecall::c
