@@ -369,7 +369,7 @@ class MessageReader {
         const char* const mark = in_.mark();
         std::int64_t seconds = 0;
         std::int32_t nanos = 0;
-        if (!detail::decode_time(in_, seconds, nanos)) return false;
+        if (!wirecall::detail::decode_time(in_, seconds, nanos)) return false;
         if (seconds < kTimestampMin || seconds > kTimestampMax) return refuse(mark, "a time of the years 1 to 9999");
         put(at(1), seconds);
         put(at(2), nanos);
