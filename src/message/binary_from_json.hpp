@@ -258,7 +258,9 @@ void BinaryTranscoder<Format>::append_integer_result(Buffer& out, std::int64_t v
   constexpr std::string_view kHead = kResultHeadOf<Format>;
   constexpr std::string_view kIdHead = kIdHeadOf<Format>;
   char* to = out.reserve(Format::kMessageTag.size() + kHead.size() + kIdHead.size() + 2 * Format::kHeadBytesMax);
-  if (place == Place::message) to = put(to, Format::kMessageTag);
+  if constexpr (!Format::kMessageTag.empty()) {
+    if (place == Place::message) to = put(to, Format::kMessageTag);
+  }
   to = put(Format::write_integer(put(to, kHead), value), kIdHead);
   if (const char* const end = write_number_id<Format>(to, id_json); end != nullptr) [[likely]]
     return out.set_end(end);
