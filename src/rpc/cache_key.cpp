@@ -92,13 +92,18 @@ void put_object(Buffer& out, const Value::Object& members, Numbers numbers) {
   }
 }
 
-bool is_ambiguous_below(const TypeInfo& type, std::set<const TypeInfo*>& seen) {
+// Whether the type is of that kind, of any type or known by a schema alone, or has parts that are.
+bool is_or_holds(const TypeInfo& type, TypeKind kind, std::set<const TypeInfo*>& seen) {
   if (!seen.insert(&type).second) return false;
-  if (type.kind == TypeKind::any || type.kind == TypeKind::map || type.schema != nullptr || !type.definitions.empty())
+  if (type.kind == TypeKind::any || type.kind == kind || type.schema != nullptr || !type.definitions.empty())
     return true;
-  return std::ranges::any_of(type.types, [&](const TypeInfo* part) { return is_ambiguous_below(*part, seen); }) ||
-         std::ranges::any_of(type.members,
-                             [&](const MemberInfo& part) { return is_ambiguous_below(*part.type, seen); });
+  return std::ranges::any_of(type.types, [&](const TypeInfo* part) { return is_or_holds(*part, kind, seen); }) ||
+         std::ranges::any_of(type.members, [&](const MemberInfo& part) { return is_or_holds(*part.type, kind, seen); });
+}
+
+bool is_or_holds(const TypeInfo& type, TypeKind kind) {
+  std::set<const TypeInfo*> seen;
+  return is_or_holds(type, kind, seen);
 }
 
 // What an untyped parameter was given: one value, or for one that gathers all of them, with their names if any.
@@ -132,26 +137,11 @@ constexpr TypeInfo kAlike;
 constexpr TypeInfo kAsDecoded;
 
 // Whether a function can tell 1 from 1.0 in a value of the type: where it may be an integer or a double.
-bool tells_reals_below(const TypeInfo& type, std::set<const TypeInfo*>& seen) {
-  if (!seen.insert(&type).second) return false;
-  if (type.kind == TypeKind::any || type.kind == TypeKind::one_of || type.schema != nullptr ||
-      !type.definitions.empty())
-    return true;
-  return std::ranges::any_of(type.types, [&](const TypeInfo* part) { return tells_reals_below(*part, seen); }) ||
-         std::ranges::any_of(type.members, [&](const MemberInfo& part) { return tells_reals_below(*part.type, seen); });
-}
-
-bool tells_reals(const TypeInfo& type) {
-  std::set<const TypeInfo*> seen;
-  return tells_reals_below(type, seen);
-}
+bool tells_reals(const TypeInfo& type) { return is_or_holds(type, TypeKind::one_of); }
 
 }  // namespace
 
-bool is_ambiguous(const TypeInfo& type) {
-  std::set<const TypeInfo*> seen;
-  return is_ambiguous_below(type, seen);
-}
+bool is_ambiguous(const TypeInfo& type) { return is_or_holds(type, TypeKind::map); }
 
 std::vector<detail::ArgumentType> untyped(std::span<const detail::ArgumentType> arguments) {
   std::vector<detail::ArgumentType> made{arguments.begin(), arguments.end()};
