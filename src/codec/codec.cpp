@@ -5,24 +5,26 @@
 #include "codec/binary_reader.hpp"
 #include "codec/binary_writer.hpp"
 #include "codec/cbor_scan.hpp"
+#include "codec/decode_failure.hpp"
 #include "codec/json_reader.hpp"
 #include "codec/json_scan.hpp"
 #include "codec/json_writer.hpp"
 #include "codec/msgpack_scan.hpp"
 
 namespace wirecall {
-namespace {
 
 /// Bytes of the offending value that a failure shows, the dots that stand for the rest included.
-constexpr std::size_t kGotBytesMax = 80;
+static constexpr std::size_t kGotBytesMax = 80;
 
-std::string shorten(std::string text) {
+std::string codec::shorten(std::string text) {
   if (text.size() <= kGotBytesMax) return text;
   std::size_t size = kGotBytesMax - 3;
   while ((static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;  // not in the middle of a character
   text.resize(size);
   return text += "...";
 }
+
+namespace {
 
 template <auto scan_value, class ReaderOf, class WriterOf>
 class CodecOf final : public Codec {
@@ -57,7 +59,7 @@ void Writer::extension(std::int8_t, std::span<const std::byte>) {
 }
 
 bool Reader::fail(std::string_view expected) {
-  return fail(DecodeFailure{std::string{expected}, shorten(json(kGotBytesMax + 1)), {}, {}});
+  return fail(DecodeFailure{std::string{expected}, codec::shorten(json(kGotBytesMax + 1)), {}, {}});
 }
 
 bool Reader::fail_missing(std::string_view expected) {

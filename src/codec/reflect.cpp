@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "codec/codec_number.hpp"
+#include "codec/decode_failure.hpp"
 
 namespace wirecall {
 
@@ -41,12 +42,33 @@ static void write_failure(Writer& writer, const DecodeFailure& failure) {
   writer.end_object();
 }
 
-Error decode_error(const Reader& reader) {
+Error decode_error(const Reader& reader) { return codec::decode_error(reader.failure()); }
+
+Error codec::decode_error(const DecodeFailure& failure) {
   Buffer data;
   const std::unique_ptr<Writer> writer = json_codec().writer();
   writer->reset(data);
-  write_failure(*writer, reader.failure());
+  write_failure(*writer, failure);
   return Error::with_data(ErrorCode::invalid_params, std::string{data.view()});
+}
+
+static std::string number_words(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+std::string codec::limit_words(const TypeInfo& type, const About& about) {
+  const TypeInfo& value = type.kind == TypeKind::optional ? *type.types[0] : type;
+  const bool is_number = value.kind == TypeKind::integer || value.kind == TypeKind::number;
+  constexpr About kNothing{.member = {}};
+  const bool has_least = is_number ? about.minimum != kNothing.minimum : about.length_min != kNothing.length_min;
+  const bool has_most = is_number ? about.maximum != kNothing.maximum : about.length_max != kNothing.length_max;
+  const std::string least = is_number ? number_words(about.minimum) : std::to_string(about.length_min);
+  const std::string most = is_number ? number_words(about.maximum) : std::to_string(about.length_max);
+  std::string words = describe(value);
+  if (!is_number) words += " of length";
+  if (has_least && has_most) return words + (is_number ? " from " : " ") + least + " to " + most;
+  return words + (has_least ? " at least " + least : " at most " + most);
 }
 
 namespace detail {
@@ -63,26 +85,6 @@ static std::size_t find_member(std::span<const MemberInfo> members, std::string_
   return kNoMember;
 }
 
-static std::string number_words(double value) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
-}
-
-/// "integer from 0 to 9", "string of length 1 to 20".
-static std::string limit_words(const TypeInfo& type, const About& about) {
-  const TypeInfo& value = type.kind == TypeKind::optional ? *type.types[0] : type;
-  const bool is_number = value.kind == TypeKind::integer || value.kind == TypeKind::number;
-  constexpr About kNothing{.member = {}};
-  const bool has_least = is_number ? about.minimum != kNothing.minimum : about.length_min != kNothing.length_min;
-  const bool has_most = is_number ? about.maximum != kNothing.maximum : about.length_max != kNothing.length_max;
-  const std::string least = is_number ? number_words(about.minimum) : std::to_string(about.length_min);
-  const std::string most = is_number ? number_words(about.maximum) : std::to_string(about.length_max);
-  std::string words = describe(value);
-  if (!is_number) words += " of length";
-  if (has_least && has_most) return words + (is_number ? " from " : " ") + least + " to " + most;
-  return words + (has_least ? " at least " + least : " at most " + most);
-}
-
 static bool decode_member(Reader& reader, const MemberInfo& member, DecodeFunction decode, LimitFunction limit,
                           void* at) {
   if (limit == nullptr) return decode(reader, at);
@@ -90,7 +92,7 @@ static bool decode_member(Reader& reader, const MemberInfo& member, DecodeFuncti
   if (!decode(reader, at)) return false;
   if (limit(at, *member.about)) return true;
   reader.rewind(start);
-  return reader.fail(limit_words(*member.type, *member.about));
+  return reader.fail(codec::limit_words(*member.type, *member.about));
 }
 
 /// Goes back to `start`, unless too much has been read in vain already.
@@ -110,14 +112,14 @@ static std::span<const MemberInfo> members_of(const TypeInfo& type) noexcept {
 /// comes next, and all that are no structs.
 static std::uint64_t have_their_members(Reader& reader, const TypeInfo& type, std::uint64_t candidates) {
   const char* const start = reader.mark();
-  std::array<std::uint32_t, kAlternativesMax> seen{};
+  std::array<std::uint64_t, kAlternativesMax> seen{};
   std::string_view name;
   reader.begin_object();
   while (reader.next_member(name)) {
     for (std::uint64_t left = candidates; left != 0; left &= left - 1) {
       const auto i = static_cast<std::size_t>(std::countr_zero(left));
       const std::size_t member = find_member(members_of(*type.types[i]), name, 0);
-      if (member != kNoMember) seen[i] |= std::uint32_t{1} << member;
+      if (member != kNoMember) seen[i] |= std::uint64_t{1} << member;
     }
     reader.skip();
   }
@@ -177,7 +179,8 @@ static bool whole_number(std::string_view text, Integer& out) noexcept {
 bool decode_members(Reader& reader, std::span<const MemberInfo> members, const DecodeFunction* decode,
                     const LimitFunction* limits, void* const* at) {
   if (!reader.begin_object()) return false;
-  std::uint32_t seen = 0;
+  static_assert(kMembersMax <= 64);
+  std::uint64_t seen = 0;
   std::size_t likely = 0;
   std::string_view name;
   while (reader.next_member(name)) {
@@ -187,7 +190,7 @@ bool decode_members(Reader& reader, std::span<const MemberInfo> members, const D
       continue;
     }
     if ((seen >> i & 1) != 0) return fail_repeated(reader, name);
-    seen |= std::uint32_t{1} << i;
+    seen |= std::uint64_t{1} << i;
     likely = i + 1;
     if (!decode_member(reader, members[i], decode[i], limits == nullptr ? nullptr : limits[i], at[i])) {
       return reader.failed_at(members[i].name);

@@ -1,6 +1,7 @@
 #include "wirecall/reflect.hpp"
 
 #include <cmath>
+#include <cstring>
 #include <deque>
 #include <gtest/gtest.h>
 #include <limits>
@@ -8,7 +9,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
 #include <unordered_map>
+#include <variant>
 
 #include "support.hpp"
 #include "wirecall/value.hpp"
@@ -463,6 +466,11 @@ struct Wide {
   int a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24,
       a25, a26, a27, a28, a29, a30, a31, a32;
 };
+struct Widest {
+  Wide wide;
+  int b02, b03, b04, b05, b06, b07, b08, b09, b10, b11, b12, b13, b14, b15, b16, b17, b18, b19, b20, b21, b22, b23, b24,
+      b25, b26, b27, b28, b29, b30, b31, b32, b33, b34, b35, b36, b37, b38, b39, b40;
+};
 struct Arrays {
   int first[3];
   Point second[2];
@@ -476,6 +484,8 @@ struct One {
 TEST(Reflect, AggregatesOfEverySizeAreCountedRight) {
   EXPECT_EQ(type_info<Wide>().members.size(), 32U);
   EXPECT_EQ(type_info<Wide>().members[31].name, "a32");
+  ASSERT_EQ(type_info<Widest>().members.size(), 40U) << "the most";
+  EXPECT_EQ(type_info<Widest>().members[39].name, "b40");
   EXPECT_EQ(type_info<Empty>().members.size(), 0U);
   EXPECT_EQ(type_info<One>().members.size(), 1U);
   ASSERT_EQ(type_info<Arrays>().members.size(), 3U) << "an array is one member";
@@ -483,6 +493,27 @@ TEST(Reflect, AggregatesOfEverySizeAreCountedRight) {
   const std::string text = R"({"first":[1,2,3],"second":[{"x":1,"y":2},{"x":3,"y":4}],"last":"z"})";
   EXPECT_EQ(to_json(from_json<Arrays>(text).value()), text);
   EXPECT_EQ(to_json(from_json<Empty>(R"({"more":1})").value()), "{}");
+}
+
+TEST(Reflect, EachOfTheMostMembersIsDecodedMissedAndRefusedTwice) {
+  Widest widest{};
+  widest.b02 = 2;
+  widest.b33 = 33;
+  widest.b40 = 40;
+  const std::string text = to_json(widest);
+  const auto decoded = from_json<Widest>(text);
+  ASSERT_TRUE(decoded) << decoded.error().data();
+  EXPECT_EQ(to_json(*decoded), text);
+  using Either = std::variant<Wide, Widest>;
+  EXPECT_EQ(from_json<Either>(text).value().index(), 1U);
+  for (const char* const last : {R"(,"b33":33)", R"(,"b40":40)"}) {
+    std::string missing = text;
+    missing.erase(missing.find(last), std::strlen(last));
+    ASSERT_FALSE(from_json<Widest>(missing)) << last;
+    std::string twice = text;
+    twice.insert(twice.find(last), last);
+    ASSERT_FALSE(from_json<Widest>(twice)) << last;
+  }
 }
 
 TEST(Reflect, TypesAreNamedInWords) {
