@@ -1,0 +1,69 @@
+// Packed: the values of a C++ type in the order of their declaration, without names, behind the hash of the type's
+// layout. Both sides have the type; one of another layout is refused, and nothing is decoded as what it is not. The
+// format is documented in docs/packed.md.
+//
+// It takes every type that reflect.hpp takes. Beside JSON it holds NaN and infinities, and it is smaller and several
+// times faster; it cannot be read by whoever lacks the type.
+// Thread: any.
+#pragma once
+
+#include <cstddef>
+#include <expected>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "wirecall/detail/pack.hpp"
+#include "wirecall/detail/packed_layout.hpp"
+#include "wirecall/detail/unpack.hpp"
+#include "wirecall/error.hpp"
+#include "wirecall/limits.hpp"
+
+namespace wirecall {
+
+/// T's layout as text, as "{id:i64,tags:[str]}": equal texts are equal layouts.
+template <class T>
+[[nodiscard]] std::string_view packed_layout() {
+  return detail::layout_of<T>().text();
+}
+
+/// Appends the packed value to `out`, which lacks it again after a throw. Throws LocalError -32603 for strings that are
+/// not UTF-8 and for values of an enum without an enumerator.
+template <class T>
+void append_packed(Buffer& out, const T& value) {
+  detail::PackedOutput output{out, detail::layout_of<T>()};
+  detail::pack(output, value);
+  output.finish();
+}
+
+/// The packed value. Throws as append_packed.
+template <class T>
+[[nodiscard]] std::vector<std::byte> to_packed(const T& value) {
+  Buffer out;
+  append_packed(out, value);
+  const auto* const data = reinterpret_cast<const std::byte*>(out.data());
+  return {data, data + out.size()};
+}
+
+/// Decodes one whole packed value into `out`, which borrows from `bytes` where T does; after false it is valid but
+/// unspecified. The error is -32602: {"layout"} with T's where the bytes are of another layout, else {"loc",
+/// "expected", "got"} as for JSON. A struct may lack optional members at its end, which a newer version of it has.
+template <class T>
+[[nodiscard]] std::expected<void, Error> decode_packed(std::span<const std::byte> bytes, T& out,
+                                                       std::uint32_t depth_max = Limits{}.depth) {
+  detail::PackedInput input{bytes, depth_max};
+  if (input.begin(detail::layout_of<T>()) && detail::unpack(input, out) && input.finish()) return {};
+  return std::unexpected(input.take_error());
+}
+
+/// The same as a value, which must not borrow.
+template <class T>
+[[nodiscard]] std::expected<T, Error> from_packed(std::span<const std::byte> bytes,
+                                                  std::uint32_t depth_max = Limits{}.depth) {
+  static_assert(!detail::kBorrows<T>, "wirecall: this gives a T that outlives the bytes, so it must not borrow");
+  std::expected<T, Error> out;
+  if (auto decoded = decode_packed(bytes, *out, depth_max); !decoded) out = std::unexpected(std::move(decoded.error()));
+  return out;
+}
+
+}  // namespace wirecall
