@@ -1,7 +1,7 @@
 // Params: the parameters of one call, found by position or by name in any order, as the handler asks for them. In the
-// order in which they were sent, which is the usual one, each is found by one step of the reader. Integers that were
-// decoded with the envelope are taken from there. It also knows what the caller has given that nobody has asked for.
-// Owned by the call; one thread.
+// order in which they were sent, which is the usual one, each is found by one step of the reader; in another order by
+// an index. Integers that were decoded with the envelope are taken from there. It also knows what the caller has given
+// that nobody has asked for. Owned by the call; one thread.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <optional>
 #include <string_view>
 
+#include "c/member_index.hpp"
 #include "c/values.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/message.hpp"
@@ -46,7 +47,7 @@ class Params : public Values {
   [[gnu::always_inline]] [[nodiscard]] bool get(const Parameter& parameter, Reading reading, const Target& target,
                                                 bool optional) {
     if (failed) return false;
-    if (!find(parameter)) return optional || missing(parameter, reading);
+    if (!find(parameter)) return !failed && (optional || missing(parameter, reading));
     if (optional && reader->read_null()) return true;
     if (read(reading, target, parameter.name, top)) [[likely]]
       return true;
@@ -94,6 +95,12 @@ class Params : public Values {
   [[gnu::noinline]] bool find(const Parameter& parameter);
   bool find_position(std::size_t index);
   bool find_name(std::string_view name);
+  /// The reader stands at the member of that number, which somebody has asked for.
+  void take(std::size_t number) noexcept {
+    if (number < 64) taken_ |= std::uint64_t{1} << number;
+  }
+  /// False, and the call has failed, where there are too many members.
+  [[gnu::noinline]] bool make_index();
   bool step(std::string_view& name);
   void require_reader();
   void start_over();
@@ -112,6 +119,7 @@ class Params : public Values {
   std::uint64_t taken_ = 0;  // of the members: bit i for the i-th that was sent
 
   std::unique_ptr<Extras> extras_;
+  std::optional<MemberIndex> index_;  // of the members, once it is needed
 
   bool ended_;          // the reader has passed the last value
   std::size_t number_;  // of the value at `top`, in the order in which they were sent
