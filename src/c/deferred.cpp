@@ -22,6 +22,7 @@ Detached::Detached(Call& call)
       reply_(call),
       sink_(call.detach()) {
   call_.detached = this;
+  sink_.keeps(text_.size());
 }
 
 Detached::~Detached() {
