@@ -10,27 +10,11 @@ namespace wirecall::c {
 
 // ---- integers that were decoded with the envelope ----
 
-// Whether `text`, which holds no NUL, is the name. Names are short: this takes less than strlen does, and it ends with
-// the name.
-static bool is_name(const char* name, const Received::Span& text) noexcept {
-  for (std::size_t i = 0; i != text.size; ++i) {
-    if (name[i] != text.data[i]) return false;
-  }
-  return name[text.size] == '\0';
-}
-
-bool Params::take_named_integer(const Parameter& parameter, std::uint32_t& out) noexcept {
-  if (parameter.name == nullptr) return false;
+std::size_t Params::find_named_integer(const char* name) const noexcept {
   const std::size_t count = integers_->integer_count;
-  std::size_t i = parameter.index;  // callers mostly keep the order
-  if (i >= count || !is_name(parameter.name, integers_->integer_names[i])) {
-    i = 0;
-    while (i != count && !is_name(parameter.name, integers_->integer_names[i])) ++i;
-    if (i == count) return false;
-  }
-  taken_ |= std::uint64_t{1} << i;
-  out = integers_->integers[i];
-  return true;
+  std::size_t i = 0;
+  while (i != count && !is_name(name, integers_->integer_names[i])) ++i;
+  return i;
 }
 
 // ---- the reader ----

@@ -90,7 +90,34 @@ class Params : public Values {
   static constexpr std::size_t kNoValue = ~std::size_t{0};
 
   [[nodiscard]] bool reader_untouched() const noexcept { return shape_ == Shape::unknown; }
-  bool take_named_integer(const Parameter& parameter, std::uint32_t& out) noexcept;
+  /// Whether `text`, which holds no NUL, is the name. Names are short: this takes less than strlen does, and it ends
+  /// with the name.
+  [[gnu::always_inline]] static inline bool is_name(const char* name, const Received::Span& text) noexcept {
+    std::size_t i = 0;
+    for (; i + 4 <= text.size; i += 4) {  // by hand: a compiler may not, since it does not know where the name ends
+      if (name[i] != text.data[i] || name[i + 1] != text.data[i + 1] || name[i + 2] != text.data[i + 2] ||
+          name[i + 3] != text.data[i + 3])
+        return false;
+    }
+    for (; i != text.size; ++i) {
+      if (name[i] != text.data[i]) return false;
+    }
+    return name[i] == '\0';
+  }
+  /// Callers mostly keep the order.
+  [[gnu::always_inline]] bool take_named_integer(const Parameter& parameter, std::uint32_t& out) noexcept {
+    if (parameter.name == nullptr) return false;
+    std::size_t i = parameter.index;
+    if (i >= integers_->integer_count || !is_name(parameter.name, integers_->integer_names[i])) [[unlikely]] {
+      i = find_named_integer(parameter.name);
+      if (i == integers_->integer_count) return false;
+    }
+    taken_ |= std::uint64_t{1} << i;
+    out = integers_->integers[i];
+    return true;
+  }
+  /// Its position; their number for none.
+  [[gnu::noinline]] std::size_t find_named_integer(const char* name) const noexcept;
   /// The reader stands at the parameter's value. False where it is not given.
   [[gnu::noinline]] bool find(const Parameter& parameter);
   bool find_position(std::size_t index);
