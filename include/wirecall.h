@@ -7,7 +7,8 @@
  * Ownership. What a function whose name ends in _new, _start, _subscribe, _defer or _call returns belongs to the caller,
  * who gives it back to the _free or _release beside it; NULL may be given back as well. A `const` pointer that a function
  * returns or fills in belongs to the library, and lasts as its comment says. Pointers that are given to a function are
- * the caller's, and are not used after it has returned, but for `user`, which is handed to the function beside it.
+ * the caller's, and are not used after it has returned, but for `user`, which is handed to the function beside it. Where
+ * a comment does not allow NULL, it is WC_ERROR_ARGUMENT; of a call that is served, -32603 to its caller as well.
  *
  * Text. `const char *` without a size is UTF-8 that ends in NUL. Text with a size beside it may hold NUL bytes, and does
  * not end in one where nothing says so. JSON text with a size is one JSON value.
@@ -56,7 +57,8 @@ enum {
 
 /* The code of the last function that has failed on this thread; WC_OK for none. Any thread. */
 WC_API int wc_last_status(void);
-/* Why it failed: at most 511 bytes of text, empty for none. It lasts until the next failure on this thread. Any thread. */
+/* Why it failed: at most 511 bytes of text, empty for none; for an error of JSON-RPC its message, and after ": " its data
+ * as JSON text. It lasts until the next failure on this thread. Any thread. */
 WC_API const char *wc_last_error(void);
 
 /* ---- handlers ---- */
@@ -72,8 +74,9 @@ typedef void (*wc_handler)(wc_call *call, void *user);
 /* Parameters. `index` is the position, from 0, and `name` the name by which callers may give it instead; NULL for a
  * parameter that has no name. Each returns true, or false once the call has failed: a parameter that is missing or of
  * another type has set the call's error to -32602 (data: {"loc","expected","got"}), so that the handler can just return.
- * `out` is not written then. Nothing is allocated, but where strings or names have escapes: these
- * are unescaped into memory that the thread keeps.
+ * `out` is not written then. Nothing is allocated, but where strings or names have escapes: these are unescaped into
+ * memory that the thread keeps; and for an index of more than 32 members, where they are asked for in another order than
+ * they were sent in. Such a call has at most 65536 members, else it is -32602.
  * Integers are exact over 64 bits; 1.0 and 1e3 are integers; nothing else is converted to another type. */
 WC_API bool wc_param_i64(wc_call *call, size_t index, const char *name, int64_t *out);
 WC_API bool wc_param_u64(wc_call *call, size_t index, const char *name, uint64_t *out);
@@ -100,19 +103,20 @@ WC_API bool wc_param_given(wc_call *call, size_t index, const char *name);
 
 /* A cursor over the elements of an array or the members of an object. Declare it as `wc_cursor c = WC_CURSOR_INIT;`. It
  * lasts as long as its call or reply, whose other values may be read in between. A cursor within a cursor is opened at
- * the outer one's current value. All members but `size` are the library's. */
+ * the outer one's current value. All of a value is walked in one pass over it, however deep it is; a cursor that is left
+ * before its end costs one more pass over what it is in. All members but `size` are the library's. */
 typedef struct wc_cursor {
   size_t size;
   void *source;
   const char *name;
   const char *root;
+  const char *begin;
   const char *value;
   const char *key;
   size_t key_size;
   int state;
-  bool outermost;
 } wc_cursor;
-#define WC_CURSOR_INIT {sizeof(wc_cursor), NULL, NULL, NULL, NULL, NULL, 0, 0, false}
+#define WC_CURSOR_INIT {sizeof(wc_cursor), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0}
 
 /* Open `cursor` at a parameter, before its first element or member. `name`, where given, lasts as long as the cursor. */
 WC_API bool wc_param_array(wc_call *call, size_t index, const char *name, wc_cursor *cursor);
@@ -123,7 +127,8 @@ WC_API bool wc_cursor_next(wc_cursor *cursor);
 WC_API bool wc_cursor_key(wc_cursor *cursor, const char **key, size_t *size);
 /* Whether the current value is null. */
 WC_API bool wc_cursor_is_null(wc_cursor *cursor);
-/* Read the current value, as often as wanted; as wc_param_. A value of another type has set the call's error. */
+/* Read the current value, as often as wanted; as wc_param_. A value of another type has set the call's error. Of a reply
+ * wc_last_error() has where and what it is, and all cursors go on. WC_ERROR_STATE where the cursor is at no value. */
 WC_API bool wc_cursor_i64(wc_cursor *cursor, int64_t *out);
 WC_API bool wc_cursor_u64(wc_cursor *cursor, uint64_t *out);
 WC_API bool wc_cursor_f64(wc_cursor *cursor, double *out);
@@ -169,7 +174,8 @@ WC_API int64_t wc_call_remaining_ns(wc_call *call);
 
 /* Leaves the answer to somebody else, who gives it later, on any thread, by the functions above. What is returned has a
  * copy of the parameters, and belongs to the caller; answers to `call` itself have no effect from now on. NULL, and the
- * call is answered -32603, when no memory is left. */
+ * call is answered -32603, when no memory is left. In a handler of a blocking method, which has a copy already, `call`
+ * itself is returned: it goes on being answered by either pointer, and outlives the handler until it is released. */
 WC_API wc_call *wc_call_defer(wc_call *call);
 /* Gives back what wc_call_defer has returned. A call that has no answer by then is answered -32603. Any thread. */
 WC_API void wc_call_release(wc_call *deferred);
@@ -223,7 +229,8 @@ typedef struct wc_log_record {
 
 /* Receives records. The record lasts until it returns. Any thread calls it, several at once. */
 typedef void (*wc_log_function)(const wc_log_record *record, void *user);
-/* A log function that writes one line a record to stderr; `user` is not used. */
+/* A log function that writes one line a record to stderr: time, level, message, and what belongs to it as name=value;
+ * `user` is not used. */
 WC_API void wc_log_stderr(const wc_log_record *record, void *user);
 
 /* ---- servers and brokers ---- */
@@ -234,10 +241,12 @@ typedef struct wc_server wc_server;
  * of the options in docs/options.md; NULL for the defaults. */
 WC_API wc_server *wc_server_new(const char *options_json);
 WC_API wc_server *wc_broker_new(const char *options_json);
-/* Not while it runs. */
+/* Not while it runs, or handles a message: then it has no effect but WC_ERROR_STATE. */
 WC_API void wc_server_free(wc_server *server);
 
-/* Where its log goes; nowhere before. Before it runs. */
+/* What is to be done before it runs is WC_ERROR_STATE later, and in a handler. */
+
+/* Where its log goes; nowhere before, and with NULL. Before it runs. */
 WC_API int wc_server_log(wc_server *server, wc_log_function log, void *user);
 /* Adds a method. -32007: the name is taken. Before it runs. */
 WC_API int wc_server_method(wc_server *server, const char *name, wc_handler handler, void *user);
@@ -249,11 +258,12 @@ WC_API int wc_server_listen(wc_server *server, const char *uri);
 /* The URI of the `index`-th endpoint at which it listens, with its port in numbers; NULL beyond the last. It lasts as
  * long as the server. */
 WC_API const char *wc_server_endpoint(wc_server *server, size_t index);
-/* Serves on this thread until wc_server_stop, SIGINT or SIGTERM, and ends when the calls in progress have been answered. */
+/* Serves on this thread until wc_server_stop, SIGINT or SIGTERM, and ends when the calls in progress have been answered.
+ * Once: WC_ERROR_STATE for a server that runs or has run. */
 WC_API int wc_server_run(wc_server *server);
 /* The same, but leaves signals to the program. */
 WC_API int wc_server_run_without_signals(wc_server *server);
-/* Makes wc_server_run end; before it, the next. Any thread. */
+/* Makes wc_server_run end, also one that is yet to begin. Any thread. */
 WC_API void wc_server_stop(wc_server *server);
 /* Serves one message or batch, as text in memory. `*reply` is the reply, which ends in NUL and lasts until the next call
  * of this function, and `*reply_size` its size, 0 where no reply is due. A call that is deferred, and has no answer when
@@ -268,8 +278,8 @@ WC_API int wc_server_handle(wc_server *server, const char *message, size_t size,
 typedef struct wc_module {
   size_t size;
   uint32_t abi_version;
-  /* Adds the module's methods, by wc_server_method and wc_server_add; uses no other function of the server. Returns WC_OK,
-   * or the code with which it has failed: then the server is not to be run. */
+  /* Adds the module's methods, by wc_server_method and wc_server_add; every other function of `server`, which lasts until
+   * it returns, is WC_ERROR_STATE. Returns WC_OK, or the code with which it has failed: then the server is not to be run. */
   int (*load)(wc_server *server);
 } wc_module;
 #define WC_MODULE                        \
@@ -277,8 +287,8 @@ typedef struct wc_module {
   const wc_module wirecall_module
 
 /* Loads a module and adds its methods. `path` has a slash, and comes from whoever runs the program: a module can do all
- * that the program can. A file that others than root and this user may write is refused. It is never unloaded. Before the
- * server runs. */
+ * that the program can. A file that others than root and this user may write, or replace, is refused. Libraries that it
+ * names by $ORIGIN are beside it. It is never unloaded. Before the server runs. */
 WC_API int wc_server_load(wc_server *server, const char *path);
 
 /* ---- clients ---- */
@@ -290,7 +300,7 @@ typedef struct wc_client wc_client;
 WC_API wc_client *wc_client_new(const char *uri, const char *options_json);
 /* Ends its calls, which fail with -32001, and waits for its callbacks. Not within one of them. */
 WC_API void wc_client_free(wc_client *client);
-/* Before it is first used. */
+/* Where its log goes; nowhere before, and with NULL. WC_ERROR_STATE once the client has been used. */
 WC_API int wc_client_log(wc_client *client, wc_log_function log, void *user);
 /* Connects now, and waits until the server has accepted what is provided and subscribed to. Any thread. */
 WC_API int wc_client_connect(wc_client *client);

@@ -61,8 +61,8 @@ struct Limits {
   /// Options::principals requires that. Beyond it the connection that holds most is closed.
   std::size_t unidentified_bytes = 64 * 1024 * 1024;
   /// Bytes that all connections of one principal (or source, as for principal_rate) hold on one thread: incomplete
-  /// messages, batches in progress and unsent answers. A connection that holds at most 64 KiB is not counted. Beyond it
-  /// the connection that holds most is closed.
+  /// messages, batches in progress, params of calls that wait, and unsent answers. A connection that holds at most
+  /// 64 KiB is not counted. Beyond it the connection that holds most is closed.
   std::size_t principal_bytes = 256 * 1024 * 1024;
   /// Calls in progress on one thread whose callers have closed their sending side (a TCP half-close), and notifications
   /// in progress whose senders have gone. One peer may take at most half of what is left of the limit. More calls are

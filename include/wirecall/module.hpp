@@ -15,9 +15,10 @@ class Server;
 
 /// Has the module at `path` add its methods to a server, before that runs. The path has a slash, and comes from whoever
 /// runs the program: a module can do all that the program can. It is never unloaded. Throws std::invalid_argument,
-/// whose text has the cause and a fix: for a path without a slash, a file that cannot be opened, that belongs to a user
-/// other than root and this one, or that others may write, a library that cannot be loaded or exports no
-/// `wirecall_module`, one for a newer wirecall.h, one that refuses, and one with a method that the server has.
+/// whose text has the cause and a fix: for a path without a slash, a file that cannot be opened, one that somebody else
+/// than root and this user could write or replace (docs/c.md), another file than was loaded from that path before, a
+/// library that cannot be loaded or exports no `wirecall_module`, one for a newer wirecall.h, one that refuses, and one
+/// with a method that the server has.
 void load_module(Server& server, const std::string& path);
 
 namespace detail {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from typing import Any
 
@@ -111,9 +112,24 @@ def test_what_cannot_be_cached_is_refused(app: wirecall.Server) -> None:
         async def many(n: int) -> Any:
             yield n
 
-    with pytest.raises(TypeError, match="entries"):
-        app(cache={"size": 1})(lambda: 1)
-    with pytest.raises(TypeError, match="entries"):
-        app(cache=True)(lambda: 1)
-    with pytest.raises(ValueError, match="1 entry"):
-        app(cache=0, name="none")(lambda: 1)
+
+@pytest.mark.parametrize(
+    ("cache", "error", "text"),
+    [
+        ({"entries": 5, "kb": 1}, TypeError, "@app(cache={'kb': 1}): cache has entries, bytes and ttl, and no kb"),
+        (True, TypeError, "@app(cache=True): give a number of entries, or a dict"),
+        ("10", TypeError, "@app(cache='10'): give a number"),
+        ({"entries": 5, "ttl": "1"}, TypeError, "@app(cache={'ttl': '1'}): give a number"),
+        ({"ttl": 60}, TypeError, "@app(cache={'ttl': 60}): say how many results are kept: entries"),
+        (0, ValueError, "@app(cache=0): give 1 or more for entries"),
+        (float("nan"), ValueError, "@app(cache=nan): give 1 or more for entries"),
+        ({"entries": 5, "bytes": 0}, ValueError, "@app(cache={'bytes': 0}): give 1 or more for bytes"),
+        ({"entries": 5, "ttl": 0}, ValueError, "@app(cache={'ttl': 0}): give 0.001 seconds or more for ttl"),
+        ({"entries": 5, "ttl": float("inf")}, ValueError, "@app(cache={'ttl': inf}): give 0.001"),
+    ],
+)
+def test_a_refused_cache_names_the_option_and_the_method(
+    app: wirecall.Server, cache: Any, error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=re.escape(f"wirecall: calc.fib: {text}")):
+        app(cache=cache, name="calc.fib")(lambda: 1)

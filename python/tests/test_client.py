@@ -72,7 +72,7 @@ def test_positions_names_and_paths(uri):
 
 def test_no_remote_name_is_hidden(uri):
     with wirecall.connect(uri) as c:
-        assert c.call(1) == 1
+        assert c.call(1) == c["call"](1) == 1
         assert c["notify"](1) == -1
         assert c["close"]() == "closed?"
 

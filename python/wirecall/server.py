@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import signal
 import sys
 import threading
@@ -148,7 +149,7 @@ class Server:
 
         checks = self._check_results if check_results is None else check_results
         described = describe(function, called, blocking=blocking, check_results=checks)
-        bounds = _cache_bounds(cache)
+        bounds = _cache_bounds(cache, called)
         if bounds is not None and described.runs_on in (ASYNCIO_STREAM, POOL_STREAM):
             raise TypeError(f"wirecall: {called}: the results of a generator are not cached")
         told = (called, described.function, described, safe, bounds)
@@ -485,20 +486,29 @@ _SAID_OF_RUN = {
 }
 
 
-def _cache_bounds(cache: int | Mapping[str, float] | None) -> tuple[int, int, int] | None:
-    """The entries, bytes and milliseconds to live that `cache` says. TypeError for what says none."""
+def _cache_bounds(cache: int | Mapping[str, float] | None, name: str) -> tuple[int, int, int] | None:
+    """The entries, bytes and milliseconds to live that `cache` says for the method `name`. TypeError or ValueError for
+    what says none, by the option's name."""
     if cache is None:
         return None
     said: Mapping[str, float] = cache if isinstance(cache, Mapping) else {"entries": cache}
-    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in said.values())
-    if "entries" not in said or said.keys() - {"entries", "bytes", "ttl"} or not numbers:
-        raise TypeError(
-            'wirecall: cache is a number of entries, or a dict: {"entries": 10_000, "bytes": 16 << 20, "ttl": 60}'
-        )
-    entries, size, ttl = said["entries"], said.get("bytes", 16 << 20), said.get("ttl")
-    if not (entries >= 1 and size >= 1 and (ttl is None or ttl >= 0.001)):
-        raise ValueError("wirecall: a cache has 1 entry and 1 byte at least, and keeps a result for 1 ms at least")
-    return int(entries), int(size), 0 if ttl is None else int(ttl * 1000)
+    least = {"entries": 1, "bytes": 1, "ttl": 0.001}
+    for option, value in said.items():
+        written = f"@app(cache={{{option!r}: {value!r}}})" if isinstance(cache, Mapping) else f"@app(cache={value!r})"
+        if option not in least:
+            raise TypeError(f"wirecall: {name}: {written}: cache has entries, bytes and ttl, and no {option}")
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise TypeError(
+                f"wirecall: {name}: {written}: give a number of entries, or a dict of numbers: "
+                '{"entries": 10_000, "bytes": 16 << 20, "ttl": 60}'
+            )
+        if not least[option] <= value < math.inf:
+            unit = " seconds" if option == "ttl" else ""
+            raise ValueError(f"wirecall: {name}: {written}: give {least[option]}{unit} or more for {option}")
+    if "entries" not in said:
+        raise TypeError(f"wirecall: {name}: @app(cache={dict(said)!r}): say how many results are kept: entries")
+    ttl = said.get("ttl")
+    return int(said["entries"]), int(said.get("bytes", 16 << 20)), 0 if ttl is None else int(ttl * 1000)
 
 
 def _name_of(function: Any) -> str:

@@ -146,7 +146,8 @@ template <class F>
 /// Answers with a result, which `write` writes by the Writer that it is given.
 template <class F>
 void give_result(wc_call* call, F&& write) noexcept {
-  if (call == nullptr) return;
+  if (call == nullptr) [[unlikely]]
+    return static_cast<void>(fail_null());
   const auto write_to = [&](auto& sink) {
     if (Writer* const writer = sink.begin_result()) write(*writer);
     sink.end_result();

@@ -43,9 +43,9 @@ void set_options(detail::OutgoingCall& call, const wc_call_options* given) {
       {}, {}, context.stop_token(), &clock, {.began = {}, .deadline = context.deadline(), .hops = context.hops()}});
 }
 
-detail::OutgoingCall outgoing(wc_client& client, const char* method, const char* params_json,
+detail::OutgoingCall outgoing(Client& client, const char* method, const char* params_json,
                               const wc_call_options* options) {
-  detail::OutgoingCall call = client.client->outgoing(view_of(method));
+  detail::OutgoingCall call = client.outgoing(method);
   if (params_json != nullptr) call.set_params(params_json);
   set_options(call, options);
   call.want_json();
@@ -72,7 +72,7 @@ void tell(detail::Answer& answer, wc_reply_function done, void* user) noexcept {
 }  // namespace wirecall::c
 
 using wirecall::c::guarded;
-using wirecall::c::no_client;
+using wirecall::c::with_client;
 
 wc_client* wc_client_new(const char* uri, const char* options_json) {
   return wirecall::c::guarded_pointer([=] {
@@ -88,32 +88,34 @@ wc_client* wc_client_new(const char* uri, const char* options_json) {
 void wc_client_free(wc_client* client) { delete client; }
 
 int wc_client_log(wc_client* client, wc_log_function log, void* user) {
-  if (client == nullptr) return no_client();
+  if (client == nullptr) return wirecall::c::fail_null();
+  if (client->used.load(std::memory_order_relaxed))
+    return wirecall::c::fail(WC_ERROR_STATE, "the client has been used: its log has to be set before");
   client->log.set(log, user);
   return WC_OK;
 }
 
 int wc_client_connect(wc_client* client) {
-  if (client == nullptr) return no_client();
-  return guarded([=] { client->client->connect(); });
+  return with_client(client, {}, [](wirecall::Client& connected) { connected.connect(); });
 }
 
 wc_reply* wc_client_call(wc_client* client, const char* method, const char* params_json,
                          const wc_call_options* options) {
-  return wirecall::c::guarded_pointer([=]() -> wc_reply* {
-    if (client == nullptr) throw std::invalid_argument("there is no client");
-    wirecall::detail::OutgoingCall call = wirecall::c::outgoing(*client, method, params_json, options);
+  wc_reply* reply = nullptr;
+  with_client(client, {method}, [&](wirecall::Client& calling) {
+    wirecall::detail::OutgoingCall call = wirecall::c::outgoing(calling, method, params_json, options);
     wirecall::detail::Answer answer = call.wait();
-    return wirecall::c::reply_of(answer).release();
+    reply = wirecall::c::reply_of(answer).release();
   });
+  return reply;
 }
 
 int wc_client_start(wc_client* client, const char* method, const char* params_json, const wc_call_options* options,
                     wc_reply_function done, void* user, wc_pending** pending) {
-  if (client == nullptr) return no_client();
-  if (done == nullptr) return wirecall::c::fail(WC_ERROR_ARGUMENT, "nobody is told of the reply: use notify");
-  return guarded([=] {
-    wirecall::detail::OutgoingCall call = wirecall::c::outgoing(*client, method, params_json, options);
+  if (client != nullptr && done == nullptr)
+    return wirecall::c::fail(WC_ERROR_ARGUMENT, "nobody is told of the reply: use notify");
+  return with_client(client, {method}, [=](wirecall::Client& calling) {
+    wirecall::detail::OutgoingCall call = wirecall::c::outgoing(calling, method, params_json, options);
     if (pending == nullptr)
       return call.start([done, user](wirecall::detail::Answer& answer) { wirecall::c::tell(answer, done, user); });
     auto handle = std::make_unique<wc_pending>();
@@ -132,16 +134,19 @@ int wc_client_start(wc_client* client, const char* method, const char* params_js
 
 bool wc_pending_cancel(wc_pending* pending) {
   bool cancelled = false;
-  if (pending != nullptr) guarded([&] { cancelled = pending->handle.cancel(); });
+  if (pending == nullptr) {
+    wirecall::c::fail_null();
+  } else {
+    guarded([&] { cancelled = pending->handle.cancel(); });
+  }
   return cancelled;
 }
 
 void wc_pending_free(wc_pending* pending) { delete pending; }
 
 int wc_client_notify(wc_client* client, const char* method, const char* params_json) {
-  if (client == nullptr) return no_client();
-  return guarded([=] {
-    const auto sent = client->client->notify_raw(wirecall::c::view_of(method), wirecall::c::view_of(params_json));
+  return with_client(client, {method}, [=](wirecall::Client& sending) {
+    const auto sent = sending.notify_raw(wirecall::c::view_of(method), wirecall::c::view_of(params_json));
     if (!sent) throw wirecall::Error{sent.error()};
   });
 }

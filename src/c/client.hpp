@@ -1,6 +1,8 @@
 // wc_client: a Client, and where its log goes.
 #pragma once
 
+#include <atomic>
+#include <initializer_list>
 #include <optional>
 
 #include "c/entry.hpp"
@@ -11,10 +13,21 @@
 struct wc_client {
   wirecall::c::Logging log;
   std::optional<wirecall::Client> client;
+  std::atomic<bool> used{false};  // its log cannot be set any more
 };
 
 namespace wirecall::c {
 
-inline int no_client() noexcept { return fail(WC_ERROR_ARGUMENT, "there is no client"); }
+/// Runs `action` with the client, which is used from then on. A name, or whatever else may not be NULL, is in
+/// `required`.
+template <class F>
+int with_client(wc_client* client, std::initializer_list<const void*> required, F&& action) noexcept {
+  if (client == nullptr) return fail(WC_ERROR_ARGUMENT, "there is no client");
+  for (const void* const argument : required) {
+    if (argument == nullptr) return fail_null();
+  }
+  client->used.store(true, std::memory_order_relaxed);
+  return guarded([&] { return action(*client->client); });
+}
 
 }  // namespace wirecall::c

@@ -22,6 +22,7 @@ Detached::Detached(Call& call)
       reply_(call),
       sink_(call.detach()) {
   call_.detached = this;
+  sink_.keeps(text_.size());
 }
 
 Detached::~Detached() {
@@ -65,10 +66,13 @@ void Detached::release() noexcept {
 using wirecall::c::Detached;
 
 wc_call* wc_call_defer(wc_call* call) {
+  if (call == nullptr) {
+    wirecall::c::fail_null();
+    return nullptr;
+  }
   // The handler of a blocking method has a detached call, which it may keep.
-  if (call != nullptr && call->detached != nullptr && !call->detached->is_deferred())
-    return call->detached->give_to_owner();
-  if (call == nullptr || call->detached != nullptr || call->answered || call->params.failed) {
+  if (call->detached != nullptr && !call->detached->is_deferred()) return call->detached->give_to_owner();
+  if (call->detached != nullptr || call->answered || call->params.failed) {
     wirecall::c::fail(WC_ERROR_STATE, "the call has an answer, or is deferred, already");
     return nullptr;
   }

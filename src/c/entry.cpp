@@ -28,20 +28,29 @@ std::size_t cut_at_character(std::string_view text, std::size_t size) noexcept {
 
 }  // namespace
 
-int fail(int status, std::string_view why) noexcept {
+int fail(int status, std::string_view why, std::string_view data) noexcept {
   last_failure.status = status;
-  const std::size_t size = cut_at_character(why, kTextBytes - 1);
-  if (size != 0) std::memcpy(last_failure.text, why.data(), size);
+  std::size_t size = 0;
+  for (const std::string_view part : {why, std::string_view{data.empty() ? "" : ": "}, data}) {
+    const std::size_t more = cut_at_character(part, kTextBytes - 1 - size);
+    if (more != 0) std::memcpy(last_failure.text + size, part.data(), more);
+    size += more;
+  }
   last_failure.text[size] = '\0';
   return status;
 }
+
+int fail(const Error& error) noexcept {
+  return fail(error.code() != WC_OK ? error.code() : WC_ERROR_INTERNAL, error.message(), error.data());
+}
+
+int fail_null() noexcept { return fail(WC_ERROR_ARGUMENT, "an argument is NULL"); }
 
 int fail_in_flight() noexcept {
   try {
     throw;
   } catch (const Error& error) {
-    // 0 stands for success, so an error of another's that has this code has another one here.
-    return fail(error.code() != WC_OK ? error.code() : WC_ERROR_INTERNAL, error.message());
+    return fail(error);
   } catch (const std::bad_alloc&) {
     return fail(WC_ERROR_MEMORY, "no memory is left");
   } catch (const std::invalid_argument& failure) {

@@ -7,10 +7,19 @@
 
 #include "wirecall.h"
 
+namespace wirecall {
+class Error;
+}
+
 namespace wirecall::c {
 
-/// Remembers a failure of this thread, and returns `status`. A text that is too long is cut. Allocates nothing.
-int fail(int status, std::string_view why) noexcept;
+/// Remembers a failure of this thread, and returns `status`. A text that is too long is cut. Allocates nothing. `data`:
+/// what an error says besides its message, as JSON text.
+int fail(int status, std::string_view why, std::string_view data = {}) noexcept;
+/// The same for an error of JSON-RPC. 0 stands for success, so an error that has this code has another one here.
+int fail(const Error& error) noexcept;
+/// The same for an argument that may not be NULL.
+int fail_null() noexcept;
 /// The same for the exception in flight; only in a catch block.
 int fail_in_flight() noexcept;
 

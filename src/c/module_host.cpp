@@ -1,18 +1,11 @@
-// See wirecall/module.hpp.
+// See wirecall/module.hpp: the server of a Module, and the thread on which its handlers run.
 #include <atomic>
 #include <thread>
 
-#include "c/module.hpp"
-#include "c/server.hpp"
 #include "wirecall/module.hpp"
 #include "wirecall/server.hpp"
 
 namespace wirecall {
-
-void load_module(Server& server, const std::string& path) {
-  wc_server adds_to{server};
-  c::load_module(adds_to, path);
-}
 
 namespace detail {
 namespace {

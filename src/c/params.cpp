@@ -10,27 +10,11 @@ namespace wirecall::c {
 
 // ---- integers that were decoded with the envelope ----
 
-// Whether `text`, which holds no NUL, is the name. Names are short: this takes less than strlen does, and it ends with
-// the name.
-static bool is_name(const char* name, const Received::Span& text) noexcept {
-  for (std::size_t i = 0; i != text.size; ++i) {
-    if (name[i] != text.data[i]) return false;
-  }
-  return name[text.size] == '\0';
-}
-
-bool Params::take_named_integer(const Parameter& parameter, std::uint32_t& out) noexcept {
-  if (parameter.name == nullptr) return false;
+std::size_t Params::find_named_integer(const char* name) const noexcept {
   const std::size_t count = integers_->integer_count;
-  std::size_t i = parameter.index;  // callers mostly keep the order
-  if (i >= count || !is_name(parameter.name, integers_->integer_names[i])) {
-    i = 0;
-    while (i != count && !is_name(parameter.name, integers_->integer_names[i])) ++i;
-    if (i == count) return false;
-  }
-  taken_ |= std::uint64_t{1} << i;
-  out = integers_->integers[i];
-  return true;
+  std::size_t i = 0;
+  while (i != count && !is_name(name, integers_->integer_names[i])) ++i;
+  return i;
 }
 
 // ---- the reader ----
@@ -76,7 +60,7 @@ void Params::start_over() {
 [[gnu::always_inline]] inline bool Params::step(std::string_view& name) {
   if (ended_) return false;
   return with_reader(*reader, [&](auto& known) {
-    if (top != nullptr && (active != this || known.mark() == top)) {
+    if (top != nullptr && (active != this || known.mark() == top) && !has_passed(top)) {
       known.rewind(top);
       static_cast<void>(known.skip());
     }
@@ -105,22 +89,38 @@ void Params::start_over() {
   return true;
 }
 
-// From where the reader is to the end, and then from the beginning.
+// Mostly it is the next one.
 bool Params::find_name(std::string_view name) {
-  const std::size_t began = number_;
-  for (int pass = 0; pass != 2; ++pass) {
-    std::string_view member;
-    while (step(member)) {
-      if (rpc::same_name(name, member)) {
-        if (number_ < 64) taken_ |= std::uint64_t{1} << number_;
-        return true;
-      }
-      if (pass == 1 && number_ == began) return false;
+  if (!index_) {
+    if (std::string_view member; step(member) && rpc::same_name(name, member)) [[likely]] {
+      take(number_);
+      return true;
     }
-    if (began == kNoValue) return false;
-    if (pass == 0) start_over();
+    if (!make_index()) return false;
   }
-  return false;
+  const MemberIndex::Member* const found = index_->find(name);
+  if (found == nullptr) return false;
+  take(found->number);
+  number_ = found->number;
+  top = found->value;
+  ended_ = false;
+  reader->rewind(top);
+  active = this;
+  return true;
+}
+
+bool Params::make_index() {
+  MemberIndex& index = index_.emplace();
+  start_over();
+  std::string_view name;
+  while (step(name)) {
+    if (index.add({name.data(), name.size(), top, number_})) continue;
+    failed = true;
+    reader->rewind(root_);
+    return reader->fail("at most " + std::to_string(MemberIndex::kMembersMax) + " members");
+  }
+  index.finish();
+  return true;
 }
 
 bool Params::find(const Parameter& parameter) {

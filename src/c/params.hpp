@@ -1,7 +1,7 @@
 // Params: the parameters of one call, found by position or by name in any order, as the handler asks for them. In the
-// order in which they were sent, which is the usual one, each is found by one step of the reader. Integers that were
-// decoded with the envelope are taken from there. It also knows what the caller has given that nobody has asked for.
-// Owned by the call; one thread.
+// order in which they were sent, which is the usual one, each is found by one step of the reader; in another order by
+// an index. Integers that were decoded with the envelope are taken from there. It also knows what the caller has given
+// that nobody has asked for. Owned by the call; one thread.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <optional>
 #include <string_view>
 
+#include "c/member_index.hpp"
 #include "c/values.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/message.hpp"
@@ -46,7 +47,7 @@ class Params : public Values {
   [[gnu::always_inline]] [[nodiscard]] bool get(const Parameter& parameter, Reading reading, const Target& target,
                                                 bool optional) {
     if (failed) return false;
-    if (!find(parameter)) return optional || missing(parameter, reading);
+    if (!find(parameter)) return !failed && (optional || missing(parameter, reading));
     if (optional && reader->read_null()) return true;
     if (read(reading, target, parameter.name, top)) [[likely]]
       return true;
@@ -89,11 +90,44 @@ class Params : public Values {
   static constexpr std::size_t kNoValue = ~std::size_t{0};
 
   [[nodiscard]] bool reader_untouched() const noexcept { return shape_ == Shape::unknown; }
-  bool take_named_integer(const Parameter& parameter, std::uint32_t& out) noexcept;
+  /// Whether `text`, which holds no NUL, is the name. Names are short: this takes less than strlen does, and it ends
+  /// with the name.
+  [[gnu::always_inline]] static inline bool is_name(const char* name, const Received::Span& text) noexcept {
+    std::size_t i = 0;
+    for (; i + 4 <= text.size; i += 4) {  // by hand: a compiler may not, since it does not know where the name ends
+      if (name[i] != text.data[i] || name[i + 1] != text.data[i + 1] || name[i + 2] != text.data[i + 2] ||
+          name[i + 3] != text.data[i + 3])
+        return false;
+    }
+    for (; i != text.size; ++i) {
+      if (name[i] != text.data[i]) return false;
+    }
+    return name[i] == '\0';
+  }
+  /// Callers mostly keep the order.
+  [[gnu::always_inline]] bool take_named_integer(const Parameter& parameter, std::uint32_t& out) noexcept {
+    if (parameter.name == nullptr) return false;
+    std::size_t i = parameter.index;
+    if (i >= integers_->integer_count || !is_name(parameter.name, integers_->integer_names[i])) [[unlikely]] {
+      i = find_named_integer(parameter.name);
+      if (i == integers_->integer_count) return false;
+    }
+    taken_ |= std::uint64_t{1} << i;
+    out = integers_->integers[i];
+    return true;
+  }
+  /// Its position; their number for none.
+  [[gnu::noinline]] std::size_t find_named_integer(const char* name) const noexcept;
   /// The reader stands at the parameter's value. False where it is not given.
   [[gnu::noinline]] bool find(const Parameter& parameter);
   bool find_position(std::size_t index);
   bool find_name(std::string_view name);
+  /// The reader stands at the member of that number, which somebody has asked for.
+  void take(std::size_t number) noexcept {
+    if (number < 64) taken_ |= std::uint64_t{1} << number;
+  }
+  /// False, and the call has failed, where there are too many members.
+  [[gnu::noinline]] bool make_index();
   bool step(std::string_view& name);
   void require_reader();
   void start_over();
@@ -112,6 +146,7 @@ class Params : public Values {
   std::uint64_t taken_ = 0;  // of the members: bit i for the i-th that was sent
 
   std::unique_ptr<Extras> extras_;
+  std::optional<MemberIndex> index_;  // of the members, once it is needed
 
   bool ended_;          // the reader has passed the last value
   std::size_t number_;  // of the value at `top`, in the order in which they were sent

@@ -3,7 +3,6 @@
 
 #include "c/entry.hpp"
 #include "wirecall/bytes.hpp"
-#include "wirecall/reflect.hpp"
 
 wc_reply::wc_reply(std::string_view result) : json_size(result.size()), reader(wirecall::json_codec().reader()) {
   json.reserve(result.size() + wirecall::kPaddingBytes);
@@ -11,6 +10,7 @@ wc_reply::wc_reply(std::string_view result) : json_size(result.size()), reader(w
   values.reader = reader.get();
   reader->reset({json.data(), json_size});
   values.top = reader->mark();
+  values.of_reply = true;
 }
 
 using wirecall::c::Reading;
@@ -18,39 +18,43 @@ using wirecall::c::Target;
 
 // A value of another type can be read as that afterwards.
 static bool read(const wc_reply* reply, Reading reading, const Target& target) noexcept {
-  if (reply == nullptr) return false;
-  if (!reply->has_result()) {
-    wirecall::c::fail(wc_reply_error(reply), reply->error.message());
+  if (reply == nullptr || !target.is_whole(reading)) {
+    wirecall::c::fail_null();
     return false;
   }
+  if (!reply->has_result()) {
+    wirecall::c::fail(reply->error);
+    return false;
+  }
+  wirecall::c::Values& values = reply->values;
   try {
-    wirecall::c::Values& values = reply->values;
     // Not by a reset: texts that have been read are the program's for as long as the reply lasts.
-    values.failed = false;
-    values.reader->clear_failure();
     values.reader->rewind(values.top);
     values.active = &values;
     const char* const root = values.top;
-    if (values.read(reading, target, nullptr, root)) return true;
-    values.fail_at(root, root, nullptr);
-    const wirecall::Error why = wirecall::decode_error(*values.reader);
-    wirecall::c::fail(WC_ERROR_ARGUMENT, "the result is another: " + why.data());
+    return values.read(reading, target, nullptr, root) || values.fail_at(root, root, nullptr);
   } catch (...) {
     wirecall::c::fail_in_flight();
+    return values.fail_unread();
   }
-  return false;
 }
 
 int wc_reply_error(const wc_reply* reply) {
-  if (reply == nullptr) return WC_ERROR_ARGUMENT;
+  if (reply == nullptr) return wirecall::c::fail_null();
   if (reply->has_result()) return 0;
   return reply->error.code() != 0 ? reply->error.code() : static_cast<int>(WC_ERROR_INTERNAL);
 }
-const char* wc_reply_message(const wc_reply* reply) { return reply != nullptr ? reply->error.what() : ""; }
+const char* wc_reply_message(const wc_reply* reply) {
+  if (reply != nullptr) return reply->error.what();
+  wirecall::c::fail_null();
+  return "";
+}
 const char* wc_reply_data(const wc_reply* reply) {
+  if (reply == nullptr) wirecall::c::fail_null();
   return reply != nullptr && !reply->error.data().empty() ? reply->error.data().c_str() : nullptr;
 }
 const char* wc_reply_json(const wc_reply* reply, size_t* size) {
+  if (reply == nullptr) wirecall::c::fail_null();
   const bool has_result = reply != nullptr && reply->has_result();
   if (size != nullptr) *size = has_result ? reply->json_size : 0;
   return has_result ? reply->json.c_str() : nullptr;

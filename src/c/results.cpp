@@ -26,6 +26,12 @@ const Context& context_of(wc_call& call) {
 using wirecall::Writer;
 using wirecall::c::give_result;
 
+// A mistake of the handler's: its call is answered -32603.
+static void answer_null(wc_call* call) noexcept {
+  wc_error(call, static_cast<int>(wirecall::ErrorCode::internal_error), nullptr, nullptr);
+  wirecall::c::fail_null();
+}
+
 void wc_result_null(wc_call* call) {
   give_result(call, [](Writer& writer) { writer.null(); });
 }
@@ -39,22 +45,25 @@ void wc_result_f64(wc_call* call, double value) {
   give_result(call, [=](Writer& writer) { writer.number(value); });
 }
 void wc_result_text(wc_call* call, const char* text, size_t size) {
+  if (text == nullptr && size != 0) return answer_null(call);
   give_result(call, [=](Writer& writer) { writer.string({text, size}); });
 }
 void wc_result_bytes(wc_call* call, const void* bytes, size_t size) {
+  if (bytes == nullptr && size != 0) return answer_null(call);
   give_result(call, [=](Writer& writer) { writer.bytes({static_cast<const std::byte*>(bytes), size}); });
 }
 
 // The commonest result has a way of its own, as in C++.
 void wc_result_i64(wc_call* call, int64_t value) {
-  if (call == nullptr) return;
+  if (call == nullptr) [[unlikely]]
+    return static_cast<void>(wirecall::c::fail_null());
   if (call->detached != nullptr) [[unlikely]]
     return give_result(call, [=](Writer& writer) { writer.integer(value); });
   wirecall::c::answer_live(*call, [=](wirecall::Call& served) { served.integer_result(value); });
 }
 
 void wc_result_json(wc_call* call, const char* json, size_t size) {
-  if (call == nullptr) return;
+  if (call == nullptr || (json == nullptr && size != 0)) return answer_null(call);
   try {
     // Checked before the loop is waited for: that takes as long as the text is.
     const wirecall::c::JsonText text{{json, size}};
@@ -73,7 +82,7 @@ void wc_result_json(wc_call* call, const char* json, size_t size) {
 }
 
 void wc_error(wc_call* call, int code, const char* message, const char* data_json) {
-  if (call == nullptr) return;
+  if (call == nullptr) return static_cast<void>(wirecall::c::fail_null());
   const auto error = [&] {
     return wirecall::Error{code,
                            message != nullptr
@@ -92,6 +101,7 @@ template <class F>
 static auto told(wc_call* call, F&& tell) noexcept -> decltype(tell(std::declval<const wirecall::Context&>())) {
   try {
     if (call != nullptr) return tell(wirecall::c::context_of(*call));
+    wirecall::c::fail_null();
   } catch (...) {
     wirecall::c::fail_in_flight();
   }

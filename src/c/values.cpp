@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "c/entry.hpp"
+#include "wirecall/reflect.hpp"
 
 namespace wirecall::c {
 namespace {
@@ -15,7 +16,16 @@ namespace {
 enum CursorState : int { kClosed, kAtBegin, kAtValue, kAtEnd };
 
 bool is_usable(const wc_cursor* cursor) noexcept {
-  return cursor != nullptr && cursor->size >= sizeof(wc_cursor) && cursor->source != nullptr;
+  if (cursor == nullptr) {
+    fail_null();
+  } else if (cursor->size < sizeof(wc_cursor)) {
+    fail(WC_ERROR_ARGUMENT, "the cursor was not made by WC_CURSOR_INIT");
+  } else if (cursor->source == nullptr) {
+    fail(WC_ERROR_STATE, "the cursor has not been opened");
+  } else {
+    return true;
+  }
+  return false;
 }
 
 Values& values_of(const wc_cursor& cursor) noexcept { return *static_cast<Values*>(cursor.source); }
@@ -67,11 +77,11 @@ bool Values::open(Reading reading, wc_cursor* cursor, const char* name, const ch
   cursor->source = this;
   cursor->name = name;
   cursor->root = root;
-  cursor->value = reader->mark();
+  cursor->begin = reader->mark();
+  cursor->value = cursor->begin;
   cursor->key = nullptr;
   cursor->key_size = 0;
   cursor->state = kAtBegin;
-  cursor->outermost = cursor->value == root;
   active = cursor;
   return true;
 }
@@ -86,7 +96,23 @@ bool Values::fail_at(const char* mark, const char* root, const char* name) {
   }
   failure.path.assign(path.rbegin(), path.rend());
   if (name != nullptr) failure.path.emplace_back(std::string{name});
-  return reader->fail(std::move(failure));
+  reader->fail(std::move(failure));
+  if (!of_reply) return false;
+  const Error why = decode_error(*reader);
+  reader->clear_failure();
+  failed = false;
+  active = nullptr;
+  fail(WC_ERROR_ARGUMENT, "the result is another", why.data());
+  return false;
+}
+
+bool Values::fail_unread() noexcept {
+  if (!of_reply) {
+    failed = true;
+    if (reader != nullptr) reader->clear_failure();  // of an earlier call
+  }
+  active = nullptr;
+  return false;
 }
 
 // ---- cursors ----
@@ -110,18 +136,29 @@ template <class R>
   return read_at(cursor, values, *values.reader, reading, target);
 }
 
+// Always false.
+[[gnu::noinline]] static bool is_at_no_value() noexcept {
+  fail(WC_ERROR_STATE, "the cursor is at no value: wc_cursor_next has not returned true");
+  return false;
+}
+
 // Mostly the cursor was the last to move the reader, to the value that is read now.
 [[gnu::always_inline]] static inline bool read_at(wc_cursor* cursor, Reading reading, const Target& target) noexcept {
-  if (!is_usable(cursor) || cursor->state != kAtValue) return false;
+  if (!is_usable(cursor)) return false;
   Values& values = values_of(*cursor);
+  if (!target.is_whole(reading)) [[unlikely]] {
+    fail_null();
+    return !values.failed && values.fail_unread();
+  }
   if (values.failed) return false;
+  if (cursor->state != kAtValue) [[unlikely]]
+    return is_at_no_value();
   try {
     if (!values.reader->is_json()) return read_virtually(*cursor, values, reading, target);
     return read_at(*cursor, values, static_cast<json::JsonReader&>(*values.reader), reading, target);
   } catch (...) {
-    values.failed = true;
     fail_in_flight();
-    return false;
+    return values.fail_unread();
   }
 }
 
@@ -137,6 +174,8 @@ static bool next(wc_cursor& cursor) {
   if (cursor.state == kAtBegin) {
     enter(cursor, values);
     cursor.state = kAtValue;
+  } else if (values.has_passed(cursor.value)) {
+    values.active = &cursor;
   } else if (values.active != &cursor || values.reader->mark() == cursor.value) {
     return_to(cursor, values);
     static_cast<void>(values.reader->skip());
@@ -154,8 +193,8 @@ static bool next(wc_cursor& cursor) {
       return true;
     }
     cursor.state = kAtEnd;
-    // The reader is behind a value that `values` stands at, and nobody has to skip that once more.
-    if (cursor.outermost && cursor.root == values.top) values.active = &values;
+    values.passed = cursor.begin;
+    values.active = &values.passed;
     return false;
   });
 }
@@ -172,13 +211,16 @@ bool wc_cursor_next(wc_cursor* cursor) {
   try {
     return wirecall::c::next(*cursor);
   } catch (...) {
-    wirecall::c::values_of(*cursor).failed = true;
     wirecall::c::fail_in_flight();
-    return false;
+    return wirecall::c::values_of(*cursor).fail_unread();
   }
 }
 
 bool wc_cursor_key(wc_cursor* cursor, const char** key, size_t* size) {
+  if (key == nullptr || size == nullptr) {
+    wirecall::c::fail_null();
+    return false;
+  }
   if (!wirecall::c::is_usable(cursor) || cursor->state != wirecall::c::kAtValue || cursor->key == nullptr) return false;
   *key = cursor->key;
   *size = cursor->key_size;
@@ -194,6 +236,7 @@ bool wc_cursor_is_null(wc_cursor* cursor) {
     values.active = cursor;
     return values.reader->kind() == wirecall::ValueKind::null;
   } catch (...) {
+    wirecall::c::fail_in_flight();
     return false;
   }
 }

@@ -33,6 +33,21 @@ union Target {
   } bytes;
   wc_cursor* cursor;
 
+  /// Whether all of its pointers are there.
+  [[gnu::always_inline]] [[nodiscard]] bool is_whole(Reading reading) const noexcept {
+    switch (reading) {
+      case Reading::i64: return i64 != nullptr;
+      case Reading::u64: return u64 != nullptr;
+      case Reading::f64: return f64 != nullptr;
+      case Reading::boolean: return boolean != nullptr;
+      case Reading::text:
+      case Reading::json: return text.data != nullptr && text.size != nullptr;
+      case Reading::bytes: return bytes.data != nullptr && bytes.size != nullptr;
+      case Reading::array:
+      case Reading::object: break;
+    }
+    return cursor != nullptr;
+  }
   bool set_text(std::string_view value) const noexcept {
     *text.data = value.data();
     *text.size = value.size();
@@ -58,9 +73,11 @@ template <class F>
 
 struct Values {
   Reader* reader = nullptr;      ///< null until it is needed
-  const void* active = nullptr;  ///< the last to have moved the reader: a cursor, or this
+  const void* active = nullptr;  ///< the last to have moved the reader: a cursor, this, or `passed`
   const char* top = nullptr;     ///< the value that `this` stands at: a parameter, or the result
+  const char* passed = nullptr;  ///< where `passed` is active, the reader is behind the value that begins here
   bool failed = false;           ///< the reader has the failure, if there was memory for it
+  bool of_reply = false;         ///< a value that does not fit is told at once, and others can still be read
 
   /// Reads the value that the reader stands at. False where it is another: then fail_at is to be called.
   [[gnu::always_inline]] [[nodiscard]] bool read(Reading reading, const Target& target, const char* name,
@@ -92,9 +109,14 @@ struct Values {
     }
     return open(reading, target.cursor, name, root);
   }
+  /// Whether a cursor has walked through the value that begins at `value`, and the reader is behind it: nobody has to
+  /// skip that once more.
+  [[nodiscard]] bool has_passed(const char* value) const noexcept { return active == &passed && passed == value; }
   /// Keeps the failure that the reader has at `mark`, with the path from `root`, which is called `name`; null for what
-  /// has no name. Always false.
+  /// has no name. Of a reply it is told, and forgotten. Always false.
   [[gnu::noinline]] bool fail_at(const char* mark, const char* root, const char* name);
+  /// A read that could not be tried: there was no memory, or an argument was NULL. Always false.
+  bool fail_unread() noexcept;
 
  private:
   [[gnu::noinline]] bool read_virtually(Reading reading, const Target& target, const char* name, const char* root) {

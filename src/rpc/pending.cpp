@@ -105,11 +105,14 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
   ++owner->loop.stats.calls_in_flight;
   if (OwnCountsRow* const row = own_row(owner->loop, method)) ++row->waiting;
   state.waits = true;
-  if (call.id.size() > kIdBytesUncounted) [[unlikely]] {
-    call.id_held.set(load, call.id.size());
-    owner->sink.held_changed();
-  }
+  if (call.id.size() > kIdBytesUncounted) [[unlikely]]
+    hold(call, call.id.size());
   return call;
+}
+
+void PendingCalls::hold(PendingCall& call, std::size_t bytes) noexcept {
+  call.held.set(load, call.held.bytes() + bytes);
+  owner->sink.held_changed();
 }
 
 // There was no memory for it: it is answered as a call that does not wait.
@@ -153,10 +156,9 @@ void PendingCalls::close(PendingCall& call, int code) noexcept {
   const LoopContext& loop_context = owner->loop;
   loop_context.stop(call);
   if (!call.notification) call.spare_node = by_id.extract(call.entry);
-  if (call.id.size() > kIdBytesUncounted) [[unlikely]] {
+  if (call.id.size() > kIdBytesUncounted) [[unlikely]]
     call.id = std::string{};
-    call.id_held.release();
-  }
+  call.held.release();
   call.active = false;
   --active;
   --loop_context.stats.calls_in_flight;

@@ -300,7 +300,9 @@ static void deferred_in_pool(wc_call *call, void *user) {
   int64_t a;
   wc_call *later = wc_call_defer(call);
   (void)user;
-  if (wc_param_i64(later, 0, "a", &a)) wc_result_i64(later, a);
+  CHECK(later == call); /* its own copy already, which can be answered still */
+  CHECK(wc_call_defer(call) == NULL && wc_last_status() == WC_ERROR_STATE);
+  if (wc_param_i64(later, 0, "a", &a)) wc_result_i64(call, a);
   wc_call_release(later);
 }
 static void test_blocking(wc_client *client) {

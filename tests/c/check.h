@@ -2,6 +2,7 @@
 #ifndef WIRECALL_TESTS_CHECK_H
 #define WIRECALL_TESTS_CHECK_H
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,30 @@ static inline const char *reply_to(wc_server *server, const char *method, const 
   CHECK(wc_server_handle(server, request, (size_t)length, &reply, &size) == WC_OK);
   CHECK(strlen(reply) == size);
   return reply;
+}
+
+/* A server that a thread runs. `start_server` returns a client of it; `end_server` frees the server. */
+typedef struct running_server {
+  wc_server *server;
+  pthread_t thread;
+} running_server;
+static inline void *run_server(void *server) {
+  CHECK(wc_server_run_without_signals(server) == WC_OK);
+  return NULL;
+}
+static inline wc_client *start_server(running_server *running, wc_server *server) {
+  wc_client *client;
+  running->server = server;
+  CHECK(wc_server_listen(server, "tcp://127.0.0.1:0") == WC_OK);
+  CHECK(pthread_create(&running->thread, NULL, run_server, server) == 0);
+  client = wc_client_new(wc_server_endpoint(server, 0), NULL);
+  CHECK(client != NULL);
+  return client;
+}
+static inline void end_server(running_server *running) {
+  wc_server_stop(running->server);
+  CHECK(pthread_join(running->thread, NULL) == 0);
+  wc_server_free(running->server);
 }
 
 /* The same replies, by what makes them differ. */

@@ -92,7 +92,9 @@ TEST_P(EachWayBack, writes_none_where_the_answer_does_not_fit) {
        {R"({"return":5,"out":{"quotient":3,"remainder":"1"}})", R"({"return":"5","out":{"quotient":3,"remainder":1}})",
         R"({"out":{"quotient":3,"remainder":1},"return":null})", R"({"return":5,"out":{"quotient":3}})",
         R"({"return":5,"out":{"quotient":3,"remainder":1,"more":2}})", R"({"return":5,"out":[3,1]})", R"({"return":5})",
-        R"({"out":{"quotient":3,"remainder":1}})", "5", "null"}) {
+        R"({"out":{"quotient":3,"remainder":1}})", "5", "null", R"({"return":5,"out":{"quotient":3,"quotient":1}})",
+        R"({"return":5,"out":{"quotient":3,"quo\u0074ient":1}})", R"({"return":5,"return":5,"out":{"a":3,"b":1}})",
+        R"({"return":5,"out":{"a":3,"b":1},"out":{"a":3,"b":1}})"}) {
     const auto [outcome, divided] = answered(result);
     ASSERT_FALSE(outcome) << result;
     EXPECT_EQ(outcome.error().code(), -32603) << result;

@@ -116,6 +116,23 @@ TEST_F(Tasks, KeepTheirParamsWhileTheyWait) {
   EXPECT_EQ(peer.received(), result_reply(R"("escapedplain")"));
 }
 
+TEST_F(Tasks, CountTheirParamsAmongWhatTheConnectionHoldsUntilTheyAreAnswered) {
+  registry.method("late", [](const Context& context, std::string text) -> Task<std::size_t> {
+    co_await sleep_for(context, 10ms);
+    co_return text.size();
+  });
+  Peer peer{registry};
+  const std::string params = R"([")" + std::string(5000, 'x') + R"("])";
+  peer.send(request("late", params));
+  EXPECT_EQ(peer.dispatcher.held_bytes(), params.size());
+  peer.send(R"({"jsonrpc":"2.0","method":"late","params":)" + params + R"(,"id":")" + std::string(2000, 'i') + R"("})");
+  EXPECT_EQ(peer.dispatcher.held_bytes(), 2 * params.size() + 2002) << "and a long id";
+  peer.send(request("late", R"(["short"])"));
+  EXPECT_EQ(peer.dispatcher.held_bytes(), 2 * params.size() + 2002);
+  peer.advance(10ms);
+  EXPECT_EQ(peer.dispatcher.held_bytes(), 0U);
+}
+
 TEST_F(Tasks, KeepADefaultWhileTheyWait) {
   registry.method("first",
                   [this](std::string_view text) -> Task<std::string> {

@@ -429,6 +429,7 @@ void invoke_async(void* callable, Call& call) {
   if (finished) return;
   state.call = nullptr;
   state.sink = call.detach();
+  state.sink.keeps(call.params().size());
 }
 
 // ---- subscriptions ----
@@ -494,8 +495,10 @@ void invoke_blocking(void* callable, Call& call) {
   auto context = context_of<S>(call);
   const Codec& codec = call.codec();
   const Method& method = call.method();
+  ReplySink sink = call.detach();
+  sink.keeps(params.size());
   pool->run([callable, &codec, &method, reply = std::move(reply), params = std::move(params),
-             context = std::move(context), sink = call.detach()]() mutable -> BlockingPool::Job {
+             context = std::move(context), sink = std::move(sink)]() mutable -> BlockingPool::Job {
     WatchdogScope unwatched{nullptr, method, nullptr};
     run_off_loop<S>(*static_cast<F*>(callable), context, {params.view(), codec, method}, unwatched, reply);
     return [reply = std::move(reply), sink = std::move(sink)]() mutable { reply.give(sink); };

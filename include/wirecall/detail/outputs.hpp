@@ -96,6 +96,11 @@ struct Adapt<detail::Returned<T, Ts...>> {
     bool has_return = std::is_void_v<T>;
     bool has_out = false;
     for (std::string_view name; reader.next_member(name);) {
+      if ((name == "return" && has_return && !std::is_void_v<T>) || (name == "out" && has_out)) {
+        const std::string twice{name};
+        reader.fail("one value");
+        return reader.failed_at(twice);
+      }
       if (name == "return" && !std::is_void_v<T>) {
         if (!wirecall::decode(reader, out.value)) return reader.failed_at("return");
         has_return = true;

@@ -5,14 +5,13 @@
 #include <fmt/core.h>
 #include <signal.h>
 
-#include "c/module.hpp"
-#include "c/server.hpp"
 #include "cli/commands/banner.hpp"
 #include "cli/commands/demo.hpp"
 #include "cli/config/service_manager.hpp"
 #include "cli/terminal.hpp"
 #include "transport/loopback.hpp"
 #include "wirecall/broker.hpp"
+#include "wirecall/module.hpp"
 
 namespace wirecall::cli {
 
@@ -74,8 +73,7 @@ int serve(const ServeOptions& options) {
     const LogSink server_log = server_options.log.at_least(server_options.log_level);
     Broker server{server_options};
     if (options.demo) add_demo_methods(server.registry());
-    wc_server for_modules{server};
-    for (const std::string& path : options.modules) c::load_module(for_modules, path);
+    for (const std::string& path : options.modules) load_module(server, path);
     std::vector<Endpoint> endpoints;
     for (const Endpoint& endpoint : *wanted) endpoints.push_back(server.listen(endpoint.uri()));
     const EarlySignals signals{server};
