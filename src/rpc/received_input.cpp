@@ -1,7 +1,6 @@
 // See received_input.hpp.
 #include "rpc/received_input.hpp"
 
-#include "base/decimal.hpp"
 #include "message/call_text.hpp"
 #include "message/message_codec.hpp"
 #include "message/own_error.hpp"
@@ -155,12 +154,7 @@ void ReceivedInput::give_credit() {
 
 void ReceivedInput::send_credit(std::uint64_t more) {
   OutgoingMessage message{*sink_};
-  Buffer& out = message.text();
-  message::begin_call(out, R"("rpc.credit")", R"({"id":)");
-  out.append(id_json_);
-  out.append(R"(,"n":)");
-  append_number(out, more);
-  out.append("}}");
+  message::append_credit(message.text(), id_json_, more);
   message.close_as(form_);
 }
 
