@@ -9,24 +9,9 @@ namespace wirecall::detail {
 
 bool InputWaiter::await_ready() const { return input_ == nullptr || input_->ask(); }
 
-void InputWaiter::join() noexcept {
-  joined_ = true;
-  input_->waiting_ = this;
-}
-
-void InputWaiter::forget() noexcept {
-  if (std::exchange(joined_, false)) input_->waiting_ = nullptr;
-}
-
 Reader* InputWaiter::take() { return input_ != nullptr ? input_->take() : nullptr; }
 
 Error InputWaiter::refuse() { return input_->refuse(); }
-
-void Input::wake() noexcept {
-  InputWaiter& waiter = *waiting_;
-  waiter.forget();
-  waiter.wake();
-}
 
 }  // namespace wirecall::detail
 
