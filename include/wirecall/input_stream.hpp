@@ -10,16 +10,15 @@
 // Implements docs/wire.md "Streams towards a handler".
 #pragma once
 
-#include <coroutine>
 #include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
 
 #include "wirecall/codec.hpp"
+#include "wirecall/detail/awaited.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/reflect.hpp"
-#include "wirecall/task.hpp"
 
 namespace wirecall {
 
@@ -28,17 +27,11 @@ namespace detail {
 class Input;
 
 /// Waits until an item has come, or the end; throws Cancelled when stop is requested first.
-class InputWaiter : protected Waiter {
+class InputWaiter : public AwaitedWaiter {
  public:
-  explicit InputWaiter(std::shared_ptr<Input> input) noexcept : input_(std::move(input)) {}
+  explicit InputWaiter(std::shared_ptr<Input> input) noexcept;
 
   [[nodiscard]] bool await_ready() const;
-  template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> coroutine) {
-    if (!wait(*coroutine.promise().root)) return false;
-    join();
-    return true;
-  }
 
  protected:
   ~InputWaiter() { forget(); }
@@ -48,25 +41,13 @@ class InputWaiter : protected Waiter {
   [[nodiscard]] Error refuse();
 
  private:
-  friend class Input;
-  void join() noexcept;
-  void forget() noexcept override;
-
   std::shared_ptr<Input> input_;
-  bool joined_ = false;
 };
 
 /// Where the items of one call's input come from. Owned by the handler's InputStream; one thread.
-class Input {
+class Input : public Awaited {
  public:
-  Input() = default;
-  Input(Input&&) = delete;
   virtual ~Input() = default;
-
- protected:
-  [[nodiscard]] bool waiting() const noexcept { return waiting_ != nullptr; }
-  /// `this` may be gone when it returns.
-  void wake() noexcept;
 
  private:
   friend class InputWaiter;
@@ -74,9 +55,10 @@ class Input {
   [[nodiscard]] virtual bool ask() = 0;
   [[nodiscard]] virtual Reader* take() = 0;
   [[nodiscard]] virtual Error refuse() = 0;
-
-  InputWaiter* waiting_ = nullptr;
 };
+
+inline InputWaiter::InputWaiter(std::shared_ptr<Input> input) noexcept
+    : AwaitedWaiter(input.get()), input_(std::move(input)) {}
 
 template <class T>
 class InputAwaiter final : public InputWaiter {

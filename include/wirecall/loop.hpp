@@ -94,9 +94,9 @@ class Loop final : public Scheduler {
   void at_next_turn(runtime::TurnUser& user);
   /// Cancels all of these, for a user that is destroyed.
   void forget(runtime::TurnUser& user) noexcept;
-  /// Calls `user.look()` once: in this turn if it has not come to that yet, else in the next one. Until then the loop
+  /// Calls `user.polled()` once: in this turn if it has not come to that yet, else in the next one. Until then the loop
   /// ends a wait when the user is ready, and lets it know before it waits (runtime::PolledUser). Called at most once
-  /// until `look`; needs no memory, as at_turn_end.
+  /// until `polled`; needs no memory, as at_turn_end.
   void poll(runtime::PolledUser& user);
   void forget(runtime::PolledUser& user) noexcept;
   /// Reserves memory for `users` further users, which have no handle, until `release`. Throws std::bad_alloc.

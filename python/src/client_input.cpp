@@ -28,21 +28,7 @@ IteratorSource::IteratorSource(nb::object iterator, std::shared_ptr<SourceFailur
   may_block_ = type != &PyListIter_Type && type != &PyTupleIter_Type && type != &PyRangeIter_Type;
 }
 
-Next IteratorSource::next(Writer& writer, detail::InputDriver& driver) {
-  // What has been written leaves with the end of a turn. So that one item is not kept until the next one is there, this
-  // goes on in the turn after: what is posted within a turn may run in the same one, and what that posts does not.
-  if (*leaving_) return Next::none;
-  if (may_block_ && std::exchange(unsent_, false)) {
-    *leaving_ = true;
-    auto go_on = make_continuation([leaving = leaving_, waker = driver.waker()] {
-      *leaving = false;
-      waker();
-    });
-    driver.executor()->post(make_continuation(
-        [executor = driver.executor(), go_on = std::move(go_on)]() mutable { executor->post(std::move(go_on)); }));
-    return Next::none;
-  }
-  unsent_ = true;
+Next IteratorSource::next(Writer& writer, detail::InputDriver&) {
   const Gil gil;
   const Reference item = Reference::steal(PyIter_Next(iterator_.get().ptr()));
   if (item) {
@@ -61,6 +47,7 @@ class InputQueue::Source final : public detail::InputSource {
   explicit Source(std::shared_ptr<InputQueue> queue) noexcept : queue_(std::move(queue)) {}
   ~Source() override { queue_->close(); }
   Next next(Writer& writer, detail::InputDriver& driver) override { return queue_->next(writer, driver); }
+  [[nodiscard]] bool may_block() noexcept override { return false; }
 
  private:
   std::shared_ptr<InputQueue> queue_;

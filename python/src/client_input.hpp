@@ -24,13 +24,12 @@ class IteratorSource final : public detail::InputSource {
   IteratorSource(nanobind::object iterator, std::shared_ptr<SourceFailure> failure);
 
   Next next(Writer& writer, detail::InputDriver& driver) override;
+  [[nodiscard]] bool may_block() noexcept override { return may_block_; }
 
  private:
   SharedObject iterator_;
   std::shared_ptr<SourceFailure> failure_;
-  bool may_block_;                                                 // what it makes an item of may take any time
-  bool unsent_ = false;                                            // an item has been made since
-  std::shared_ptr<bool> leaving_ = std::make_shared<bool>(false);  // what has been made is being sent
+  bool may_block_;  // what it makes an item of may take any time
 };
 
 class InputQueue final : public std::enable_shared_from_this<InputQueue> {

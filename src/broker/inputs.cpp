@@ -9,11 +9,6 @@ namespace wirecall::broker {
 
 using State = RelayedCall::State;
 
-// Items that a caller may send in any case.
-constexpr std::uint64_t kItemsMax = 1024;
-// What the items that one caller may send fill of Limits::soft_output.
-constexpr std::size_t kWritableDivisor = 2;
-
 bool Inputs::item(Peer& caller, const Received& message) {
   Reader& reader = *context_->loop.codecs.readers_of(message.encoding).reader;
   const auto [id, end] = members_of<2>(reader, message.params(), {"id", "end"});
@@ -86,39 +81,24 @@ bool Inputs::grant(const Peer& provider, std::string_view id_json, std::uint64_t
   if (slot == kNoSlot) return false;
   const RelayedCall& call = calls_[slot];
   if (!call.input || call.state != State::sent || call.provider->peer != &provider) return false;
-  call.input->withheld += std::min(more, kEndless - call.input->withheld);
+  call.input->grant(more);
   pass_credit(slot);
   renew_deadline(slot);
   return true;
 }
 
-// Little of much is kept until there is more.
 void Inputs::pass_credit(SlotNumber slot) noexcept {
   const RelayedCall& call = calls_[slot];
   RelayedInput& input = *call.input;
-  if (input.withheld == 0) return;
-  std::uint64_t window = kFirstItems;
-  if (input.item_bytes != 0) {
-    window = std::clamp(std::uint64_t{context_->limits.soft_output / kWritableDivisor / input.item_bytes},
-                        std::uint64_t{1}, kItemsMax);
-  }
-  if (input.credit >= window) return;
-  const std::uint64_t more = std::min(input.withheld, window - input.credit);
-  if (more != input.withheld && input.credit > window / 2) return;
-  if (!call.provider->peer->sink().writable()) return;  // until `resume`
+  const std::uint64_t more = input.due(context_->limits.soft_output);
+  if (more == 0 || !call.provider->peer->sink().writable()) return;  // until `resume`
   try {
-    append_message_as(call.caller->sink(), MessageForm::text(call.form.sent), [&](Buffer& out) {
-      message::begin_call(out, R"("rpc.credit")", R"({"id":)");
-      out.append(call.id());
-      out.append(R"(,"n":)");
-      append_number(out, more);
-      out.append("}}");
-    });
+    append_message_as(call.caller->sink(), MessageForm::text(call.form.sent),
+                      [&](Buffer& out) { message::append_credit(out, call.id(), more); });
   } catch (const std::bad_alloc&) {
     return relay_->give_up(slot, context_->errors.no_memory);
   }
-  input.withheld -= more;
-  input.credit += more;
+  input.pass(more);
 }
 
 void Inputs::resume(const Peer& provider) noexcept {

@@ -12,6 +12,7 @@
 #include <set>
 #include <tuple>
 
+#include "broker/relayed_credit.hpp"
 #include "rpc/dispatcher.hpp"
 #include "rpc/load_bytes.hpp"
 #include "wirecall/bytes.hpp"
@@ -39,21 +40,15 @@ struct CallAllEntry {
   std::uint32_t index = 0;
 };
 
-/// A call that was asked for its results as they come.
-struct RelayedStream {
-  std::uint64_t credit = 0;     ///< items that its provider may still send
-  std::uint64_t withheld = 0;   ///< that its caller takes besides, and the provider has not been told of
-  std::size_t item_bytes = 0;   ///< of the largest item so far
+/// A call that was asked for its results as they come: its provider sends them, its caller gives credit.
+struct RelayedStream : RelayedCredit {
   std::string token;            ///< JSON text, of a caller that asked for LSP's $/progress; empty for rpc.item
   bool without_credit = false;  ///< the provider sends $/progress, and does not wait
 };
 
-/// The stream that a call brings towards its handler.
-struct RelayedInput {
-  std::uint64_t credit = 0;    ///< items that its caller may still send
-  std::uint64_t withheld = 0;  ///< that its provider takes besides, and the caller has not been told of
-  std::size_t item_bytes = 0;  ///< of the largest item so far
-  bool ended = false;          ///< by its caller
+/// The stream that a call brings towards its handler: its caller sends it, its provider gives credit.
+struct RelayedInput : RelayedCredit {
+  bool ended = false;  ///< by its caller
 };
 
 /// The text of a request that is kept, and counted with those of its caller's connection.

@@ -37,12 +37,14 @@ std::unique_ptr<RelayedStream> stream_of(rpc::LoopContext& loop, const Received&
   if (!by_credit && token.empty()) [[likely]]
     return nullptr;
   auto stream = std::make_unique<RelayedStream>();
-  stream->withheld = by_credit ? rpc::read_count(loop, message[Member::stream]).value_or(1) : kEndless;
+  stream->withheld = by_credit ? rpc::read_count(loop, message[Member::stream]).value_or(1) : RelayedCredit::kEndless;
   stream->token = token;
   return stream;
 }
 
-std::uint64_t first_credit(const RelayedCall& call) noexcept { return std::min(call.stream->withheld, kFirstItems); }
+std::uint64_t first_credit(const RelayedCall& call) noexcept {
+  return std::min(call.stream->withheld, RelayedCredit::kFirst);
+}
 
 void edit_stream(rpc::LoopContext& loop, const RelayedCall& call, const Received& message, StreamEdits& edits,
                  Splice& splice) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "broker/relayed_calls.hpp"
 #include "rpc/dispatcher.hpp"
@@ -16,11 +15,6 @@ namespace wirecall::broker {
 
 struct StreamEdits;
 class Splice;
-
-/// Items that a provider may send before it is known how large they are.
-inline constexpr std::uint64_t kFirstItems = 64;
-/// Credit of who asks by a token.
-inline constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 
 /// The values of an object's members of these names, views into it; empty for those that are not there. One that has a
 /// name twice has none of them: another reader may take the other.

@@ -9,11 +9,6 @@ namespace wirecall::broker {
 
 using State = RelayedCall::State;
 
-// Items that a provider may send in any case.
-constexpr std::uint64_t kItemsMax = 1024;
-// What the items that all providers may send to one caller fill of Limits::soft_output.
-constexpr std::size_t kWritableDivisor = 2;
-
 constexpr std::string_view kIdName = "id";
 constexpr std::string_view kTokenName = "token";
 constexpr std::string_view kValueName = "value";
@@ -160,41 +155,28 @@ bool Streams::grant(Peer& caller, std::string_view id_json, std::uint64_t more) 
   const SlotNumber slot = calls_.find_of(caller, id_json);
   if (slot == kNoSlot || !calls_[slot].stream) return false;
   RelayedStream& stream = *calls_[slot].stream;
-  stream.withheld += std::min(more, kEndless - stream.withheld);
+  stream.grant(more);
   const bool rested = stream.credit == 0;
   pass_credit(slot);
   if (rested) renew_deadline(slot);
   return true;
 }
 
-// Gives the provider what the caller takes and has room for. Little of much is kept until there is more.
+// Gives the provider what the caller takes and has room for, which the caller's streams share.
 void Streams::pass_credit(SlotNumber slot) noexcept {
   const RelayedCall& call = calls_[slot];
-  if (call.state != State::sent || call.stream->withheld == 0 || call.stream->without_credit) return;
+  if (call.state != State::sent || call.stream->without_credit) return;
   RelayedStream& stream = *call.stream;
-  std::uint64_t window = kFirstItems;
-  if (stream.item_bytes != 0) {
-    const std::uint64_t fit =
-        context_->limits.soft_output / kWritableDivisor / (stream.item_bytes * call.caller->streams);
-    window = std::clamp(fit, std::uint64_t{1}, kItemsMax);
-  }
-  if (stream.credit >= window) return;
-  const std::uint64_t more = std::min(stream.withheld, window - stream.credit);
-  if (more != stream.withheld && stream.credit > window / 2) return;
-  if (!call.caller->sink().writable()) return;  // until `resume`
+  const std::uint64_t more = stream.due(context_->limits.soft_output / call.caller->streams);
+  if (more == 0 || !call.caller->sink().writable()) return;  // until `resume`
   try {
     append_message(call.provider->peer->sink(), [&](Buffer& out) {
-      message::begin_call(out, R"("rpc.credit")", R"({"id":)");
-      out.append(ProviderId{calls_.number_of(slot), call.input != nullptr}.view());
-      out.append(R"(,"n":)");
-      append_number(out, more);
-      out.append("}}");
+      message::append_credit(out, ProviderId{calls_.number_of(slot), call.input != nullptr}.view(), more);
     });
   } catch (const std::bad_alloc&) {
     return relay_->give_up(slot, context_->errors.no_memory);
   }
-  stream.withheld -= more;
-  stream.credit += more;
+  stream.pass(more);
 }
 
 // The caller has taken most of what it was sent, or says nothing any more.

@@ -58,9 +58,11 @@ bool ClientInput::is_of(const ClientConnection& connection, const ClientCall& ca
   return call.input.get() == this && call.state == CallState::sent && call.connection == &connection;
 }
 
-// Where the connection takes no more, `resume` goes on.
+// Where the connection takes no more, `resume` goes on; also where the last item has to leave first, since a source
+// that blocks keeps the loop from sending it.
 void ClientInput::send(ClientConnection& connection, ClientCall& call) {
   while (source_ != nullptr && credit_ != 0 && connection.sink->writable()) {
+    if (connection.taken_bytes() < written_ && source_->may_block()) return connection.session->await_writable();
     Next next = Next::none;
     try {
       next = make_next();
@@ -100,7 +102,8 @@ ClientInput::Written ClientInput::write(ClientConnection& connection, ClientCall
   begun_ = true;
   ++sequence_;
   if (item) --credit_;
-  connection.unattributed.add(1, connection.written_bytes());
+  written_ = connection.written_bytes();
+  connection.unattributed.add(1, written_);
   // As of a stream of results, the time is for each item, unless the whole has one.
   if (!call.own_timeout && call.stream == nullptr)
     call.deadline = std::max(call.deadline, core_.shared().loop.now() + call.timeout);

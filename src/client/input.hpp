@@ -60,8 +60,9 @@ class ClientInput final : public std::enable_shared_from_this<ClientInput>, priv
   ClientCall* call_ = nullptr;
   std::uint64_t credit_ = 0;
   std::uint64_t sequence_ = 0;
-  bool posted_ = false;  // what ends the source, to the thread that drives
-  bool begun_ = false;   // guarded by the client's mutex
+  std::uint64_t written_ = 0;  // where in the connection's output the last item ends
+  bool posted_ = false;        // what ends the source, to the thread that drives
+  bool begun_ = false;         // guarded by the client's mutex
 };
 
 }  // namespace wirecall::net

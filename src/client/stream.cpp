@@ -1,6 +1,7 @@
 // See stream.hpp. At the end ItemReader, by which users hold a stream.
 #include "client/stream.hpp"
 
+#include "message/call_text.hpp"
 #include "wirecall/result_stream.hpp"
 
 namespace wirecall {
@@ -149,8 +150,9 @@ void ClientStream::grant() {
     consumed_ = 0;
     return;
   }
-  call_->connection->controls.push_back(R"({"jsonrpc":"2.0","method":"rpc.credit","params":{"id":)" + call_->id_json() +
-                                        R"(,"n":)" + std::to_string(consumed_) + "}}");
+  Buffer credit;
+  message::append_credit(credit, call_->id_json(), consumed_);
+  call_->connection->controls.emplace_back(credit.view());
   granted_ += std::exchange(consumed_, 0);
   driver.write_or_send(lock);
 }

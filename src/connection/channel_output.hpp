@@ -24,6 +24,8 @@ class ChannelOutput : public ChannelLife {
   [[nodiscard]] std::size_t output_bytes() const noexcept final { return sending_bytes_ + out_.size(); }
   /// Those of them that have not been handed to the stream.
   [[nodiscard]] std::size_t gathered_bytes() const noexcept { return out_.size(); }
+  /// Has `output_drained` called once most of the output has been sent.
+  void await_writable() noexcept { awaits_writable_ = true; }
 
  protected:
   ChannelOutput(Host& host, std::unique_ptr<transport::ByteStream> stream);
@@ -61,8 +63,6 @@ class ChannelOutput : public ChannelLife {
     return output_bytes() > host_->limits.soft_output && !is_provider();
   }
   [[nodiscard]] bool awaits_writable() const noexcept { return awaits_writable_; }
-  /// Has `output_drained` called once most of the output has been sent.
-  void await_writable() noexcept { awaits_writable_ = true; }
   [[nodiscard]] bool is_sending() const noexcept { return sending_bytes_ != 0; }
   /// Hands what has been gathered to the stream; `prompt` as ByteStream::send has it.
   void send_output(bool prompt);

@@ -9,24 +9,6 @@ namespace wirecall::detail {
 
 bool ItemsAwaiter::await_ready() const noexcept { return items_->writable(); }
 
-void ItemsAwaiter::join() {
-  joined_ = true;
-  items_->waiting_ = this;
-  items_->wait_begins();
-}
-
-void ItemsAwaiter::forget() noexcept {
-  if (!std::exchange(joined_, false)) return;
-  items_->waiting_ = nullptr;
-  items_->wait_ends();
-}
-
-void Items::wake() noexcept {
-  ItemsAwaiter& awaiter = *waiting_;
-  awaiter.forget();
-  awaiter.wake();
-}
-
 }  // namespace wirecall::detail
 
 namespace wirecall::rpc {

@@ -1,7 +1,6 @@
 // See received_input.hpp.
 #include "rpc/received_input.hpp"
 
-#include "base/decimal.hpp"
 #include "message/call_text.hpp"
 #include "message/message_codec.hpp"
 #include "message/own_error.hpp"
@@ -10,24 +9,9 @@ namespace wirecall::detail {
 
 bool InputWaiter::await_ready() const { return input_ == nullptr || input_->ask(); }
 
-void InputWaiter::join() noexcept {
-  joined_ = true;
-  input_->waiting_ = this;
-}
-
-void InputWaiter::forget() noexcept {
-  if (std::exchange(joined_, false)) input_->waiting_ = nullptr;
-}
-
 Reader* InputWaiter::take() { return input_ != nullptr ? input_->take() : nullptr; }
 
 Error InputWaiter::refuse() { return input_->refuse(); }
-
-void Input::wake() noexcept {
-  InputWaiter& waiter = *waiting_;
-  waiter.forget();
-  waiter.wake();
-}
 
 }  // namespace wirecall::detail
 
@@ -155,12 +139,7 @@ void ReceivedInput::give_credit() {
 
 void ReceivedInput::send_credit(std::uint64_t more) {
   OutgoingMessage message{*sink_};
-  Buffer& out = message.text();
-  message::begin_call(out, R"("rpc.credit")", R"({"id":)");
-  out.append(id_json_);
-  out.append(R"(,"n":)");
-  append_number(out, more);
-  out.append("}}");
+  message::append_credit(message.text(), id_json_, more);
   message.close_as(form_);
 }
 

@@ -304,7 +304,7 @@ void Loop::State::look(std::uint64_t mine) {
     looking_at = 0;
   }
   while (looking_at != looking.size() && part == mine) {
-    if (PolledUser* const user = looking[looking_at++]) user->look();
+    if (PolledUser* const user = looking[looking_at++]) user->polled();
   }
 }
 

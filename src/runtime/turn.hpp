@@ -19,12 +19,12 @@ class IoUser {
 /// Somebody whose input comes through memory that another thread or process writes: no completion tells of it.
 class PolledUser {
  public:
-  /// Whether `look` has something to do. Called again and again while the loop spins.
+  /// Whether `polled` has something to do. Called again and again while the loop spins.
   [[nodiscard]] virtual bool ready() const noexcept = 0;
   /// The loop is about to wait: from now on a descriptor has to end the wait. False when `ready` has become true.
   [[nodiscard]] virtual bool fall_asleep() noexcept = 0;
   /// Tells its user what there is. Asked for by Loop::poll.
-  virtual void look() = 0;
+  virtual void polled() = 0;
 
  protected:
   ~PolledUser() = default;

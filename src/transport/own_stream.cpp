@@ -62,7 +62,7 @@ class OwnStream final : public ByteStream, private runtime::PolledUser {
     }
     want(writable_, writes_, sending() ? Readiness::writable : Readiness::none);
     sent_ = !sending();
-    if (sent_) look_later();
+    if (sent_) poll_later();
   }
   void receive() {
     Loop& loop = *loop_;
@@ -82,24 +82,24 @@ class OwnStream final : public ByteStream, private runtime::PolledUser {
     }
     loop.give_buffer(std::move(bytes));
   }
-  // The user is told in the loop's next look.
+  // The user is told in the loop's next turn.
   void fail(int error) {
     if (error_ == 0) error_ = error;
     ended_ = true;
     pause();
     want(writable_, writes_, Readiness::none);
-    look_later();
+    poll_later();
   }
 
-  void look_later() {
+  void poll_later() {
     if (!std::exchange(polled_, true)) loop_->poll(*this);
   }
   [[nodiscard]] bool ready() const noexcept override { return true; }
   [[nodiscard]] bool fall_asleep() noexcept override { return false; }
-  void look() override {
+  void polled() override {
     polled_ = false;
     if (std::exchange(sent_, false)) {
-      if (error_ != 0) look_later();
+      if (error_ != 0) poll_later();
       written_ = 0;
       return user_->sent(std::exchange(sends_, {}));
     }
@@ -116,7 +116,7 @@ class OwnStream final : public ByteStream, private runtime::PolledUser {
   Buffer sends_;
   std::size_t written_ = 0;
   bool sent_ = false;    // all of it, which the user has not been told
-  bool polled_ = false;  // the loop is going to call `look`
+  bool polled_ = false;  // the loop is going to call `polled`
   bool ended_ = false;   // nothing more is received
   bool failed_ = false;  // the user has been told
   int error_ = 0;

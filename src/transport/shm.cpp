@@ -1,12 +1,12 @@
-// shm://name: connections between two processes of one user by shared memory. They meet by a unix socket, whose file
-// has the name and stands in a folder that is this user's alone; each looks at the other's user besides. Over it the
-// server hands the client memory and the two bells (shm_hello.hpp), and both keep it for as long as the connection
-// lasts: its end is how one of them learns that the other is gone. Thread: any for connecting, the loop's for the rest.
+// shm://name: connections between two processes of one user by shared memory. They connect by a unix socket, whose file
+// has the name and stands in a folder that is this user's alone; each checks the other's user besides. Over it the
+// server hands the client the memory (shm_hello.hpp), and both keep it for as long as the connection lasts: by it they
+// wake each other, and its end is how one of them learns that the other is gone. Thread: any for connecting, the
+// loop's for the rest.
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <fcntl.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 
@@ -56,21 +56,14 @@ bool is_own_user(int socket) noexcept {
   return peer && peer->uid == ::geteuid();
 }
 
-runtime::Descriptor make_bell() noexcept { return runtime::Descriptor{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)}; }
-
 // The server's end of a connection that has been accepted, once the client's is on its way; else an errno.
 std::expected<std::unique_ptr<ShmConnection>, int> offer(runtime::Descriptor socket) {
   auto made = ShmSegment::make();
   if (!made) return std::unexpected{made.error()};
-  ShmDescriptors sent{.memory = std::move(made->second), .client_bell = make_bell(), .server_bell = make_bell()};
-  if (sent.client_bell.get() < 0 || sent.server_bell.get() < 0) return std::unexpected{errno};
-  if (const int error = send_shm_hello(socket.get(), {.ring_bytes = kShmRingBytes}, sent); error != 0)
+  if (const int error = send_shm_hello(socket.get(), {.ring_bytes = kShmRingBytes}, made->second.get()); error != 0)
     return std::unexpected{error};
-  return std::make_unique<ShmConnection>(ShmLink{.segment = std::move(made->first),
-                                                 .role = ShmRole::server,
-                                                 .socket = std::move(socket),
-                                                 .own_bell = std::move(sent.server_bell),
-                                                 .peer_bell = std::move(sent.client_bell)});
+  return std::make_unique<ShmConnection>(
+      ShmLink{.segment = std::move(made->first), .role = ShmRole::server, .socket = std::move(socket)});
 }
 
 // Accepts as any listener on a unix socket does. Where there is no memory or no descriptor for one more connection,
@@ -83,12 +76,12 @@ class ShmAcceptor final : public Acceptor {
         accepted_(std::move(accepted)),
         failed_(failed),
         listener_(
-            loop, bound.descriptor, [this](PendingConnection connected) { meet(std::move(connected)); },
+            loop, bound.descriptor, [this](PendingConnection connected) { accept(std::move(connected)); },
             std::move(failed)),
         file_(std::move(bound.file)) {}
 
  private:
-  void meet(PendingConnection connected) {
+  void accept(PendingConnection connected) {
     runtime::Descriptor socket{connected.release_socket()};
     if (!is_own_user(socket.get())) return;
     auto connection = offer(std::move(socket));
@@ -137,15 +130,12 @@ PendingConnection connect_to_shm(const Endpoint& endpoint, std::chrono::millisec
   auto hello = receive_shm_hello(socket.get());
   constexpr std::string_view kCure = "check that what listens there is a server of this version";
   if (!hello) throw failure(kWhat, endpoint, hello.error(), kCure);
-  auto& [said, sent] = *hello;
-  auto segment = ShmSegment::map(sent.memory.get(), said.ring_bytes);
+  auto& [said, memory] = *hello;
+  auto segment = ShmSegment::map(memory.get(), said.ring_bytes);
   if (!segment) throw failure(kWhat, endpoint, segment.error(), kCure);
   set_non_blocking(socket.get());
-  return PendingConnection{std::make_unique<ShmConnection>(ShmLink{.segment = std::move(*segment),
-                                                                   .role = ShmRole::client,
-                                                                   .socket = std::move(socket),
-                                                                   .own_bell = std::move(sent.client_bell),
-                                                                   .peer_bell = std::move(sent.server_bell)})};
+  return PendingConnection{std::make_unique<ShmConnection>(
+      ShmLink{.segment = std::move(*segment), .role = ShmRole::client, .socket = std::move(socket)})};
 }
 
 }  // namespace wirecall::transport

@@ -8,11 +8,9 @@
 
 namespace wirecall::transport {
 
-constexpr std::size_t kDescriptors = 3;
-
 namespace {
 
-// A message with room for the descriptors.
+// A message with room for the descriptor.
 struct Message {
   explicit Message(std::span<char> bytes) : part{.iov_base = bytes.data(), .iov_len = bytes.size()} {
     header.msg_iov = &part;
@@ -23,22 +21,20 @@ struct Message {
   Message(Message&&) = delete;
 
   iovec part;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kDescriptors * sizeof(int))> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
   msghdr header{};
 };
 
 }  // namespace
 
-int send_shm_hello(int socket, const ShmHello& hello, const ShmDescriptors& descriptors) noexcept {
+int send_shm_hello(int socket, const ShmHello& hello, int memory) noexcept {
   ShmHello copy = hello;
   Message message{{reinterpret_cast<char*>(&copy), sizeof copy}};
   cmsghdr* const control = CMSG_FIRSTHDR(&message.header);
   control->cmsg_level = SOL_SOCKET;
   control->cmsg_type = SCM_RIGHTS;
-  control->cmsg_len = CMSG_LEN(kDescriptors * sizeof(int));
-  const std::array<int, kDescriptors> sent{descriptors.memory.get(), descriptors.client_bell.get(),
-                                           descriptors.server_bell.get()};
-  std::memcpy(CMSG_DATA(control), sent.data(), sizeof sent);
+  control->cmsg_len = CMSG_LEN(sizeof memory);
+  std::memcpy(CMSG_DATA(control), &memory, sizeof memory);
   const ssize_t taken = ::sendmsg(socket, &message.header, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (taken < 0) return errno;
   return taken == sizeof copy ? 0 : EMSGSIZE;
@@ -59,7 +55,7 @@ static std::vector<runtime::Descriptor> descriptors_of(msghdr& header) {
   return received;
 }
 
-std::expected<std::pair<ShmHello, ShmDescriptors>, std::string> receive_shm_hello(int socket) {
+std::expected<std::pair<ShmHello, runtime::Descriptor>, std::string> receive_shm_hello(int socket) {
   ShmHello hello;
   Message message{{reinterpret_cast<char*>(&hello), sizeof hello}};
   ssize_t got = 0;
@@ -75,11 +71,9 @@ std::expected<std::pair<ShmHello, ShmDescriptors>, std::string> receive_shm_hell
   if (hello.version != ShmHello::kVersion)
     return std::unexpected{"it speaks version " + std::to_string(hello.version) + " of this, and this is version " +
                            std::to_string(ShmHello::kVersion)};
-  if (received.size() != kDescriptors || (message.header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0)
-    return std::unexpected{"it has not sent three descriptors"};
-  return std::pair{hello, ShmDescriptors{.memory = std::move(received[0]),
-                                         .client_bell = std::move(received[1]),
-                                         .server_bell = std::move(received[2])}};
+  if (received.size() != 1 || (message.header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0)
+    return std::unexpected{"it has not sent one descriptor"};
+  return std::pair{hello, std::move(received.front())};
 }
 
 }  // namespace wirecall::transport

@@ -1,11 +1,10 @@
-// See shm_stream.hpp. The user is called in `look` alone, once in each call of it and last: so it may destroy the
+// See shm_stream.hpp. The user is called in `polled` alone, once in each call of it and last: so it may destroy the
 // stream there, or have its loop taken over meanwhile.
 #include "transport/shm_stream.hpp"
 
 #include <algorithm>
 #include <cerrno>
-#include <fcntl.h>
-#include <unistd.h>
+#include <sys/socket.h>
 
 #include "base/assert.hpp"
 #include "transport/socket.hpp"
@@ -13,83 +12,66 @@
 namespace wirecall::transport {
 
 using runtime::Completion;
-using runtime::OperationKind;
 
 std::unique_ptr<ByteStream> ShmConnection::attach(Loop& loop) { return std::make_unique<ShmStream>(loop, link_); }
 
-// ---- the descriptors ----
+// ---- the socket ----
 
-void ShmStream::Signal::begin() {
-  loop_->submit({.kind = kind_, .wanted = Readiness::readable, .handle = handle_, .buffer = {}});
-}
-
-void ShmStream::Signal::completed(Completion& completion) {
-  if (kind_ == OperationKind::poll && completion.error == 0) return stream_->rung();
-  // Nothing is ever sent on the socket: what comes there is no peer of ours.
-  stream_->peer_gone(completion.error == 0 && !completion.last ? EPROTO : completion.error);
-}
-
-void ShmStream::rung() {
-  std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = ::read(own_bell_, &count, sizeof count);
-  wake_up();
-  look_later();
+// A byte on it is a wake-up, whatever it says. A peer that has left wake-ups unread resets the socket as it goes.
+void ShmStream::completed(Completion& completion) {
+  if (completion.error == 0 && !completion.last) {
+    wake_up();
+    return poll_later();
+  }
+  peer_gone(completion.error == ECONNRESET ? 0 : completion.error);
 }
 
 // What it has written before is still delivered, unless that is not to be trusted.
 void ShmStream::peer_gone(int error) {
   gone_ = true;
   if (error_ == 0) error_ = error;
-  look_later();
+  poll_later();
 }
 
-void ShmStream::ring_peer() const noexcept {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(peer_bell_.get(), &one, sizeof one);
+// Where the socket is full, the peer has wake-ups that it has not read; where that has ended, its end is told.
+void ShmStream::wake_peer() const noexcept {
+  [[maybe_unused]] const ssize_t taken = ::send(socket_, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 // ---- the stream ----
 
-// Whatever can fail comes before the link is changed: a socket that is the loop's already is closed where it fails.
-static int duplicate(int descriptor) {
-  const int copy = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-  if (copy < 0) throw std::bad_alloc{};
-  return copy;
-}
-
+// Whatever can fail comes before the link is changed.
 ShmStream::ShmStream(Loop& loop, ShmLink& link)
     : loop_(&loop),
-      socket_(duplicate(link.socket.get())),
-      own_bell_(link.own_bell.get()),
-      peer_(*this, loop, socket_, OperationKind::receive),
-      bell_(*this, loop, own_bell_, OperationKind::poll),
+      socket_(link.socket.get()),
+      handle_(loop.attach(socket_, *this)),
       segment_(std::move(link.segment)),
       writer_(segment_.writer(link.role)),
-      reader_(segment_.reader(link.role)),
-      peer_bell_(std::move(link.peer_bell)) {
-  static_cast<void>(link.own_bell.release());
-  link.socket = runtime::Descriptor{};  // the duplicate is the only one from now on
+      reader_(segment_.reader(link.role)) {
+  static_cast<void>(link.socket.release());
 }
 
 // A peer that finds no end in the ring takes the connection for lost, as it does where this process is killed.
 ShmStream::~ShmStream() {
   loop_->forget(*this);
   if (error_ == 0 && !sending()) writer_.end();
+  loop_->detach(handle_);
 }
 
 void ShmStream::start(StreamUser& user) {
-  if (user_ == nullptr) {
-    peer_.begin();
-    bell_.begin();
-  }
+  if (user_ == nullptr) loop_->submit({.kind = runtime::OperationKind::receive, .handle = handle_, .buffer = {}});
   user_ = &user;
   resume();
 }
 
+void ShmStream::pause() {
+  if (input_ == Input::wanted) input_ = Input::paused;
+}
+
 void ShmStream::resume() {
-  wanted_ = true;
+  if (input_ == Input::paused) input_ = Input::wanted;
   wake_up();
-  look_later();
+  poll_later();
 }
 
 void ShmStream::send(Buffer bytes, bool) {
@@ -98,18 +80,18 @@ void ShmStream::send(Buffer bytes, bool) {
   written_ = 0;
   write_some();
   wake_up();
-  look_later();
+  poll_later();
 }
 
 void ShmStream::shut_down() {
-  shuts_down_ = true;
+  if (output_ == Output::open) output_ = Output::shutting_down;
   write_some();
 }
 
 std::optional<PeerCredentials> ShmStream::peer_credentials() const { return transport::peer_credentials(socket_); }
 std::string ShmStream::peer_source() const { return transport::peer_source(socket_); }
 
-void ShmStream::look_later() {
+void ShmStream::poll_later() {
   if (!std::exchange(polled_, true)) loop_->poll(*this);
 }
 
@@ -120,19 +102,19 @@ void ShmStream::write_some() {
     if (!taken) return peer_gone(EPROTO);
     written_ += *taken;
     sent_ = !sending();
-    if (*taken != 0 && writer_.wakes_reader()) ring_peer();
+    if (*taken != 0 && writer_.wakes_reader()) wake_peer();
   }
-  if (!shuts_down_ || shut_down_ || sending()) return;
-  shut_down_ = true;
+  if (output_ != Output::shutting_down || sending()) return;
+  output_ = Output::shut_down;
   writer_.end();
-  if (writer_.wakes_reader()) ring_peer();
+  if (writer_.wakes_reader()) wake_peer();
 }
 
 bool ShmStream::ready() const noexcept {
-  if (over_) return false;
+  if (failed_) return false;
   if (sent_ || error_ != 0) return true;
   if (sending() && (gone_ || writer_.room() != 0)) return true;
-  if (!wanted_ || ended_) return false;
+  if (input_ != Input::wanted) return false;
   reader_.prefetch();
   return gone_ || reader_.available() != 0 || reader_.ended();
 }
@@ -140,7 +122,7 @@ bool ShmStream::ready() const noexcept {
 bool ShmStream::fall_asleep() noexcept {
   if (asleep_) return !ready();
   if (sending()) writer_.wait();
-  if (wanted_ && !ended_) reader_.wait();
+  if (input_ == Input::wanted) reader_.wait();
   asleep_ = !ready();
   if (!asleep_) wake_up();
   return asleep_;
@@ -152,17 +134,17 @@ void ShmStream::wake_up() noexcept {
   reader_.wait_no_more();
 }
 
-void ShmStream::look() {
+void ShmStream::polled() {
   polled_ = false;
-  if (over_ || (asleep_ && !ready())) return;
+  if (failed_ || (asleep_ && !ready())) return;
   wake_up();
   if (sending()) write_some();
   if (std::exchange(sent_, false)) {
-    look_later();
+    poll_later();
     written_ = 0;
     return user_->sent(std::exchange(sends_, {}));
   }
-  if (error_ == 0 && wanted_ && !ended_) {
+  if (error_ == 0 && input_ == Input::wanted) {
     // In this order: what the peer has written is there once it says that this was all.
     const bool last = reader_.ended();
     const std::optional<std::size_t> count = reader_.available();
@@ -171,8 +153,8 @@ void ShmStream::look() {
     } else if (*count != 0) {
       return receive(*count);
     } else if (last) {
-      ended_ = true;
-      look_later();
+      input_ = Input::ended;
+      poll_later();
       return user_->ended();
     } else if (gone_) {
       error_ = ECONNRESET;
@@ -180,21 +162,21 @@ void ShmStream::look() {
   }
   if (error_ == 0 && gone_ && sending()) error_ = EPIPE;
   if (error_ != 0) {
-    over_ = true;
+    failed_ = true;
     return user_->failed(error_);
   }
-  if (sending() || (wanted_ && !ended_)) look_later();
+  if (sending() || input_ == Input::wanted) poll_later();
 }
 
-// Without memory for the copy the turn ends early, and the next one looks again.
+// Without memory for the copy the turn ends early, and the next one tries again.
 void ShmStream::receive(std::size_t count) {
-  look_later();
+  poll_later();
   Loop& loop = *loop_;
   Buffer bytes = loop.take_buffer();
   static_cast<void>(bytes.reserve(count));
   reader_.read(bytes.data(), count);
   bytes.grow(count);
-  if (reader_.wakes_writer()) ring_peer();
+  if (reader_.wakes_writer()) wake_peer();
   static_cast<void>(bytes.padded());
   user_->received({bytes.data(), bytes.size()});
   loop.give_buffer(std::move(bytes));

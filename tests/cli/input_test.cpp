@@ -1,7 +1,10 @@
 // `wirecall call --stdin`: the lines of standard input go to a handler as its stream.
+#include <chrono>
 #include <gtest/gtest.h>
 #include <optional>
+#include <semaphore>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -24,6 +27,14 @@ class CallWithInput : public testing::Test {
       int sum = 0;
       while (const std::optional<int> value = co_await in.next()) co_yield sum += *value;
     });
+    server_.method("hear", [this](InputStream<int> in) -> Task<int> {
+      int sum = 0;
+      while (const std::optional<int> value = co_await in.next()) {
+        sum += *value;
+        heard_.release();
+      }
+      co_return sum;
+    });
     server_.method("first", [](InputStream<int> in) -> Task<int> { co_return (co_await in.next()).value_or(-1); });
     url_ = server_.listen("tcp://127.0.0.1:0").uri();
     thread_ = std::thread{[this] { server_.run(); }};
@@ -37,9 +48,11 @@ class CallWithInput : public testing::Test {
     return run(std::move(words), url_, input);
   }
 
+  std::string url_;
+  std::counting_semaphore<> heard_{0};
+
  private:
   Server server_;
-  std::string url_;
   std::thread thread_;
 };
 
@@ -49,6 +62,26 @@ TEST_F(CallWithInput, sends_each_line_as_an_item) {
   EXPECT_EQ(call({"sum_all", "--stdin"}, "").output, "0\n");
   EXPECT_EQ(call({"sum_all", "--stdin", "--json"}, "1\n").output, "{\"result\":1}\n");
   EXPECT_EQ(call({"first", "--stdin"}, "7\n8\n9\n").output, "7\n") << "an early answer is one";
+}
+
+TEST_F(CallWithInput, sends_a_line_that_is_typed_at_once) {
+  Process process{{"call", "hear", "--stdin"}, url_, "1", Process::Input::goes_on};
+  for (const std::string_view typed : {"\n", "2\n", "\n3\n\n", " 4 \n5"}) {
+    process.type(typed);
+    EXPECT_TRUE(heard_.try_acquire_for(std::chrono::seconds{10})) << "before " << typed;
+  }
+  process.end_input();
+  EXPECT_EQ(process.rest_of_output(), "15\n");
+}
+
+TEST_F(CallWithInput, takes_lines_of_any_length_and_number) {
+  const std::string padding(20'000, ' ');
+  std::string input;
+  for (int i = 0; i != 3; ++i) input += padding + "1\n";
+  EXPECT_EQ(call({"sum_all", "--stdin"}, input).output, "3\n");
+  input.clear();
+  for (int i = 0; i != 20'000; ++i) input += "1\n";
+  EXPECT_EQ(call({"sum_all", "--stdin"}, input).output, "20000\n");
 }
 
 TEST_F(CallWithInput, prints_results_beside_it) {

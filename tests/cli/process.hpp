@@ -22,10 +22,14 @@ namespace wirecall::cli {
 /// Seconds after which a process that hangs is killed, and its test fails.
 inline constexpr unsigned kSecondsMax = 60;
 
-/// A running command, its stdout and stderr in pipes.
+/// A running command, its stdin, stdout and stderr in pipes.
 class Process {
  public:
-  explicit Process(std::vector<std::string> words, const std::string& wirecall_url = {}, std::string_view input = {}) {
+  enum class Input : bool { ends, goes_on };
+
+  /// Its input is `input`; where that `goes_on`, what is typed besides, until `end_input`.
+  explicit Process(std::vector<std::string> words, const std::string& wirecall_url = {}, std::string_view input = {},
+                   Input then = Input::ends) {
     int in[2];
     int out[2];
     int err[2];
@@ -46,9 +50,10 @@ class Process {
       execv(arguments[0], arguments.data());
       _exit(127);
     }
-    // At most as much as a pipe holds without a reader.
-    EXPECT_EQ(write(in[1], input.data(), input.size()), static_cast<ssize_t>(input.size()));
-    for (const int end : {in[0], in[1], out[1], err[1]}) close(end);
+    in_ = in[1];
+    type(input);
+    if (then == Input::ends) end_input();
+    for (const int end : {in[0], out[1], err[1]}) close(end);
     out_ = out[0];
     err_ = err[0];
   }
@@ -58,8 +63,17 @@ class Process {
       kill(pid_, SIGKILL);
       wait();
     }
+    end_input();
     close(out_);
     close(err_);
+  }
+
+  /// At most as much as a pipe holds without a reader.
+  void type(std::string_view text) const {
+    EXPECT_EQ(write(in_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  void end_input() {
+    if (in_ >= 0) close(std::exchange(in_, -1));
   }
 
   [[nodiscard]] pid_t id() const { return pid_; }
@@ -120,6 +134,7 @@ class Process {
   }
 
   pid_t pid_ = -1;
+  int in_ = -1;
   int out_ = -1;
   int err_ = -1;
   std::string output_;

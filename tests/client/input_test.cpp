@@ -2,8 +2,11 @@
 // functions, ended by every way in which a call ends.
 #include <chrono>
 #include <gtest/gtest.h>
+#include <map>
 #include <optional>
 #include <ranges>
+#include <semaphore>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -150,6 +153,14 @@ class ClientInputsServed : public testing::TestWithParam<Encoding> {
       while (const auto text = co_await in.next()) all += (all.empty() ? "" : between) + *text;
       co_return all;
     });
+    server.method("hear", [this](InputStream<std::string> in) -> Task<std::size_t> {
+      std::size_t bytes = 0;
+      while (const auto text = co_await in.next()) {
+        bytes += text->size();
+        heard.release();
+      }
+      co_return bytes;
+    });
     server.method("first", [](InputStream<int> in) -> Task<int> { co_return (co_await in.next()).value_or(-1); });
     server.method<input_test::weighted>({"factor", "last"});
     uri_ = server.listen("tcp://127.0.0.1:0").uri();
@@ -161,7 +172,16 @@ class ClientInputsServed : public testing::TestWithParam<Encoding> {
     return Client{uri_, options};
   }
 
+  // Makes the items of `text`, each once the server's handler has taken the one before.
+  [[nodiscard]] auto one_by_one(std::string text) {
+    return [this, text](int number) {
+      EXPECT_TRUE(number == 0 || heard.try_acquire_for(10s)) << "the item before " << number << " has not left";
+      return text;
+    };
+  }
+
   Server server;
+  std::counting_semaphore<> heard{0};
 
  private:
   std::string uri_;
@@ -201,6 +221,30 @@ TEST_P(ClientInputsServed, are_awaited_called_back_and_future) {
   };
   EXPECT_EQ(client.run(both()), 2 * 19'900);
   EXPECT_EQ(client.request<int>("sum_all").input(std::vector{1, 2}).future().get(), 3);
+}
+
+TEST_P(ClientInputsServed, that_block_leave_item_by_item) {
+  Client client = connected();
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{900'000}}) {
+    const auto make = one_by_one(std::string(bytes, 'x'));
+    const auto function = [make, number = 0]() mutable {
+      return number == 8 ? std::nullopt : std::optional<std::string>{make(number++)};
+    };
+    EXPECT_EQ(client.request<std::size_t>("hear").input(function).call(), 8 * bytes);
+    heard.acquire();
+    const auto range = std::views::iota(0, 8) | std::views::transform(make);
+    EXPECT_EQ(client.request<std::size_t>("hear").input(range).call(), 8 * bytes);
+    heard.acquire();
+    EXPECT_EQ(client.request<std::size_t>("hear").input(range).future().get(), 8 * bytes);
+    heard.acquire();
+  }
+}
+
+TEST(ClientInputs, that_never_block_are_known) {
+  static_assert(detail::kNeverBlocks<std::vector<int>> && detail::kNeverBlocks<std::map<int, int>>);
+  static_assert(detail::kNeverBlocks<std::span<const int>> && detail::kNeverBlocks<std::ranges::iota_view<int, int>>);
+  static_assert(!detail::kNeverBlocks<std::ranges::istream_view<int>>);
+  static_assert(!detail::kNeverBlocks<decltype(std::views::filter(std::vector<int>{}, [](int) { return true; }))>);
 }
 
 TEST_P(ClientInputsServed, are_no_arguments_of_a_shared_function) {

@@ -289,72 +289,90 @@ class Relay : public echo::EchoService {
   bool blocks_;
 };
 
-struct Relayed {
+/// A relay, the second server that it asks, and one call to the relay.
+class Relayed : public testing::Test {
+ protected:
   explicit Relayed(bool blocks = false, wirecall::protobuf::ServiceOptions how = {}) : first(how, second.uri, blocks) {}
   /// The call's error; nullptr for none.
   const Error* call(const std::string& message) {
-    controller.Reset();
-    const EchoRequest request = request_of(message);
-    first.stub->RelayEcho(&controller, &request, &response, nullptr);
+    begin(message, nullptr);
     return controller.error();
+  }
+  void begin(const std::string& message, Closure* closure) {
+    const EchoRequest request = request_of(message);
+    first.stub->RelayEcho(&controller, &request, &response, closure);
+  }
+  /// Until the second server has the call, which it does not answer. Then `done` comes with its end.
+  void begin_held() {
+    begin("never", NewCallback(&done, &Moment::come));
+    ASSERT_TRUE(second.service.reached.wait());
   }
 
   Pair<Echoing> second;
   Pair<Relay> first;
   Controller controller;
   EchoResponse response;
+  Moment done;
 };
 
-TEST(Relay, a_service_calls_a_second_server_within_its_call) {
-  Relayed relayed;
-  EXPECT_EQ(relayed.call("hi"), nullptr);
-  EXPECT_EQ(relayed.response.response(), "echo: hi");
+TEST_F(Relayed, a_service_calls_a_second_server_within_its_call) {
+  EXPECT_EQ(call("hi"), nullptr);
+  EXPECT_EQ(response.response(), "echo: hi");
 }
 
-TEST(Relay, the_second_servers_error_comes_through) {
-  Relayed relayed;
-  ASSERT_NE(relayed.call("fail"), nullptr);
-  EXPECT_EQ(relayed.controller.ErrorText(), "it was to fail");
-  ASSERT_NE(relayed.call("code"), nullptr);
-  EXPECT_EQ(relayed.controller.error()->code(), 7);
-  EXPECT_EQ(relayed.controller.error()->data(), R"({"a":1})");
+TEST_F(Relayed, the_second_servers_error_comes_through) {
+  ASSERT_NE(call("fail"), nullptr);
+  EXPECT_EQ(controller.ErrorText(), "it was to fail");
+  controller.Reset();
+  ASSERT_NE(call("code"), nullptr);
+  EXPECT_EQ(controller.error()->code(), 7);
+  EXPECT_EQ(controller.error()->data(), R"({"a":1})");
 }
 
-TEST(Relay, the_deadline_reaches_the_second_server) {
-  Relayed relayed;
-  Controller controller;
+TEST_F(Relayed, the_deadline_reaches_the_second_server) {
   controller.set_timeout(50ms);
-  const EchoRequest request = request_of("never");
-  relayed.first.stub->RelayEcho(&controller, &request, &relayed.response, nullptr);
-  ASSERT_TRUE(controller.Failed());
+  ASSERT_NE(call("never"), nullptr);
   EXPECT_EQ(controller.error()->code(), -32002);
-  EXPECT_TRUE(relayed.second.service.cancelled.wait());
+  EXPECT_TRUE(second.service.cancelled.wait());
 }
 
-TEST(Relay, the_cancellation_reaches_the_second_server) {
-  Relayed relayed;
-  Controller controller;
-  Moment done;
-  const EchoRequest request = request_of("never");
-  relayed.first.stub->RelayEcho(&controller, &request, &relayed.response, NewCallback(&done, &Moment::come));
-  ASSERT_TRUE(relayed.second.service.reached.wait());
+TEST_F(Relayed, the_cancellation_reaches_the_second_server) {
+  ASSERT_NO_FATAL_FAILURE(begin_held());
   controller.StartCancel();
   ASSERT_TRUE(done.wait());
   EXPECT_EQ(controller.error()->code(), -32800);
-  EXPECT_TRUE(relayed.second.service.cancelled.wait());
+  EXPECT_TRUE(second.service.cancelled.wait());
 }
 
-TEST(Relay, a_caller_that_leaves_ends_the_call_at_the_second_server) {
-  Relayed relayed;
-  Controller controller;
-  Moment done;
-  const EchoRequest request = request_of("never");
-  relayed.first.stub->RelayEcho(&controller, &request, &relayed.response, NewCallback(&done, &Moment::come));
-  ASSERT_TRUE(relayed.second.service.reached.wait());
-  relayed.first.client->close();
+TEST_F(Relayed, a_caller_that_leaves_ends_the_call_at_the_second_server) {
+  ASSERT_NO_FATAL_FAILURE(begin_held());
+  first.client->close();
   ASSERT_TRUE(done.wait());
   EXPECT_TRUE(controller.Failed());
-  EXPECT_TRUE(relayed.second.service.cancelled.wait());
+  EXPECT_TRUE(second.service.cancelled.wait());
+}
+
+class RelayedOnTheLoop : public Relayed {
+ protected:
+  RelayedOnTheLoop() : Relayed(true) {}
+};
+
+TEST_F(RelayedOnTheLoop, a_stub_that_would_block_fails_at_once) {
+  ASSERT_NE(call("hi"), nullptr);
+  EXPECT_NE(controller.ErrorText().find("on the thread of a loop"), std::string::npos) << controller.ErrorText();
+}
+
+class RelayedOnThePool : public Relayed {
+ protected:
+  RelayedOnThePool() : Relayed(true, {.blocking = true}) {}
+};
+
+TEST_F(RelayedOnThePool, a_stub_blocks) {
+  EXPECT_EQ(call("hi"), nullptr) << controller.ErrorText();
+  EXPECT_EQ(response.response(), "echo: hi");
+  controller.Reset();
+  ASSERT_NE(call("throw"), nullptr);
+  EXPECT_EQ(controller.error()->code(), 8);
 }
 
 TEST(Relay, the_second_servers_death_is_an_error) {
@@ -371,21 +389,6 @@ TEST(Relay, the_second_servers_death_is_an_error) {
   EXPECT_EQ(code(), -32001);
   second.reset();
   EXPECT_EQ(code(), -32001) << "where nobody listens any more";
-}
-
-TEST(Relay, a_stub_that_would_block_a_loop_fails_at_once) {
-  Relayed relayed{true};
-  ASSERT_NE(relayed.call("hi"), nullptr);
-  EXPECT_NE(relayed.controller.ErrorText().find("on the thread of a loop"), std::string::npos)
-      << relayed.controller.ErrorText();
-}
-
-TEST(Relay, a_service_that_blocks_runs_on_the_pool) {
-  Relayed relayed{true, {.blocking = true}};
-  EXPECT_EQ(relayed.call("hi"), nullptr) << relayed.controller.ErrorText();
-  EXPECT_EQ(relayed.response.response(), "echo: hi");
-  ASSERT_NE(relayed.call("throw"), nullptr);
-  EXPECT_EQ(relayed.controller.error()->code(), 8);
 }
 
 TEST(Relay, a_stub_in_a_callback_of_its_own_client_fails_at_once) {

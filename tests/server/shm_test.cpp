@@ -2,11 +2,15 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
 #include <functional>
 #include <gtest/gtest.h>
 #include <random>
 #include <signal.h>
 #include <string>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -128,6 +132,95 @@ TEST_P(Shm, a_server_that_spins_answers_at_once_by_other_ways_as_well) {
     ASSERT_EQ(one.call<int>("subtract", i, 1), i - 1);
     ASSERT_EQ(other.call<int>("subtract", i, 2), i - 2);
   }
+}
+
+// Connects as a client does, and then does all that it can to whatever is shared with it.
+class HostileClient {
+ public:
+  HostileClient() : socket_(transport::connect_to_path(kEndpoint, transport::shm_socket_path(kEndpoint), kTimeout)) {
+    take_hello();
+    for (std::size_t i = 1; i < received_.size(); ++i) {  // whatever comes beside the memory
+      constexpr std::uint64_t kMost = ~std::uint64_t{0} - 1;
+      static_cast<void>(::write(received_[i].get(), &kMost, sizeof kMost));
+      ::fcntl(received_[i].get(), F_SETFL, 0);
+    }
+    ::fcntl(socket_.get(), F_SETFL, 0);
+  }
+  HostileClient(HostileClient&&) = delete;
+  ~HostileClient() { ::munmap(memory_, kSegmentBytes); }
+
+  void fill_socket() {
+    const std::string many(1000, 'x');
+    while (::send(socket_.get(), many.data(), many.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+    }
+  }
+  // Has the server answer, and wake this client for it, which never takes note.
+  void ask() {
+    constexpr std::string_view kRequest = "{\"jsonrpc\":\"2.0\",\"method\":\"subtract\",\"params\":[2,1],\"id\":1}\n";
+    at<std::uint32_t>(kReaderWaits).store(1);
+    at<std::uint64_t>(kServerRead).store(at<std::uint64_t>(kServerWritten).load());
+    for (const char byte : kRequest) memory_[kClientBytes + written_++ % transport::kShmRingBytes] = byte;
+    at<std::uint64_t>(kClientWritten).store(written_);
+    static_cast<void>(::send(socket_.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL));
+  }
+  [[nodiscard]] std::uint64_t answered() { return at<std::uint64_t>(kServerWritten).load(); }
+
+ private:
+  static constexpr milliseconds kTimeout{5000};
+  static inline const Endpoint kEndpoint{kUri};
+  // Offsets in the memory, by docs/transports.md.
+  static constexpr std::size_t kServerWritten = 0;
+  static constexpr std::size_t kServerRead = 128;
+  static constexpr std::size_t kReaderWaits = 256;
+  static constexpr std::size_t kClientWritten = 512;
+  static constexpr std::size_t kClientBytes = 4096 + transport::kShmRingBytes;
+  static constexpr std::size_t kSegmentBytes = kClientBytes + transport::kShmRingBytes;
+
+  void take_hello() {
+    char bytes[sizeof(transport::ShmHello)];
+    iovec part{.iov_base = bytes, .iov_len = sizeof bytes};
+    alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))];
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    EXPECT_EQ(::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC), static_cast<ssize_t>(sizeof bytes));
+    const cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+    for (std::size_t i = 0; i != (rights->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
+      int descriptor = -1;
+      std::memcpy(&descriptor, CMSG_DATA(rights) + i * sizeof descriptor, sizeof descriptor);
+      received_.emplace_back(descriptor);
+    }
+    memory_ = static_cast<char*>(
+        ::mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, received_.front().get(), 0));
+  }
+  template <class Number>
+  std::atomic<Number>& at(std::size_t offset) {
+    return *reinterpret_cast<std::atomic<Number>*>(memory_ + offset);
+  }
+
+  runtime::Descriptor socket_;
+  std::vector<runtime::Descriptor> received_;
+  char* memory_ = nullptr;
+  std::uint64_t written_ = 0;
+};
+
+TEST_P(Shm, a_client_that_fills_and_never_reads_what_it_shares_blocks_nobody_else) {
+  Server server{options(1)};
+  provide(server);
+  server.listen(kUri);
+  const RunningServer running{server};
+  Client client{kUri, client_options()};
+  HostileClient hostile;
+  for (int i = 0; i != 1000; ++i) {
+    hostile.ask();
+    if (i % 10 == 0) hostile.fill_socket();
+    const auto result = client.request<int>("subtract", i, 23).timeout(milliseconds{20'000}).try_call();
+    ASSERT_TRUE(result) << "at the hostile client's call " << i;
+    ASSERT_EQ(*result, i - 23);
+  }
+  EXPECT_GT(hostile.answered(), 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, Shm, kEachEngine, engine_name);

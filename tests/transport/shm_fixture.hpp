@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <string>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <utility>
@@ -65,13 +64,6 @@ class HeardUser final : public StreamUser {
   int error = 0;
 };
 
-inline runtime::Descriptor shm_bell() {
-  return runtime::Descriptor{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"};
-}
-inline runtime::Descriptor copy_of(const runtime::Descriptor& descriptor) {
-  return runtime::Descriptor{::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, 0), "dup"};
-}
-
 /// Both ends: `server` has mapped what it made, `client` what it was given.
 struct ShmPair {
   ShmPair() : ShmPair(ShmSegment::make().value()) {}
@@ -88,18 +80,12 @@ struct ShmPair {
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
     return {runtime::Descriptor{ends[0]}, runtime::Descriptor{ends[1]}};
   }
-  explicit ShmPair(Made made) : ShmPair(std::move(made), sockets(), shm_bell(), shm_bell()) {}
-  ShmPair(Made made, Sockets ends, runtime::Descriptor one, runtime::Descriptor other)
-      : server(ShmLink{.segment = std::move(made.first),
-                       .role = ShmRole::server,
-                       .socket = std::move(ends.first),
-                       .own_bell = copy_of(one),
-                       .peer_bell = copy_of(other)}),
+  explicit ShmPair(Made made) : ShmPair(std::move(made), sockets()) {}
+  ShmPair(Made made, Sockets ends)
+      : server(ShmLink{.segment = std::move(made.first), .role = ShmRole::server, .socket = std::move(ends.first)}),
         client(ShmLink{.segment = ShmSegment::map(made.second.get(), kShmRingBytes).value(),
                        .role = ShmRole::client,
-                       .socket = std::move(ends.second),
-                       .own_bell = std::move(other),
-                       .peer_bell = std::move(one)}) {}
+                       .socket = std::move(ends.second)}) {}
 };
 
 }  // namespace wirecall::transport

@@ -1,10 +1,11 @@
-// How two processes meet for shared memory: what each of them refuses.
+// How two processes connect for shared memory: what each of them refuses.
 #include <array>
 #include <chrono>
 #include <functional>
 #include <gtest/gtest.h>
 #include <optional>
 #include <string>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/un.h>
 #include <thread>
@@ -62,12 +63,11 @@ class FalseServer {
 
 struct Offer {
   ShmHello hello{.ring_bytes = kShmRingBytes};
-  ShmDescriptors descriptors{
-      .memory = ShmSegment::make().value().second, .client_bell = shm_bell(), .server_bell = shm_bell()};
+  Descriptor memory = ShmSegment::make().value().second;
 };
 
 std::string offered(const Offer& offer) {
-  const FalseServer server{[&](int socket) { EXPECT_EQ(send_shm_hello(socket, offer.hello, offer.descriptors), 0); }};
+  const FalseServer server{[&](int socket) { EXPECT_EQ(send_shm_hello(socket, offer.hello, offer.memory.get()), 0); }};
   return connecting();
 }
 
@@ -81,7 +81,7 @@ Descriptor memory(std::size_t bytes, int seals) {
 constexpr std::size_t kSegmentBytes = 4096 + 2 * kShmRingBytes;
 constexpr int kAllSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-TEST(Shm, a_client_and_a_server_meet_and_know_each_others_user) {
+TEST(Shm, a_client_and_a_server_connect_and_know_each_others_user) {
   const RuntimeFolder folder;
   Loop loop;
   PendingConnection accepted;
@@ -178,11 +178,11 @@ TEST(Shm, a_client_takes_what_a_server_offers) { EXPECT_EQ(offered(Offer{}), "no
 TEST(Shm, memory_without_any_of_the_seals_is_refused) {
   for (const int seals : {0, F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_SHRINK | F_SEAL_SEAL, F_SEAL_GROW | F_SEAL_SEAL}) {
     Offer offer;
-    offer.descriptors.memory = memory(kSegmentBytes, seals);
+    offer.memory = memory(kSegmentBytes, seals);
     EXPECT_NE(offered(offer).find("not sealed"), std::string::npos) << seals;
   }
   Offer offer;
-  offer.descriptors.memory = shm_bell();
+  offer.memory = Descriptor{::eventfd(0, EFD_CLOEXEC), "eventfd"};
   EXPECT_NE(offered(offer).find("not sealed"), std::string::npos) << "it is no memory";
 }
 
@@ -190,7 +190,7 @@ TEST(Shm, memory_of_another_size_is_refused) {
   for (const std::size_t bytes :
        {std::size_t{0}, std::size_t{1}, kSegmentBytes - 4096, kSegmentBytes - 1, kSegmentBytes + 1}) {
     Offer offer;
-    offer.descriptors.memory = memory(bytes, kAllSeals);
+    offer.memory = memory(bytes, kAllSeals);
     EXPECT_NE(offered(offer).find("another size"), std::string::npos) << bytes;
   }
 }
@@ -205,31 +205,49 @@ TEST(Shm, rings_of_a_size_that_cannot_be_are_refused) {
 
 TEST(Shm, memory_that_may_not_be_written_is_refused) {
   Offer offer;
-  offer.descriptors.memory = memory(kSegmentBytes, kAllSeals | F_SEAL_FUTURE_WRITE);
+  offer.memory = memory(kSegmentBytes, kAllSeals | F_SEAL_FUTURE_WRITE);
   EXPECT_NE(offered(offer).find("cannot be mapped"), std::string::npos);
 }
 
 TEST(Shm, a_hello_of_another_version_or_kind_is_refused) {
   Offer version;
-  version.hello.version = 2;
-  EXPECT_NE(offered(version).find("version 2"), std::string::npos);
+  version.hello.version = 1;
+  EXPECT_NE(offered(version).find("speaks version 1"), std::string::npos);
   Offer kind;
   kind.hello.magic[0] = 'W';
   EXPECT_NE(offered(kind).find("does not speak of shared memory"), std::string::npos);
 }
 
-TEST(Shm, a_hello_that_is_cut_anywhere_or_has_no_descriptors_is_refused) {
+TEST(Shm, a_hello_that_is_cut_anywhere_or_has_no_descriptor_is_refused) {
   const ShmHello hello{.ring_bytes = kShmRingBytes};
   for (std::size_t bytes = 0; bytes <= sizeof hello; ++bytes) {
     const FalseServer server{
         [&](int socket) { EXPECT_EQ(::send(socket, &hello, bytes, MSG_NOSIGNAL), static_cast<ssize_t>(bytes)); }};
     const std::string told = connecting();
     EXPECT_NE(told.find(bytes == 0              ? "has closed the connection"
-                        : bytes == sizeof hello ? "three descriptors"
+                        : bytes == sizeof hello ? "one descriptor"
                                                 : "does not speak"),
               std::string::npos)
         << bytes << told;
   }
+}
+
+void send_hello_with_descriptors(int socket, std::size_t count) {
+  ShmHello hello{.ring_bytes = kShmRingBytes};
+  iovec part{.iov_base = &hello, .iov_len = sizeof hello};
+  const std::array<int, 5> sent{0, 1, 2, 0, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof sent)> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(count * sizeof(int));
+  std::memcpy(CMSG_DATA(rights), sent.data(), count * sizeof(int));
+  EXPECT_EQ(::sendmsg(socket, &message, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof hello));
 }
 
 TEST(Shm, descriptors_that_are_too_many_are_refused_and_none_stays_open) {
@@ -239,25 +257,9 @@ TEST(Shm, descriptors_that_are_too_many_are_refused_and_none_stays_open) {
     return count;
   };
   const std::size_t before = open_now();
-  {
-    const FalseServer server{[](int socket) {
-      ShmHello hello{.ring_bytes = kShmRingBytes};
-      iovec part{.iov_base = &hello, .iov_len = sizeof hello};
-      alignas(cmsghdr) std::array<char, CMSG_SPACE(5 * sizeof(int))> control{};
-      msghdr message{};
-      message.msg_iov = &part;
-      message.msg_iovlen = 1;
-      message.msg_control = control.data();
-      message.msg_controllen = control.size();
-      cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-      rights->cmsg_level = SOL_SOCKET;
-      rights->cmsg_type = SCM_RIGHTS;
-      rights->cmsg_len = CMSG_LEN(5 * sizeof(int));
-      const std::array<int, 5> five{0, 1, 2, 0, 1};
-      std::memcpy(CMSG_DATA(rights), five.data(), sizeof five);
-      EXPECT_EQ(::sendmsg(socket, &message, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof hello));
-    }};
-    EXPECT_NE(connecting().find("three descriptors"), std::string::npos);
+  for (const std::size_t count : {2, 3, 5}) {
+    const FalseServer server{[&](int socket) { send_hello_with_descriptors(socket, count); }};
+    EXPECT_NE(connecting().find("one descriptor"), std::string::npos);
   }
   EXPECT_EQ(open_now(), before);
 }

@@ -48,7 +48,18 @@ class InputSource {
   };
   /// On the thread that drives. May throw.
   [[nodiscard]] virtual Next next(Writer& writer, InputDriver& driver) = 0;
+  /// Whether `next` may block its thread, which sends nothing meanwhile: then it is called only once the item before
+  /// has been sent. Of one that does not block, items are sent together. On the thread that drives.
+  [[nodiscard]] virtual bool may_block() noexcept { return true; }
 };
+
+/// Ranges whose elements are there: a container's, or numbers. Any other range may wait for the one that it makes.
+template <class R>
+inline constexpr bool kNeverBlocks =
+    std::ranges::forward_range<R> && std::is_lvalue_reference_v<std::ranges::range_reference_t<R>> &&
+    (!std::ranges::view<R> || std::ranges::contiguous_range<R>);
+template <class W, class B>
+inline constexpr bool kNeverBlocks<std::ranges::iota_view<W, B>> = std::is_arithmetic_v<W>;
 
 template <class R>
 class RangeSource final : public InputSource {
@@ -66,6 +77,7 @@ class RangeSource final : public InputSource {
     encode(writer, **at_);
     return Next::item;
   }
+  [[nodiscard]] bool may_block() noexcept override { return !kNeverBlocks<R>; }
 
  private:
   R range_;
@@ -124,6 +136,8 @@ class StreamSource final : public InputSource {
     state.item.reset();
     return Next::item;
   }
+  // It waits by the loop.
+  [[nodiscard]] bool may_block() noexcept override { return false; }
 
  private:
   // The stream's own thread is the one that drives, where a request to stop is made.

@@ -3,45 +3,31 @@
 // Owned by the task that passes the values on; one thread. Not for users.
 #pragma once
 
-#include <coroutine>
 #include <string_view>
 
 #include "wirecall/codec.hpp"
+#include "wirecall/detail/awaited.hpp"
 #include "wirecall/reflect.hpp"
-#include "wirecall/task.hpp"
 
 namespace wirecall::detail {
 
 class Items;
 
 /// Waits until one more item may be added; throws Cancelled when stop is requested first.
-class ItemsAwaiter final : private Waiter {
+class ItemsAwaiter final : public AwaitedWaiter {
  public:
-  explicit ItemsAwaiter(Items& items) noexcept : items_(&items) {}
+  explicit ItemsAwaiter(Items& items) noexcept;
   ~ItemsAwaiter() { forget(); }
 
   [[nodiscard]] bool await_ready() const noexcept;
-  template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> coroutine) {
-    if (!wait(*coroutine.promise().root)) return false;
-    join();
-    return true;
-  }
   void await_resume() const { throw_if_stopped(); }
 
  private:
-  friend class Items;
-  void join();
-  void forget() noexcept override;
-
   Items* items_;
-  bool joined_ = false;
 };
 
-class Items {
+class Items : public Awaited {
  public:
-  Items() = default;
-  Items(Items&&) = delete;
   virtual ~Items() = default;
 
   /// `co_await items.until_writable();` comes before each item.
@@ -67,11 +53,6 @@ class Items {
   /// What the call is answered with after the last item.
   virtual void write_result(Writer& writer) = 0;
 
- protected:
-  [[nodiscard]] bool waiting() const noexcept { return waiting_ != nullptr; }
-  /// `this` may be gone when it returns.
-  void wake() noexcept;
-
  private:
   friend class ItemsAwaiter;
   /// Where the next item is written; then one of the other two.
@@ -79,11 +60,8 @@ class Items {
   virtual void end() = 0;
   virtual void discard() noexcept = 0;
   [[nodiscard]] virtual bool writable() noexcept = 0;
-  /// The task waits until the items are writable, or does not any more.
-  virtual void wait_begins() {}
-  virtual void wait_ends() noexcept {}
-
-  ItemsAwaiter* waiting_ = nullptr;
 };
+
+inline ItemsAwaiter::ItemsAwaiter(Items& items) noexcept : AwaitedWaiter(&items), items_(&items) {}
 
 }  // namespace wirecall::detail

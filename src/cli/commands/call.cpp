@@ -1,6 +1,8 @@
 // `wirecall call` and `wirecall notify`: one message, and what comes back on stdout.
-#include <cstdio>
+#include <cerrno>
 #include <fmt/core.h>
+#include <unistd.h>
+#include <utility>
 
 #include "base/one_line.hpp"
 #include "cli/arguments.hpp"
@@ -85,27 +87,61 @@ int print_result(RawClient& caller, std::string_view method, detail::OutgoingCal
 class LineSource final : public detail::InputSource {
  public:
   Next next(Writer& writer, detail::InputDriver&) override {
-    std::string line;
-    for (int c; (c = std::getchar()) != EOF || !line.empty();) {
-      if (c != EOF && c != '\n') {
-        line += static_cast<char>(c);
-        continue;
-      }
-      ++number_;
-      if (line.find_first_not_of(" \t\r") == std::string::npos) {
-        line.clear();
-        continue;
-      }
-      const auto value = from_json<Value>(line);
-      if (!value) throw Error{ErrorCode::invalid_params, fmt::format("line {} of standard input is not JSON", number_)};
-      encode(writer, *value);
-      return Next::item;
+    while (!find_line()) {
+      if (ended_) return Next::end;
+      read_more();
     }
-    return Next::end;
+    const auto value = from_json<Value>(std::string_view{text_}.substr(begin_, end_ - begin_));
+    if (!value) throw Error{ErrorCode::invalid_params, fmt::format("line {} of standard input is not JSON", number_)};
+    encode(writer, *value);
+    begin_ = searched_;
+    end_ = std::string::npos;
+    return Next::item;
   }
+  [[nodiscard]] bool may_block() noexcept override { return !find_line() && !ended_; }
 
  private:
-  std::size_t number_ = 0;
+  // Whether a whole line that is not empty has been read: text_[begin_, end_). Passes over empty ones.
+  [[nodiscard]] bool find_line() noexcept {
+    while (end_ == std::string::npos) {
+      const std::size_t end = text_.find('\n', searched_);
+      if (end == std::string::npos) {
+        searched_ = text_.size();
+        return false;
+      }
+      searched_ = end + 1;
+      ++number_;
+      if (text_.find_first_not_of(" \t\r", begin_) == end) {
+        begin_ = searched_;
+      } else {
+        end_ = end;
+      }
+    }
+    return true;
+  }
+
+  void read_more() {
+    text_.erase(0, begin_);
+    searched_ -= std::exchange(begin_, 0);
+    char block[64 * 1024];
+    ssize_t bytes = 0;
+    do {
+      bytes = ::read(STDIN_FILENO, block, sizeof block);
+    } while (bytes < 0 && errno == EINTR);
+    if (bytes > 0) {
+      text_.append(block, static_cast<std::size_t>(bytes));
+    } else {
+      ended_ = true;
+      if (!text_.empty()) text_ += '\n';
+    }
+  }
+
+  std::string text_;  // what has been read, from the first line on that has not been sent
+  std::size_t begin_ = 0;
+  std::size_t end_ = std::string::npos;
+  std::size_t searched_ = 0;  // no further line break is before
+  std::size_t number_ = 0;    // of the line that begins at begin_
+  bool ended_ = false;
 };
 
 /// Who was started together with this, to serve or to provide the method, may take so long to do it.
