@@ -25,8 +25,9 @@ namespace wirecall {
 /// The number of an encoding. Encodings that a program adds (message/message_codec.hpp) have the numbers after these.
 enum class Encoding : std::uint8_t {
   json,
-  msgpack,  ///< with a length prefix; by HTTP as application/msgpack (docs/wire.md, "MessagePack")
-  cbor,     ///< likewise, by HTTP as application/cbor (docs/wire.md, "CBOR")
+  msgpack,   ///< with a length prefix; by HTTP as application/msgpack (docs/wire.md, "MessagePack")
+  cbor,      ///< likewise, by HTTP as application/cbor (docs/wire.md, "CBOR")
+  protobuf,  ///< likewise, by HTTP as application/protobuf (docs/wire.md, "Protobuf"); values become JSON
 };
 
 enum class ValueKind : std::uint8_t { null, boolean, number, string, array, object, bytes, extension };

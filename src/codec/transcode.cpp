@@ -1,6 +1,4 @@
-// Both directions keep their own stack of open arrays and objects. JSON says only at the end how many elements there
-// were and the others at the beginning, so JSON is read once for the counts; with these a $-object is known by its
-// bracket, too, without looking ahead.
+// Both directions keep their own stack of open arrays and objects. JSON is read once more for JsonCounts.
 #include "codec/transcode.hpp"
 
 #include <algorithm>
@@ -27,13 +25,18 @@ static std::string_view beginning(std::string_view utf8, std::size_t bytes_max) 
   return utf8.substr(0, bytes_max);
 }
 
-constexpr std::string_view kBytes = "$bytes";
-constexpr std::string_view kNpy = "$npy";
-constexpr std::string_view kImage = "$image";
-
-static bool is_user_name(std::string_view name) noexcept { return name.starts_with('$'); }
-
 // ---- to JSON ----
+
+void write_real(json::JsonWriter& writer, double value) {
+  // A point says that it is no integer, so that it comes back as what it is.
+  char text[40];
+  char* end = std::to_chars(text, text + 32, value).ptr;
+  if (std::string_view{text, end}.find_first_of(".en") == std::string_view::npos) {
+    *end++ = '.';
+    *end++ = '0';
+  }
+  writer.number_text({text, end});
+}
 
 template <class Format>
 Transcoded ToJson<Format>::operator()(std::string_view encoded, Buffer& out, std::size_t bytes_max, Names names) {
@@ -161,9 +164,8 @@ std::string_view ToJson<Format>::scalar(const char* p, const Head& head) {
     case Type::negative: writer_.integer(static_cast<std::int64_t>(head.value)); return {};
     case Type::float32:
     case Type::float64:
-      if (!std::isfinite(codec::real(head)) && !lenient_)
-        return "a number is NaN or infinite, which JSON cannot express";
-      real(codec::real(head));
+      if (!std::isfinite(codec::real(head)) && !lenient_) return kNotFinite;
+      write_real(writer_, codec::real(head));
       return {};
     case Type::string: writer_.string(content()); return {};
     case Type::binary: writer_.bytes(bytes_of(content())); return {};
@@ -176,18 +178,6 @@ std::string_view ToJson<Format>::scalar(const char* p, const Head& head) {
     case Type::map: break;
   }
   return {};
-}
-
-template <class Format>
-void ToJson<Format>::real(double value) {
-  // A point says that it is no integer, so that it comes back as what it is.
-  char text[40];
-  char* end = std::to_chars(text, text + 32, value).ptr;
-  if (std::string_view{text, end}.find_first_of(".en") == std::string_view::npos) {
-    *end++ = '.';
-    *end++ = '0';
-  }
-  writer_.number_text({text, end});
 }
 
 template <class Format>
@@ -265,41 +255,8 @@ std::string_view append_number(Buffer& out, std::string_view text) {
 }
 
 template <class Format>
-void FromJson<Format>::count(std::string_view json) {
-  counts_.clear();
-  opened_.clear();
-  next_count_ = 0;
-  bool quoted = false;
-  bool fresh = false;  // an array or object has just begun
-  for (const char *p = json.data(), *const end = p + json.size(); p != end; ++p) {
-    const char c = *p;
-    if (quoted) {
-      if (c == '\\') ++p;
-      quoted = c != '"';
-      continue;
-    }
-    if (c == ' ' || c == '\n' || c == '\r' || c == '\t') continue;
-    if (fresh && c != ']' && c != '}') counts_[opened_.back()] = 1;
-    fresh = false;
-    switch (c) {
-      case '"': quoted = true; break;
-      case '[':
-      case '{':
-        opened_.push_back(counts_.size());
-        counts_.push_back(0);
-        fresh = true;
-        break;
-      case ']':
-      case '}': opened_.pop_back(); break;
-      case ',': ++counts_[opened_.back()]; break;
-      default: break;
-    }
-  }
-}
-
-template <class Format>
 Transcoded FromJson<Format>::operator()(std::string_view json, Buffer& out, Names names) {
-  count(json);
+  counts_.read(json);
   reader_.reset(json);
   levels_.clear();
   const auto begin_map = [&](std::uint32_t size) {
@@ -333,12 +290,12 @@ Transcoded FromJson<Format>::operator()(std::string_view json, Buffer& out, Name
       }
       case ValueKind::array:
         reader_.begin_array();
-        out.set_end(Format::write_array_head(out.reserve(Format::kHeadBytesMax), counts_[next_count_++]));
+        out.set_end(Format::write_array_head(out.reserve(Format::kHeadBytesMax), counts_.take()));
         levels_.push_back(Open::array);
         break;
       default: {
         reader_.begin_object();
-        const std::uint32_t size = counts_[next_count_++];
+        const std::uint32_t size = counts_.take();
         std::string_view name;
         if (size != 1 || (names == Names::members && levels_.empty())) {
           begin_map(size);
@@ -346,7 +303,7 @@ Transcoded FromJson<Format>::operator()(std::string_view json, Buffer& out, Name
         } else if (reader_.next_member(name); is_user_name(name) && base64(name, out)) {
           reader_.next_member(name);  // the end
         } else {
-          if (name == "$" && reader_.kind() == ValueKind::object && counts_[next_count_] == 1) unwrap(name);
+          if (name == "$" && reader_.kind() == ValueKind::object && counts_.peek() == 1) unwrap(name);
           begin_map(1);
           append_string<Format>(out, name);
           levels_.push_back(Open::object);
@@ -375,7 +332,7 @@ void FromJson<Format>::unwrap(std::string_view& name) {
   reader_.begin_object();
   reader_.next_member(inner);
   if (!is_user_name(inner)) return reader_.rewind(start);
-  ++next_count_;
+  static_cast<void>(counts_.take());
   levels_.push_back(Open::wrapper);
   name = inner;
 }

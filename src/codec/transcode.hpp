@@ -18,6 +18,7 @@
 #include <limits>
 
 #include "codec/codec_arena.hpp"
+#include "codec/json_counts.hpp"
 #include "codec/json_reader.hpp"
 #include "codec/json_writer.hpp"
 #include "wirecall/bytes.hpp"
@@ -50,6 +51,17 @@ struct Transcoded {
 
 /// What the names of an object at the top are. In data, one that begins with `$` may mean something, or need wrapping.
 enum class Names : std::uint8_t { data, members };
+
+// The names by which JSON holds what it has no form for.
+inline constexpr std::string_view kBytes = "$bytes";
+inline constexpr std::string_view kNpy = "$npy";
+inline constexpr std::string_view kImage = "$image";
+/// Whether the only name of an object of user data wants wrapping.
+[[nodiscard]] constexpr bool is_user_name(std::string_view name) noexcept { return name.starts_with('$'); }
+/// Why a real number has no form.
+inline constexpr std::string_view kNotFinite = "a number is NaN or infinite, which JSON cannot express";
+/// One that is finite, always as a number that is no integer's text.
+void write_real(json::JsonWriter& writer, double value);
 
 inline constexpr std::size_t kNoSizeMax = std::numeric_limits<std::size_t>::max();
 
@@ -85,7 +97,6 @@ class ToJson {
   void end(const Level& level, Buffer& out);
   std::string_view extension(std::int8_t type, std::span<const std::byte> data);
   std::string_view key(const char* p);
-  void real(double value);
 
   json::JsonWriter writer_;
   std::vector<Level> levels_;
@@ -103,16 +114,13 @@ class FromJson {
  private:
   enum class Open : std::uint8_t { array, object, wrapper };
 
-  void count(std::string_view json);
   /// The name of an object's only member has been read, and its value is next: takes both as bytes if they are that.
   bool base64(std::string_view name, Buffer& out);
   /// The value of `$` is next, an object of one member: goes on within it, at its name, if that is what `$` is for.
   void unwrap(std::string_view& name);
 
   json::JsonReader reader_;
-  std::vector<std::uint32_t> counts_;  ///< of each array and object, in the order of their opening brackets
-  std::vector<std::size_t> opened_;    ///< positions in counts_
-  std::size_t next_count_ = 0;
+  JsonCounts counts_;
   std::vector<Open> levels_;
 };
 

@@ -179,6 +179,7 @@ Encoding PostedMessage::encoding_of(std::string_view text) const {
 void PostedMessage::dispatch_binary(std::span<char> bytes) {
   const std::string_view text{bytes.data(), bytes.size()};
   const Encoding encoding = encoding_of(text);
+  if (encoding == Encoding::json) return dispatch_json(text, nullptr);
   HttpTransaction& transaction = connection_->current();
   const Host& host = connection_->host();
   transaction.brings(encoding);

@@ -52,7 +52,7 @@ static std::optional<Encoding> encoding_of_subprotocol(std::string_view name) no
   if (name == kOurs) return Encoding::json;
   if (!name.starts_with(kOurs) || name.size() == kOurs.size() || name[kOurs.size()] != '.') return std::nullopt;
   const std::string_view wanted = name.substr(kOurs.size() + 1);
-  for (const Encoding encoding : {Encoding::msgpack, Encoding::cbor}) {
+  for (const Encoding encoding : {Encoding::msgpack, Encoding::cbor, Encoding::protobuf}) {
     if (wanted == message::codec_of(encoding).name) return encoding;
   }
   return std::nullopt;

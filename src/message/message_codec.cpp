@@ -6,6 +6,7 @@
 #include "base/assert.hpp"
 #include "framing/token.hpp"
 #include "message/binary_transcoder.hpp"
+#include "message/protobuf_transcoder.hpp"
 
 namespace wirecall::message {
 namespace {
@@ -22,6 +23,7 @@ constexpr MessageCodec kJson{.name = "json",
 constexpr std::array<std::string_view, 3> kMsgpackTypes{"application/msgpack", "application/x-msgpack",
                                                         "application/vnd.msgpack"};
 constexpr std::array<std::string_view, 1> kCborTypes{"application/cbor"};
+constexpr std::array<std::string_view, 2> kProtobufTypes{"application/protobuf", "application/x-protobuf"};
 
 // An array or a map.
 constexpr bool begins_msgpack(unsigned char first) noexcept {
@@ -47,10 +49,15 @@ constexpr MessageCodec binary_codec(std::string_view name, std::span<const std::
 constexpr MessageCodec kMsgpack =
     binary_codec<MsgpackTranscoder>("msgpack", kMsgpackTypes, &begins_msgpack, &msgpack_codec);
 constexpr MessageCodec kCbor = binary_codec<CborTranscoder>("cbor", kCborTypes, &begins_cbor, &cbor_codec);
+constexpr MessageCodec kProtobuf{
+    .name = "protobuf",
+    .media_types = kProtobufTypes,
+    .begins_with = &begins_protobuf,
+    .make_transcoder = []() -> std::unique_ptr<Transcoder> { return std::make_unique<ProtobufTranscoder>(); }};
 
-constinit std::array<const MessageCodec*, kEncodingsMax> codecs{&kJson, &kMsgpack, &kCbor};
-constinit std::array<std::string_view, kEncodingsMax> names{kJson.name, kMsgpack.name, kCbor.name};
-constinit std::size_t count = 3;
+constinit std::array<const MessageCodec*, kEncodingsMax> codecs{&kJson, &kMsgpack, &kCbor, &kProtobuf};
+constinit std::array<std::string_view, kEncodingsMax> names{kJson.name, kMsgpack.name, kCbor.name, kProtobuf.name};
+constinit std::size_t count = 4;
 
 // White space, what begins a value, and a byte order mark.
 constexpr std::string_view kJsonBegins = " \t\r\n{[\"-0123456789tfn\xEF";
@@ -71,6 +78,7 @@ constinit std::array<Encoding, 256> encoding_of_byte = [] {
   std::array<Encoding, 256> bytes{};
   claim(bytes, kMsgpack, Encoding::msgpack);
   claim(bytes, kCbor, Encoding::cbor);
+  claim(bytes, kProtobuf, Encoding::protobuf);
   return bytes;
 }();
 }  // namespace detail
@@ -96,6 +104,7 @@ const MessageCodec& codec_of(Encoding encoding) noexcept {
 Encoding encoding_of(std::string_view message, Encoding said) noexcept {
   if (message.empty()) return Encoding::json;
   const Encoding encoding = encoding_of(message.front());
+  if (encoding == Encoding::protobuf && said != encoding && !is_protobuf(message)) return Encoding::json;
   const auto may_begin_alike = [](Encoding one) { return one == Encoding::msgpack || one == Encoding::cbor; };
   const bool is_tagged = message.front() == cbor::kMessageTag.front();
   return may_begin_alike(encoding) && may_begin_alike(said) && !is_tagged ? said : encoding;

@@ -1,7 +1,7 @@
 // MessageCodec: an encoding of whole messages, as a row of one list: its name, its media types, its first bytes, and
 // what makes messages of it JSON and JSON them. A new encoding is a file with its Transcoder, and its places in
-// message_codec.cpp or a call of add_codec. JSON, MessagePack and CBOR are in the list; further ones are added before
-// anything is served. Thread: adding is the main thread's; the rest any.
+// message_codec.cpp or a call of add_codec. JSON, MessagePack, CBOR and Protocol Buffers are in the list; further ones
+// are added before anything is served. Thread: adding is the main thread's; the rest any.
 #pragma once
 
 #include <array>
@@ -48,8 +48,8 @@ extern std::array<Encoding, 256> encoding_of_byte;
 [[nodiscard]] inline Encoding encoding_of(char first) noexcept {
   return detail::encoding_of_byte[static_cast<unsigned char>(first)];
 }
-/// The same of a message whose sender says besides that it is `said`. That tells MessagePack from CBOR without its tag,
-/// whose arrays begin alike; what the first byte alone tells, it tells.
+/// The same of a message whose sender says besides that it is `said`, which tells apart what begins alike: arrays of
+/// MessagePack and of CBOR without its tag, text and Protocol Buffers. What the first byte alone tells, it tells.
 [[nodiscard]] Encoding encoding_of(std::string_view message, Encoding said) noexcept;
 
 }  // namespace wirecall::message

@@ -55,7 +55,9 @@ Transcoder::Status WholeTranscoder::check(std::string_view, const Limits&, Envel
 Transcoder::Status WholeTranscoder::checked_to_json(std::string_view message, const Limits& limits, Buffer& out) {
   const std::size_t begin = out.size();
   const std::size_t bytes_max = limits.max_message_size * kGrowth;
-  const Status status = decode(message, bytes_max, out);
+  unrepresentable_.clear();
+  cancels_.clear();
+  const Status status = decode(message, limits, bytes_max, out);
   return status == Status::done && out.size() - begin > bytes_max ? Status::too_large : status;
 }
 

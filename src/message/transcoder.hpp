@@ -110,19 +110,19 @@ class Transcoder {
   Buffer scratch_;  // of from_json_behind
 };
 
-/// An encoding of which each message becomes JSON as a whole. A value that one of the two has no form for makes the
-/// whole message one that is refused.
+/// An encoding of which each message becomes JSON as a whole.
 class WholeTranscoder : public Transcoder {
  public:
   [[nodiscard]] std::string_view cause_of(Status status) const noexcept final;
   [[nodiscard]] Status check(std::string_view message, const Limits& limits, EnvelopeMembers& members) final;
   Status checked_to_json(std::string_view message, const Limits& limits, Buffer& out) final;
-  bool from_json(std::string_view json, const Limits& limits, Buffer& out, std::vector<Broken>* broken) final;
+  bool from_json(std::string_view json, const Limits& limits, Buffer& out, std::vector<Broken>* broken = nullptr) final;
 
  private:
   /// Appends the JSON of one message to `out`, of at most so many bytes. What is no message is malformed; whether the
-  /// JSON is any, is looked at later.
-  virtual Status decode(std::string_view message, std::size_t bytes_max, Buffer& out) = 0;
+  /// JSON is any, and not too deep, is looked at later. What it has to say of values without a form, it adds to
+  /// `unrepresentable_` and `cancels_`.
+  virtual Status decode(std::string_view message, const Limits& limits, std::size_t bytes_max, Buffer& out) = 0;
   /// Appends a message to `out`, given as valid JSON.
   virtual void encode(std::string_view json, Buffer& out) = 0;
 };

@@ -187,8 +187,8 @@ std::vector<OptionRow> make_rows() {
                                        {.min = 1, .max = 1024}),
       row<&ClientOptions::encoding>(
           "encoding",
-          "The encoding of the client's messages; msgpack and cbor are sent with a length prefix, by HTTP as "
-          "application/msgpack and application/cbor",
+          "The encoding of the client's messages; all but json are sent with a length prefix, by HTTP as "
+          "application/msgpack, application/cbor and application/protobuf",
           {.words = message::encoding_names()}),
       row<&Options::drain_ms>("drain_ms", "Time that calls in progress have to end when the server stops", kMs),
       row<&Options::takeover_ms>(

@@ -77,7 +77,7 @@ TEST_F(Completion, of_bash_knows_the_words_that_a_flag_takes) {
   EXPECT_EQ(offered(script, {"wirecall", "serve", "--engine", ""}), engines);
   EXPECT_EQ(offered(script, {"wirecall", "serve", "--engine", "="}), engines) << "--engine=";
   EXPECT_EQ(offered(script, {"wirecall", "serve", "--engine", "=", "u"}), Words{"uring"});
-  EXPECT_EQ(offered(script, {"wirecall", "call", "--encoding", ""}), (Words{"json", "msgpack", "cbor"}));
+  EXPECT_EQ(offered(script, {"wirecall", "call", "--encoding", ""}), (Words{"json", "msgpack", "cbor", "protobuf"}));
   EXPECT_EQ(offered(script, {"wirecall", "serve", "--log-format", "h"}), Words{"human"});
   EXPECT_EQ(offered(script, {"wirecall", "serve", "--log-level", "w"}), Words{"warning"});
   EXPECT_EQ(offered(script, {"wirecall", "reply", "a", "b", "--policy", "r"}), (Words{"round_robin", "random"}));
@@ -100,11 +100,11 @@ TEST_F(Completion, of_bash_knows_the_programs_that_serve_takes) {
 TEST_F(Completion, of_zsh_and_fish_knows_the_words_that_a_flag_takes) {
   const std::string zsh = text_of("zsh");
   for (const std::string_view part :
-       {":WORD:(auto epoll uring)'", ":WORD:(json msgpack cbor)'", "::true|false:(true false)'"})
+       {":WORD:(auto epoll uring)'", ":WORD:(json msgpack cbor protobuf)'", "::true|false:(true false)'"})
     EXPECT_NE(zsh.find(part), std::string::npos) << part;
   const std::string fish = text_of("fish");
   for (const std::string_view part :
-       {" -l engine -r -f -a 'auto epoll uring' ", " -l encoding -r -f -a 'json msgpack cbor' ",
+       {" -l engine -r -f -a 'auto epoll uring' ", " -l encoding -r -f -a 'json msgpack cbor protobuf' ",
         " -l log-calls -f -a 'true false' "})
     EXPECT_NE(fish.find(part), std::string::npos) << part;
 }

@@ -32,7 +32,7 @@ TEST_F(Tool, an_array_goes_there_and_back_as_its_file_in_both_encodings) {
   std::ofstream{path, std::ios::binary} << file;
   const std::string http = "http://" + url_.substr(url_.find("//") + 2) + "/rpc";
   for (const std::string& url : {url_, http}) {
-    for (const std::string encoding : {"json", "msgpack", "cbor"}) {
+    for (const std::string encoding : {"json", "msgpack", "cbor", "protobuf"}) {
       const Ended ended = run({"call", "echo", "@" + path, "--url", url, "--encoding", encoding});
       EXPECT_EQ(ended.status, 0) << ended.error;
       EXPECT_EQ(ended.output, file);

@@ -1,5 +1,5 @@
 // An encoding that is no more than a row of the list goes by its name through clients, servers and brokers, behind a
-// length and by HTTP, beside JSON, MessagePack and CBOR.
+// length and by HTTP, beside JSON, MessagePack, CBOR and Protocol Buffers.
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -76,11 +76,9 @@ class AnyServer : public testing::TestWithParam<std::tuple<std::string_view, std
   std::string uri_;
   std::optional<RunningServer> running_;
 };
-INSTANTIATE_TEST_SUITE_P(Ways, AnyServer,
-                         testing::Combine(testing::Values("tcp", "http", "ws"), testing::Values("toy", "cbor")),
-                         [](const auto& way) {
-                           return std::string{std::get<0>(way.param)} + "_" + std::string{std::get<1>(way.param)};
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Ways, AnyServer, testing::Combine(testing::Values("tcp", "http", "ws"), testing::Values("toy", "cbor", "protobuf")),
+    [](const auto& way) { return std::string{std::get<0>(way.param)} + "_" + std::string{std::get<1>(way.param)}; });
 
 TEST_P(AnyServer, CallsNotifiesBatchesAndStreams) {
   Client client{uri_, speaking(std::get<1>(GetParam()))};
@@ -144,7 +142,7 @@ TEST(ToyHttp, TheBodyOrAcceptChooses) {
 // Caller and provider, each in one of all.
 class AnyTwo : public testing::TestWithParam<std::tuple<std::string_view, std::string_view>> {};
 constexpr std::array kAll{std::string_view{"json"}, std::string_view{"msgpack"}, std::string_view{"cbor"},
-                          std::string_view{"toy"}};
+                          std::string_view{"protobuf"}, std::string_view{"toy"}};
 INSTANTIATE_TEST_SUITE_P(Encodings, AnyTwo, testing::Combine(testing::ValuesIn(kAll), testing::ValuesIn(kAll)),
                          [](const auto& two) {
                            return std::string{std::get<0>(two.param)} + "_" + std::string{std::get<1>(two.param)};

@@ -176,6 +176,7 @@ TEST(WebSocketSubprotocol, ours_is_chosen_or_else_the_first) {
   EXPECT_EQ(chosen(""), "");
   EXPECT_EQ(chosen("jsonrpc"), "jsonrpc");
   EXPECT_EQ(chosen("graphql-ws, jsonrpc.msgpack, jsonrpc"), "jsonrpc.msgpack");
+  EXPECT_EQ(chosen("graphql-ws, jsonrpc.protobuf, jsonrpc"), "jsonrpc.protobuf");
   EXPECT_EQ(chosen("graphql-ws, mqtt"), "graphql-ws");
   EXPECT_EQ(chosen("jsonrpc.other, jsonrpcx, jsonrpc."), "jsonrpc.other");
   EXPECT_EQ(chosen("jsonrpc, bearer.c2VjcmV0"), "jsonrpc");

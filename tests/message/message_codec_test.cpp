@@ -55,6 +55,9 @@ TEST(MessageCodec, WhoSendsAMessageTellsApartWhatBeginsAlike) {
   EXPECT_EQ(encoding_of("\xD9\xD9\xF7\x81\x01", Encoding::msgpack), Encoding::cbor);
   EXPECT_EQ(encoding_of("[1]", Encoding::cbor), Encoding::json);
   EXPECT_EQ(encoding_of("", Encoding::cbor), Encoding::json);
+  EXPECT_EQ(encoding_of("hello", Encoding::json), Encoding::json);
+  EXPECT_EQ(encoding_of("hello", Encoding::protobuf), Encoding::protobuf);
+  EXPECT_EQ(encoding_of("\x12\x01m", Encoding::json), Encoding::protobuf);
 }
 
 TEST(MessageCodec, AFormSaysHowAMessageIsWrittenAndSent) {

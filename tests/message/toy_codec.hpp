@@ -27,7 +27,7 @@ inline std::string json_of_toy(std::string_view toy) {
 }
 
 class ToyTranscoder final : public WholeTranscoder {
-  Status decode(std::string_view message, std::size_t, Buffer& out) override {
+  Status decode(std::string_view message, const Limits&, std::size_t, Buffer& out) override {
     if (message.size() < 2) return Status::malformed;
     out.append(turned_over(message.substr(1)));
     return Status::done;

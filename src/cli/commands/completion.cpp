@@ -45,7 +45,7 @@ static std::vector<std::string> flags_with_value(const CommandText& command) {
   return names;
 }
 
-/// Which commands' flags take which words: "call --encoding" and "notify --encoding" of "json msgpack cbor".
+/// Which commands' flags take which words: "call --encoding" and "notify --encoding" of "json msgpack cbor protobuf".
 static std::map<std::string, std::vector<std::string>> flags_by_values(std::span<const CommandText> commands) {
   std::map<std::string, std::vector<std::string>> flags;
   for (const CommandText& command : commands) {

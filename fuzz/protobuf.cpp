@@ -1,0 +1,67 @@
+// Protocol Buffers over any bytes: what is taken for a message is JSON, and comes back as the same bytes from then on;
+// so does any JSON.
+#include <memory>
+#include <string>
+
+#include "codec/json_scan.hpp"
+#include "fuzz/texts.hpp"
+#include "message/protobuf_transcoder.hpp"
+#include "wirecall/message.hpp"
+
+#define FUZZ_FRESH value
+#include "fuzz/mutator.hpp"
+
+namespace {
+
+using fuzz::require;
+using wirecall::Buffer;
+using wirecall::Limits;
+using wirecall::ScanStatus;
+using wirecall::message::ProtobufTranscoder;
+using Status = wirecall::message::Transcoder::Status;
+
+Limits as_deep_as_can_be() {
+  Limits limits;
+  limits.depth = wirecall::kDepthMax;
+  return limits;
+}
+
+/// Only a message of many short values, or with bytes that are large in JSON, is too large.
+Status to_json(std::string_view bytes, const Limits& limits, Buffer& out) {
+  const std::unique_ptr<char[]> exact{new char[bytes.size()]};
+  if (!bytes.empty()) std::memcpy(exact.get(), bytes.data(), bytes.size());
+  ProtobufTranscoder transcoder;
+  return transcoder.to_json({exact.get(), bytes.size()}, limits, out);
+}
+
+std::string from_json(std::string_view json) {
+  const fuzz::PaddedText text{json};
+  ProtobufTranscoder transcoder;
+  Buffer out;
+  require(transcoder.from_json(text.view(), as_deep_as_can_be(), out), "nothing is sent", json);
+  return std::string{out.view()};
+}
+
+void check_comes_back(std::string_view json) {
+  const std::string bytes = from_json(json);
+  Buffer again;
+  require(to_json(bytes, as_deep_as_can_be(), again) == Status::done, "what was written is no message", bytes);
+  require(from_json(again.view()) == bytes, "what was written comes back as something else", bytes);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view input = fuzz::text_of(data, size);
+  Buffer json;
+  if (to_json(input, {}, json) == Status::done) {
+    const wirecall::Scan scan = wirecall::json::scan(json.padded(), wirecall::kDepthMax);
+    require(scan.status == ScanStatus::complete && scan.offset == json.size(), "no JSON written", input);
+    check_comes_back(json.view());
+  }
+  const fuzz::PaddedText text{input};
+  const wirecall::Scan scan = wirecall::json::scan(text.view(), Limits{}.depth);
+  const bool whole = scan.status == ScanStatus::complete && scan.offset == size;
+  if (whole && (input.front() == '{' || input.front() == '[')) check_comes_back(input);
+  return 0;
+}
