@@ -38,14 +38,20 @@ struct Whole {
   wirecall::Value any;
 };
 
-template <class T>
+/// The hash of Of.
+template <class Of>
 std::vector<std::byte> behind_hash(std::string_view bytes) {
-  static const std::vector<std::byte> whole = wirecall::to_packed(T{});
+  static const std::vector<std::byte> whole = wirecall::to_packed(Of{});
   std::vector<std::byte> out{whole.begin(), whole.begin() + 8};
   for (const char byte : bytes) out.push_back(static_cast<std::byte>(byte));
   out.shrink_to_fit();
   return out;
 }
+
+/// What Leaf has been, whose hash Leaf takes too.
+struct OlderLeaf {
+  int number = 0;
+};
 
 template <class T>
 std::optional<std::string> as_json(const T& value) {
@@ -56,9 +62,9 @@ std::optional<std::string> as_json(const T& value) {
   }
 }
 
-template <class T>
+template <class T, class Of = T>
 void check(std::string_view bytes) {
-  const auto value = wirecall::from_packed<T>(behind_hash<T>(bytes));
+  const auto value = wirecall::from_packed<T>(behind_hash<Of>(bytes));
   if (!value) {
     require(value.error().code() == -32602 && !value.error().data().empty(), "refused without a reason", bytes);
     return;
@@ -75,10 +81,11 @@ void check(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view rest = fuzz::text_of(data + 1, size - 1);
-  switch (data[0] % 4) {
+  switch (data[0] % 5) {
     case 0: check<Whole>(rest); break;
     case 1: check<Node>(rest); break;
     case 2: check<std::map<int, std::vector<std::string>>>(rest); break;
+    case 3: check<std::vector<Leaf>, std::vector<OlderLeaf>>(rest); break;
     default: check<wirecall::Value>(rest);
   }
   return 0;

@@ -175,7 +175,8 @@ WC_API int64_t wc_call_remaining_ns(wc_call *call);
 /* Leaves the answer to somebody else, who gives it later, on any thread, by the functions above. What is returned has a
  * copy of the parameters, and belongs to the caller; answers to `call` itself have no effect from now on. NULL, and the
  * call is answered -32603, when no memory is left. In a handler of a blocking method, which has a copy already, `call`
- * itself is returned: it goes on being answered by either pointer, and outlives the handler until it is released. */
+ * itself is returned: it goes on being answered by either pointer, and outlives the handler until it is released. Then the handler reads no
+ * more parameters once it has handed the pointer to another thread, which may read them. */
 WC_API wc_call *wc_call_defer(wc_call *call);
 /* Gives back what wc_call_defer has returned. A call that has no answer by then is answered -32603. Any thread. */
 WC_API void wc_call_release(wc_call *deferred);

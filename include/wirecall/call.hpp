@@ -76,7 +76,7 @@ class ReplySink {
   /// False once answered, and when the caller has disconnected.
   [[nodiscard]] bool wanted() const noexcept;
   /// Whoever answers has a copy of the params, of so many bytes: they count among what the caller's connection holds
-  /// until the call is answered.
+  /// for as long as there is this sink. Once, before the call is answered.
   void keeps(std::size_t bytes) noexcept;
 
  private:

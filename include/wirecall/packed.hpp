@@ -28,7 +28,7 @@ template <class T>
 }
 
 /// Appends the packed value to `out`, which lacks it again after a throw. Throws LocalError -32603 for strings that are
-/// not UTF-8 and for values of an enum without an enumerator.
+/// not UTF-8, values of an enum without an enumerator, variants without a value, and what an Adapt refuses.
 template <class T>
 void append_packed(Buffer& out, const T& value) {
   detail::PackedOutput output{out, detail::layout_of<T>()};

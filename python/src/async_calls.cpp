@@ -39,6 +39,7 @@ class AsyncCall final : public AsyncCalls::Entry,
   /// On the loop's thread: from now on it is asyncio's.
   void start(Call& call) {
     sink_ = call.detach();
+    sink_.keeps(call.params().size());
     // Not before the sink is there: a call whose caller has gone already is stopped at once.
     on_stop_.emplace(stop_, Stop{weak_from_this()});
     if (const auto calls = calls_.lock()) calls->post(shared_from_this());

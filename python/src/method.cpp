@@ -378,8 +378,10 @@ void PythonMethod::invoke_on_pool(void* stored, Call& call) {
   detail::OffLoopReply reply{call};
   OffLoopCall off_loop{method, call, std::move(input), std::move(context)};
   const std::stop_token stop = call.stop_token();
+  ReplySink sink = call.detach();
+  sink.keeps(call.params().size());
   pool->run([off_loop = std::move(off_loop), reply = std::move(reply), stop,
-             sink = call.detach()]() mutable -> detail::BlockingPool::Job {
+             sink = std::move(sink)]() mutable -> detail::BlockingPool::Job {
     if (stop.stop_requested()) {  // nobody has waited so long for a thread to be free
       reply.error(Error{ErrorCode::cancelled});
     } else {

@@ -350,6 +350,7 @@ void start_stream(const PythonMethod& method, Call& call, AsyncCalls& calls) {
       },
       &call.method());
   state->sink = call.detach();
+  state->sink.keeps(call.params().size());
   state->detached = true;
   if (state->early) return finish(state->sink, *state->early);
   if (method.runs_on() == RunsOn::asyncio_stream) {

@@ -69,8 +69,8 @@ void Relay::relay_to(Provider& chosen, Route& route, Call& call, const Received&
   }
   const bool waits = !provider->is_free();
   bool long_id = false;
-  if (message.text.size() > rpc::kIdBytesUncounted) [[unlikely]] {
-    long_id = message.id().size() > rpc::kIdBytesUncounted;
+  if (message.text.size() > rpc::kBytesUncounted) [[unlikely]] {
+    long_id = message.id().size() > rpc::kBytesUncounted;
     if (!waits && !has_budget(*provider, message.text.size()))
       return context_->refuse(call, route.name(), provider_holds_too_much());
   }

@@ -85,7 +85,7 @@ struct RelayExtras {
   ReplySink sink;         ///< answers a call that is no message of its own: in a batch, by HTTP
   CallAllEntry call_all;  ///< the same, of rpc.call_all
   Subscribing subscribing;
-  rpc::HeldBytes id;                           ///< of an id of more than rpc::kIdBytesUncounted
+  rpc::HeldBytes id;                           ///< of an id of more than rpc::kBytesUncounted
   std::shared_ptr<const RequestToAll> to_all;  ///< the request of rpc.call_all, until it has been sent
   KeptRequest request;                         ///< as it came: of a call that waits, or that may be made again
   std::string from;                            ///< with it, who made it (BrokerContext::from_of)

@@ -25,7 +25,7 @@ class MemberIndex {
     [[nodiscard]] std::string_view name() const noexcept { return {text, size}; }
   };
   MemberIndex() noexcept {}  // NOLINT(cppcoreguidelines-pro-type-member-init,modernize-use-equals-default): no zeros
-  /// More are refused: their index would take more memory than the message itself.
+  /// More are refused: so the index takes 2 MiB at most.
   static constexpr std::size_t kMembersMax = 65'536;
 
   /// False where there are too many already. Throws std::bad_alloc.

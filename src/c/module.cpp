@@ -84,15 +84,26 @@ std::string real_path(const std::string& path) {
 // ---- the library ----
 
 // The loader knows a library by its path for as long as the process lives. So which file that was, is kept here.
-void require_same_file(const std::string& path, const std::string& real, const FileId& checked) {
-  static std::mutex mutex;
-  static std::map<std::string, FileId> loaded;
-  struct stat status{};
-  if (::stat(real.c_str(), &status) != 0 || id_of(status) != checked) refuse(path, "was replaced while it was loaded");
-  const std::scoped_lock lock{mutex};
-  if (loaded.emplace(real, checked).first->second != checked)
-    refuse(path, "is another file than the one that was loaded from there before: start the program anew");
-}
+class LoadedFiles {
+ public:
+  void require_same(const std::string& path, const std::string& real, const FileId& checked) {
+    struct stat status{};
+    if (::stat(real.c_str(), &status) != 0 || id_of(status) != checked)
+      refuse(path, "was replaced while it was loaded");
+    const std::scoped_lock lock{mutex_};
+    const auto found = loaded_.find(real);
+    if (found != loaded_.end() && found->second != checked)
+      refuse(path, "is another file than the one that was loaded from there before: start the program anew");
+  }
+  void add(const std::string& real, const FileId& checked) {
+    const std::scoped_lock lock{mutex_};
+    loaded_.emplace(real, checked);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, FileId> loaded_;
+};
 
 // Loaded by its path, where $ORIGIN stands for the directory that it is in.
 void* load_library(const std::string& path) {
@@ -100,10 +111,12 @@ void* load_library(const std::string& path) {
   const FileId checked = require_trusted(path, file.descriptor());
   const std::string real = real_path(path);
   require_trusted_directories(path, real);
-  require_same_file(path, real, checked);
+  static LoadedFiles loaded;
+  loaded.require_same(path, real, checked);
   void* const library = ::dlopen(real.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) refuse(path, "cannot be loaded: " + std::string{::dlerror()});
-  require_same_file(path, real, checked);
+  loaded.add(real, checked);
+  loaded.require_same(path, real, checked);
   return library;
 }
 

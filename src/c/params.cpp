@@ -110,7 +110,7 @@ bool Params::find_name(std::string_view name) {
 }
 
 bool Params::make_index() {
-  MemberIndex& index = index_.emplace();
+  MemberIndex index;
   start_over();
   std::string_view name;
   while (step(name)) {
@@ -120,6 +120,7 @@ bool Params::make_index() {
     return reader->fail("at most " + std::to_string(MemberIndex::kMembersMax) + " members");
   }
   index.finish();
+  index_ = std::move(index);
   return true;
 }
 

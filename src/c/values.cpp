@@ -90,7 +90,8 @@ bool Values::fail_at(const char* mark, const char* root, const char* name) {
   failed = true;
   DecodeFailure failure = reader->take_failure();
   std::vector<DecodeFailure::Step> path;
-  if (root != mark) {
+  if (root != mark && (!of_reply || paths_left != 0)) {
+    if (of_reply) --paths_left;
     reader->rewind(root);
     find_path(*reader, root, mark, path);
   }
@@ -173,7 +174,6 @@ static bool next(wc_cursor& cursor) {
   Values& values = values_of(cursor);
   if (cursor.state == kAtBegin) {
     enter(cursor, values);
-    cursor.state = kAtValue;
   } else if (values.has_passed(cursor.value)) {
     values.active = &cursor;
   } else if (values.active != &cursor || values.reader->mark() == cursor.value) {
@@ -184,10 +184,12 @@ static bool next(wc_cursor& cursor) {
     if (cursor.key == nullptr) {
       if (reader.next_element()) [[likely]] {
         cursor.value = reader.mark();
+        cursor.state = kAtValue;
         return true;
       }
     } else if (std::string_view key; reader.next_member(key)) {
       cursor.value = reader.mark();
+      cursor.state = kAtValue;
       cursor.key = key.data();
       cursor.key_size = key.size();
       return true;

@@ -77,6 +77,7 @@ struct Values {
   const char* top = nullptr;     ///< the value that `this` stands at: a parameter, or the result
   const char* passed = nullptr;  ///< where `passed` is active, the reader is behind the value that begins here
   bool failed = false;           ///< the reader has the failure, if there was memory for it
+  unsigned paths_left = 16;      ///< of a reply: failures of which the path is looked for, from its root on
   bool of_reply = false;         ///< a value that does not fit is told at once, and others can still be read
 
   /// Reads the value that the reader stands at. False where it is another: then fail_at is to be called.

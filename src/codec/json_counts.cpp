@@ -4,6 +4,8 @@
 namespace wirecall::codec {
 
 void JsonCounts::read(std::string_view json) {
+  constexpr std::size_t kKeptMax = std::size_t{1} << 18;  // of counts from value to value: a MiB
+  if (counts_.capacity() > kKeptMax) counts_ = {};
   counts_.clear();
   opened_.clear();
   next_ = 0;

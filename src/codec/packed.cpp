@@ -59,13 +59,11 @@ void LayoutText::append_list(char open, std::span<const LayoutFunction> types, c
 }
 
 void LayoutText::append_struct(const TypeInfo& type, std::span<const LayoutFunction> types) {
-  if (const auto found = std::ranges::find(open_, &type); found != open_.end()) {
-    text_ += '^' + std::to_string(open_.end() - found - 1);
+  if (const auto found = std::ranges::find(structs_, &type); found != structs_.end()) {
+    text_ += '#' + std::to_string(found - structs_.begin());
     return;
   }
-  if (optional_at_end(type.members) != 0 && std::ranges::find(extensible_, &type) == extensible_.end())
-    extensible_.push_back(&type);
-  open_.push_back(&type);
+  structs_.push_back(&type);
   const std::size_t lacking = shorter_.type == &type ? shorter_.lacking : 0;
   text_ += '{';
   for (std::size_t i = 0; i < types.size() - lacking; ++i) {
@@ -75,25 +73,29 @@ void LayoutText::append_struct(const TypeInfo& type, std::span<const LayoutFunct
     types[i](*this);
   }
   text_ += '}';
-  open_.pop_back();
 }
 
-Layout::Layout(LayoutFunction append) {
+Layout::Layout(LayoutFunction append) : append_(append) {
   LayoutText whole;
   append(whole);
   text_ = std::move(whole.text());
+  structs_.assign(whole.structs().begin(), whole.structs().end());
   hash_ = hash_of(text_);
-  for (const TypeInfo* const type : whole.extensible()) {
+}
+
+void Layout::make_older() const {
+  for (const TypeInfo* const type : structs_) {
     for (std::size_t lacking = 1; lacking <= optional_at_end(type->members); ++lacking) {
       const ShorterStruct shorter{.type = type, .lacking = lacking};
       LayoutText older{shorter};
-      append(older);
+      append_(older);
       older_.push_back({.hash = hash_of(older.text()), .shorter = shorter});
     }
   }
 }
 
-const ShorterStruct* Layout::find_older(std::uint64_t hash) const noexcept {
+const ShorterStruct* Layout::find_older(std::uint64_t hash) const {
+  std::call_once(older_made_, &Layout::make_older, this);
   const auto found = std::ranges::find(older_, hash, &Older::hash);
   return found == older_.end() ? nullptr : &found->shorter;
 }
@@ -131,9 +133,8 @@ void PackedOutput::end_adapted() {
 }
 
 void PackedOutput::finish() {
-  if (failure_.empty()) return;
-  out_.truncate(begin_);
-  throw LocalError{ErrorCode::internal_error, std::move(failure_)};
+  finished_ = failure_.empty();
+  if (!finished_) throw LocalError{ErrorCode::internal_error, std::move(failure_)};
 }
 
 // ---- PackedInput ----

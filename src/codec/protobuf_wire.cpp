@@ -124,6 +124,7 @@ char* write_varint(char* to, std::uint64_t value) noexcept {
 void MessageWriter::reset() noexcept {
   if (text_.capacity() > kKeptBytesMax) text_.release();
   text_.clear();
+  if (lengths_.capacity() * sizeof(Length) > kKeptBytesMax) lengths_ = {};
   lengths_.clear();
   opened_.clear();
   length_bytes_ = 0;

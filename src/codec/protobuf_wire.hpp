@@ -64,6 +64,8 @@ char* write_varint(char* to, std::uint64_t value) noexcept;
 /// all has been written.
 class MessageWriter {
  public:
+  /// Drops what has been written and not finished, as where there was no memory for all of it.
+  void reset() noexcept;
   /// A message within begins, and ends.
   void begin(std::uint32_t field);
   void end() noexcept;
@@ -82,7 +84,6 @@ class MessageWriter {
     std::size_t at;     ///< in text_, without any length
     std::size_t bytes;  ///< the lengths within: at first how many bytes those before it have
   };
-  void reset() noexcept;
   void tag(std::uint32_t field, WireType type);
   void raw_varint(std::uint64_t value);
   void raw_fixed64(std::uint64_t bits);

@@ -160,7 +160,7 @@ std::size_t HttpConnection::kept_bytes() const noexcept {
   const std::size_t rendered = rare_ && rare_->rendering ? rare_->rendering->text().size() : 0;
   const rpc::PeerLoad* const load = this->load().get();
   return reader_.kept_bytes() + transactions_.held_bytes() + rendered +
-         (load != nullptr ? load->held_bytes + load->batch_bytes : 0);
+         (load != nullptr ? load->bytes() : 0);
 }
 
 std::shared_ptr<rpc::Account> HttpConnection::account() {

@@ -102,9 +102,12 @@ const MessageCodec& codec_of(Encoding encoding) noexcept {
 }
 
 Encoding encoding_of(std::string_view message, Encoding said) noexcept {
+  constexpr std::size_t kLookedThroughMax = 64 * 1024;  // so much text is refused as what it is
   if (message.empty()) return Encoding::json;
   const Encoding encoding = encoding_of(message.front());
-  if (encoding == Encoding::protobuf && said != encoding && !is_protobuf(message)) return Encoding::json;
+  if (encoding == Encoding::protobuf && said != encoding && message.size() <= kLookedThroughMax &&
+      !is_protobuf(message))
+    return Encoding::json;
   const auto may_begin_alike = [](Encoding one) { return one == Encoding::msgpack || one == Encoding::cbor; };
   const bool is_tagged = message.front() == cbor::kMessageTag.front();
   return may_begin_alike(encoding) && may_begin_alike(said) && !is_tagged ? said : encoding;

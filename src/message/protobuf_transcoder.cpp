@@ -71,6 +71,7 @@ Transcoder::Status ProtobufTranscoder::read_batch(std::string_view batch, Buffer
     } else if (const Status status = read_envelope(field.content, out); status != Status::done) {
       return status;
     }
+    if (out.size() - start_ > bytes_max_) return Status::too_large;
   }
   out.push_back(']');
   return fields.malformed() ? Status::malformed : Status::done;
@@ -214,6 +215,7 @@ void ProtobufTranscoder::break_stream(const Envelope& envelope, Buffer& out) {
 // ---- from JSON ----
 
 void ProtobufTranscoder::encode(std::string_view json, Buffer& out) {
+  writer_.reset();
   const auto begin = std::ranges::find_if_not(json, is_space);
   if (begin == json.end() || *begin != '[') {
     write_envelope(json);

@@ -58,6 +58,10 @@ class ServedCall final : public google::protobuf::Closure, public Executor::Cont
       throw;
     }
   }
+  void take_sink(Call& call) {
+    sink_ = call.detach();
+    sink_.keeps(call.params().size());
+  }
   /// Answers now where the closure has run, else when it runs.
   void answer_or_detach(Call& call) {
     if (state_.load() == State::done) return answer(call);
@@ -65,12 +69,12 @@ class ServedCall final : public google::protobuf::Closure, public Executor::Cont
       if (state_.exchange(State::abandoned) == State::done) return answer(call);
       return call.error(Error{ErrorCode::internal_error});
     }
-    sink_ = call.detach();
+    take_sink(call);
     if (state_.exchange(State::detached) == State::done) answer(sink_);
   }
   /// The same for a service that blocks, on a thread of the pool.
   void detach(Call& call) {
-    sink_ = call.detach();
+    take_sink(call);
     state_.store(State::detached);
   }
   void call_service_off_loop(const std::shared_ptr<ServedCall>& self) noexcept {

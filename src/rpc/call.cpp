@@ -354,9 +354,8 @@ ReplySink::~ReplySink() {
 bool ReplySink::wanted() const noexcept { return calls_ != nullptr && calls_->find(slot_, generation_) != nullptr; }
 
 void ReplySink::keeps(std::size_t bytes) noexcept {
-  if (bytes <= rpc::kIdBytesUncounted) return;
   if (PendingCall* const call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr)
-    calls_->hold(*call, bytes);
+    calls_->keep_params(*call, bytes);
 }
 
 Writer* ReplySink::begin_result() {

@@ -96,9 +96,7 @@ class Dispatcher {
   /// The account of the connection. Throws std::bad_alloc.
   [[nodiscard]] const std::shared_ptr<Account>& account() { return peer_.pending().load->calls.account(); }
   /// Bytes that are held for the connection's calls.
-  [[nodiscard]] std::size_t held_bytes() const noexcept {
-    return peer_.load != nullptr ? peer_.load->held_bytes + peer_.load->batch_bytes : 0;
-  }
+  [[nodiscard]] std::size_t held_bytes() const noexcept { return peer_.load != nullptr ? peer_.load->bytes() : 0; }
   /// Calls that have not been answered yet.
   [[nodiscard]] std::size_t in_flight() const noexcept { return peer_.in_flight(); }
   /// Whether the peer has been called, and is waited for.

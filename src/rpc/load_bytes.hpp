@@ -26,7 +26,6 @@ class LoadBytes {
     (*load_).*kCounter += bytes - bytes_;
     bytes_ = bytes;
   }
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   void release() noexcept {
     if (load_) (*load_).*kCounter -= bytes_;
     load_.reset();
@@ -43,7 +42,10 @@ using BatchBytes = LoadBytes<&PeerLoad::batch_bytes>;
 /// What is kept of a call.
 using HeldBytes = LoadBytes<&PeerLoad::held_bytes>;
 
-/// An id of more is counted among what is kept of its call, and so are params.
-inline constexpr std::size_t kIdBytesUncounted = 1024;
+/// Params that a call keeps while it waits.
+using ParamsBytes = LoadBytes<&PeerLoad::params_bytes>;
+
+/// An id, or params, of more are counted among what is kept.
+inline constexpr std::size_t kBytesUncounted = 1024;
 
 }  // namespace wirecall::rpc

@@ -105,13 +105,16 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
   ++owner->loop.stats.calls_in_flight;
   if (OwnCountsRow* const row = own_row(owner->loop, method)) ++row->waiting;
   state.waits = true;
-  if (call.id.size() > kIdBytesUncounted) [[unlikely]]
-    hold(call, call.id.size());
+  if (call.id.size() > kBytesUncounted) [[unlikely]] {
+    call.id_held.set(load, call.id.size());
+    owner->sink.held_changed();
+  }
   return call;
 }
 
-void PendingCalls::hold(PendingCall& call, std::size_t bytes) noexcept {
-  call.held.set(load, call.held.bytes() + bytes);
+void PendingCalls::keep_params(PendingCall& call, std::size_t bytes) noexcept {
+  if (bytes <= kBytesUncounted) return;
+  call.params.set(load, bytes);
   owner->sink.held_changed();
 }
 
@@ -156,9 +159,10 @@ void PendingCalls::close(PendingCall& call, int code) noexcept {
   const LoopContext& loop_context = owner->loop;
   loop_context.stop(call);
   if (!call.notification) call.spare_node = by_id.extract(call.entry);
-  if (call.id.size() > kIdBytesUncounted) [[unlikely]]
+  if (call.id.size() > kBytesUncounted) [[unlikely]] {
     call.id = std::string{};
-  call.held.release();
+    call.id_held.release();
+  }
   call.active = false;
   --active;
   --loop_context.stats.calls_in_flight;
@@ -189,6 +193,7 @@ void PendingCalls::release(std::uint32_t slot, std::uint32_t generation) noexcep
   PendingCall& call = *slots[slot];
   if (!call.taken || call.active || call.generation != generation) return;
   call.taken = false;
+  call.params.release();
   if (std::exchange(call.counted, false)) --load->calls;
   ++call.generation;
   free.push_back(slot);

@@ -105,7 +105,8 @@ struct PendingCall final : Timer {
   bool goes_on = false;  ///< its peer has gone, and its handler is not asked to stop at once
   MessageForm form;      ///< of the answer
   std::string id;        ///< JSON text as sent
-  HeldBytes held;        ///< of an id, and of params that are kept, of more than kIdBytesUncounted
+  HeldBytes id_held;     ///< of an id of more than kBytesUncounted
+  ParamsBytes params;    ///< until the sink goes, and with it whoever has them
   const Method* method = nullptr;
   CallExtras extras;
   std::shared_ptr<BatchReply> batch;  ///< null for a single call
@@ -127,8 +128,8 @@ struct PendingCalls {
   void finish(PendingCall& call, int code) noexcept;
   /// Answers the call with `error`, and then asks its handler to stop; what that still answers is dropped.
   void end(PendingCall& call, const Error& error) noexcept;
-  /// So many more bytes are kept for the call.
-  void hold(PendingCall& call, std::size_t bytes) noexcept;
+  /// Whoever holds the call's sink keeps so many bytes of params.
+  void keep_params(PendingCall& call, std::size_t bytes) noexcept;
   /// The sink of that call has gone.
   void release(std::uint32_t slot, std::uint32_t generation) noexcept;
   /// Ends all requests whose id is `id`, byte for byte, -32800. Returns how many.

@@ -34,8 +34,9 @@ void ShmStream::peer_gone(int error) {
 }
 
 // Where the socket is full, the peer has wake-ups that it has not read; where that has ended, its end is told.
+// Where the kernel has no memory for the byte, the peer would sleep for good: then the connection ends.
 void ShmStream::wake_peer() const noexcept {
-  [[maybe_unused]] const ssize_t taken = ::send(socket_, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (::send(socket_, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN) ::shutdown(socket_, SHUT_RDWR);
 }
 
 // ---- the stream ----

@@ -11,6 +11,7 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -22,6 +23,17 @@
 #include "wirecall/value.hpp"
 
 namespace wirecall {
+namespace {
+
+struct Refusing {};
+
+}  // namespace
+
+template <>
+struct Adapt<Refusing> {
+  static void encode(Writer& /*writer*/, const Refusing& /*value*/) { throw std::runtime_error{"not this one"}; }
+};
+
 namespace {
 
 using testing::Exact;
@@ -188,10 +200,10 @@ TEST(Packed, LayoutsSayWhatTheBytesDoNot) {
   EXPECT_EQ(packed_layout<Everything>(),
             "{flag:bool,tiny:i8,big:u64,single:f32,twice:f64,text:str,color:enum:i32<blue=-1,red=0,green=5>,"
             "letter:enum:i8<a=97,b=98>,yes:enum:u8<no=0,yes=1>,maybe:optional<{x:i32,y:i32}>,owned:optional<i32>,"
-            "words:[str],numbers:[f64],queue:[i16],bits:[bool],ordered:[i32],pair:[{x:i32,y:i32}][2],plain:[i32][3],"
-            "by_name:map<str,{x:i32,y:i32}>,by_number:map<i32,bool>,both:(i32,str),"
-            "either:one_of<null,i32,{x:i32,y:i32}>,blob:bytes,sized:bytes[4],lasted:duration:i64<1/1000>,"
-            "at:time:i64<1/1000000>,tree:{name:str,children:[^0]},any:any,nothing:{}}");
+            "words:[str],numbers:[f64],queue:[i16],bits:[bool],ordered:[i32],pair:[#1][2],plain:[i32][3],"
+            "by_name:map<str,#1>,by_number:map<i32,bool>,both:(i32,str),"
+            "either:one_of<null,i32,#1>,blob:bytes,sized:bytes[4],lasted:duration:i64<1/1000>,"
+            "at:time:i64<1/1000000>,tree:{name:str,children:[#2]},any:any,nothing:{}}");
   EXPECT_EQ(hex(to_packed(true)).substr(0, 16), "bd14b0c69bd42fcd") << "FNV-1a of \"bool\", its lowest byte first";
 }
 
@@ -263,9 +275,25 @@ TEST(Packed, WhatNestsTooDeepIsRefused) {
   // A chain of a million pointers, each a byte.
   auto chain = with_hash<Chain>(std::string(1'000'000, '\1') + '\0');
   EXPECT_EQ(unpacked<Chain>(chain).error().code(), -32602);
+  EXPECT_EQ(unpacked<Chain>(chain, std::numeric_limits<std::uint32_t>::max()).error().code(), -32602);
   const auto nested = to_packed(Value::array({Value::array({Value::array({})})}));
   EXPECT_TRUE(unpacked<Value>(nested, 3));
   EXPECT_FALSE(unpacked<Value>(nested, 2));
+}
+
+// Each struct stands once in its layout, however the types refer to each other.
+template <int N>
+struct Doubling {
+  Doubling<N - 1> a, b;
+};
+template <>
+struct Doubling<0> {
+  int x = 0;
+};
+
+TEST(Packed, LayoutsAreAsLongAsTheirTypes) {
+  EXPECT_EQ(packed_layout<Doubling<2>>(), "{a:{a:{x:i32},b:#2},b:#1}");
+  EXPECT_LT(packed_layout<Doubling<10>>().size(), 200U);
 }
 
 TEST(Packed, WhatCannotBeHeldIsNotSent) {
@@ -273,6 +301,8 @@ TEST(Packed, WhatCannotBeHeldIsNotSent) {
   EXPECT_THROW(append_packed(out, std::string{"\xFF"}), LocalError);
   EXPECT_EQ(out.view(), "before");
   EXPECT_THROW(append_packed(out, Color{3}), LocalError);
+  EXPECT_THROW(append_packed(out, Refusing{}), std::runtime_error);
+  EXPECT_EQ(out.view(), "before");
   append_packed(out, true);
   EXPECT_EQ(out.size(), 6 + kHashBytes + 1);
 }

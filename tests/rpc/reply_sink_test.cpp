@@ -366,6 +366,19 @@ TEST_F(Sink, AnswersOnce) {
   EXPECT_EQ(peer.received(), error_reply(1, "first"));
 }
 
+// Whoever has the params of a call that was cancelled has them still.
+TEST_F(Sink, CountsTheParamsThatItKeepsUntilItGoes) {
+  Peer peer{registry};
+  peer.send(request("later"));
+  sink().keeps(5000);
+  EXPECT_EQ(peer.dispatcher.held_bytes(), 5000U);
+  peer.send(R"({"jsonrpc":"2.0","method":"rpc.cancel","params":[1]})");
+  EXPECT_FALSE(sink().wanted());
+  EXPECT_EQ(peer.dispatcher.held_bytes(), 5000U);
+  sinks.clear();
+  EXPECT_EQ(peer.dispatcher.held_bytes(), 0U);
+}
+
 TEST_F(Sink, DestroyedUnansweredIsAnInternalError) {
   Peer peer{registry};
   peer.send(request("later"));

@@ -53,6 +53,10 @@ class PackedOutput {
  public:
   /// Writes the layout's hash.
   PackedOutput(Buffer& out, const Layout& layout) : out_(out), begin_(out.size()) { number(layout.hash()); }
+  PackedOutput(PackedOutput&&) = delete;
+  ~PackedOutput() {
+    if (!finished_) out_.truncate(begin_);
+  }
 
   template <class T>
   void number(T value) {
@@ -88,6 +92,7 @@ class PackedOutput {
 
   Buffer& out_;
   std::size_t begin_;
+  bool finished_ = false;
   std::string failure_;
   std::unique_ptr<Writer> writer_;
   Buffer adapted_;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,18 +39,17 @@ class LayoutText {
   void append_enumerators(std::span<const EnumEntry> entries);
   /// "<a,b>" with the brackets that are given.
   void append_list(char open, std::span<const LayoutFunction> types, char close);
-  /// "{name:type,...}"; "^1" for a struct within itself, 1 struct further out than the innermost.
+  /// "{name:type,...}"; "#1" for a struct that the second brace has begun.
   void append_struct(const TypeInfo& type, std::span<const LayoutFunction> types);
 
   [[nodiscard]] std::string& text() noexcept { return text_; }
-  /// The structs that were written and end with optional members.
-  [[nodiscard]] std::span<const TypeInfo* const> extensible() const noexcept { return extensible_; }
+  /// In the order of their braces.
+  [[nodiscard]] std::span<const TypeInfo* const> structs() const noexcept { return structs_; }
 
  private:
   std::string text_;
   ShorterStruct shorter_;
-  std::vector<const TypeInfo*> open_;
-  std::vector<const TypeInfo*> extensible_;
+  std::vector<const TypeInfo*> structs_;
 };
 
 /// How many members at the end of a struct may be absent.
@@ -66,7 +66,7 @@ class Layout {
   [[nodiscard]] std::string_view text() const noexcept { return text_; }
   [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }
   /// The struct that is shorter in the layout with that hash; null where it is none of this one's.
-  [[nodiscard]] const ShorterStruct* find_older(std::uint64_t hash) const noexcept;
+  [[nodiscard]] const ShorterStruct* find_older(std::uint64_t hash) const;
 
  private:
   struct Older {
@@ -74,9 +74,14 @@ class Layout {
     ShorterStruct shorter;
   };
 
+  void make_older() const;
+
+  LayoutFunction append_;
   std::string text_;
   std::uint64_t hash_;
-  std::vector<Older> older_;
+  std::vector<const TypeInfo*> structs_;
+  mutable std::once_flag older_made_;
+  mutable std::vector<Older> older_;
 };
 
 // ---- templates ----

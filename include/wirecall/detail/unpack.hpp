@@ -19,13 +19,16 @@
 #include "wirecall/detail/packed_layout.hpp"
 #include "wirecall/detail/type_info.hpp"
 #include "wirecall/error.hpp"
+#include "wirecall/limits.hpp"
 
 namespace wirecall::detail {
 
 class PackedInput {
  public:
   PackedInput(std::span<const std::byte> bytes, std::uint32_t depth_max) noexcept
-      : at_(reinterpret_cast<const char*>(bytes.data())), end_(at_ + bytes.size()), depth_left_(depth_max) {}
+      : at_(reinterpret_cast<const char*>(bytes.data())),
+        end_(at_ + bytes.size()),
+        depth_left_(depth_max < kDepthMax ? depth_max : kDepthMax) {}
 
   /// Reads the layout's hash.
   [[nodiscard]] bool begin(const Layout& layout);
