@@ -75,27 +75,22 @@ void LayoutText::append_struct(const TypeInfo& type, std::span<const LayoutFunct
   text_ += '}';
 }
 
-Layout::Layout(LayoutFunction append) : append_(append) {
+Layout::Layout(LayoutFunction append) {
   LayoutText whole;
   append(whole);
   text_ = std::move(whole.text());
-  structs_.assign(whole.structs().begin(), whole.structs().end());
   hash_ = hash_of(text_);
-}
-
-void Layout::make_older() const {
-  for (const TypeInfo* const type : structs_) {
+  for (const TypeInfo* const type : whole.structs()) {
     for (std::size_t lacking = 1; lacking <= optional_at_end(type->members); ++lacking) {
       const ShorterStruct shorter{.type = type, .lacking = lacking};
       LayoutText older{shorter};
-      append_(older);
+      append(older);
       older_.push_back({.hash = hash_of(older.text()), .shorter = shorter});
     }
   }
 }
 
-const ShorterStruct* Layout::find_older(std::uint64_t hash) const {
-  std::call_once(older_made_, &Layout::make_older, this);
+const ShorterStruct* Layout::find_older(std::uint64_t hash) const noexcept {
   const auto found = std::ranges::find(older_, hash, &Older::hash);
   return found == older_.end() ? nullptr : &found->shorter;
 }

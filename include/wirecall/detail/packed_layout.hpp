@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,7 +65,7 @@ class Layout {
   [[nodiscard]] std::string_view text() const noexcept { return text_; }
   [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }
   /// The struct that is shorter in the layout with that hash; null where it is none of this one's.
-  [[nodiscard]] const ShorterStruct* find_older(std::uint64_t hash) const;
+  [[nodiscard]] const ShorterStruct* find_older(std::uint64_t hash) const noexcept;
 
  private:
   struct Older {
@@ -74,14 +73,9 @@ class Layout {
     ShorterStruct shorter;
   };
 
-  void make_older() const;
-
-  LayoutFunction append_;
   std::string text_;
   std::uint64_t hash_;
-  std::vector<const TypeInfo*> structs_;
-  mutable std::once_flag older_made_;
-  mutable std::vector<Older> older_;
+  std::vector<Older> older_;
 };
 
 // ---- templates ----
