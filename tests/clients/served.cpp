@@ -73,7 +73,8 @@ void serve(char** begin, char** end, const wirecall::Options& options = served_o
 void serve_broker(const char* uri) {
   wirecall::Broker broker{served_options()};
   const std::string endpoint = broker.listen(uri).uri();
-  wirecall::Client provider{endpoint};
+  const wirecall::ClientOptions options;
+  wirecall::Client provider{endpoint, options};
   provider.provide("subtract", [](std::int64_t minuend, std::int64_t subtrahend) { return minuend - subtrahend; },
                    {.params = {"minuend", "subtrahend"}});
   provider.provide("echo", [](wirecall::Value value) { return value; }, {.params = {"value"}});
