@@ -159,8 +159,7 @@ void HttpConnection::authority_changed(bool was_open) {
 std::size_t HttpConnection::kept_bytes() const noexcept {
   const std::size_t rendered = rare_ && rare_->rendering ? rare_->rendering->text().size() : 0;
   const rpc::PeerLoad* const load = this->load().get();
-  return reader_.kept_bytes() + transactions_.held_bytes() + rendered +
-         (load != nullptr ? load->bytes() : 0);
+  return reader_.kept_bytes() + transactions_.held_bytes() + rendered + (load != nullptr ? load->bytes() : 0);
 }
 
 std::shared_ptr<rpc::Account> HttpConnection::account() {
