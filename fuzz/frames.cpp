@@ -1,17 +1,16 @@
-// A session behind lengths, on which messages in MessagePack, CBOR and JSON come: what the peer gets must not depend on
-// how its bytes were cut up on the way, and all of it is one or the other. The first bytes of an input choose the cuts;
-// then come messages, each behind its length in one byte.
+// A session behind lengths, on which messages in MessagePack, CBOR, Protocol Buffers and JSON come: what the peer gets
+// must not depend on how its bytes were cut up on the way, and each answer is one message. The first bytes of an input
+// choose the cuts; then come messages, each behind its length in one byte.
 #include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "codec/json_scan.hpp"
 #include "connection/message_connection.hpp"
 #include "framing/length_prefix.hpp"
 #include "fuzz/binary_maker.hpp"
+#include "fuzz/encodings.hpp"
 #include "fuzz/peer.hpp"
-#include "fuzz/simdjson_opinion.hpp"
 #include "fuzz/texts.hpp"
 #include "message/message_codec.hpp"
 #include "wirecall/registry.hpp"
@@ -53,14 +52,9 @@ void check_frames(std::string_view output, std::string_view input) {
     std::size_t size = 0;
     for (const char c : output.substr(0, 4)) size = size << 8 | static_cast<unsigned char>(c);
     fuzz::require(size != 0 && size <= output.size() - 4, "a length that is not that of an answer", input);
-    const fuzz::PaddedText frame{output.substr(4, size)};
-    const std::string_view text = frame.view();
-    const wirecall::Encoding encoding = wirecall::message::encoding_of(text[0]);
-    const wirecall::Codec& codec = wirecall::message::codec_of(encoding).values();
-    const bool whole = encoding != wirecall::Encoding::json
-                           ? codec.scan(text, wirecall::kDepthMax).offset == size
-                           : fuzz::is_whole(text, wirecall::json::scan(text, wirecall::kDepthMax));
-    fuzz::require(whole, "an answer that is of no encoding", input);
+    const std::string_view answer = output.substr(4, size);
+    const wirecall::Encoding encoding = wirecall::message::encoding_of(answer.front());
+    fuzz::require(fuzz::is_whole_in(encoding, answer), "an answer that is of no encoding", input);
     output.remove_prefix(4 + size);
   }
 }
