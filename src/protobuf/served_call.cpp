@@ -70,7 +70,7 @@ class ServedCall final : public google::protobuf::Closure, public Executor::Cont
       return call.error(Error{ErrorCode::internal_error});
     }
     take_sink(call);
-    if (state_.exchange(State::detached) == State::done) answer(sink_);
+    if (state_.exchange(State::detached) == State::done) resume();
   }
   /// The same for a service that blocks, on a thread of the pool.
   void detach(Call& call) {
@@ -92,7 +92,11 @@ class ServedCall final : public google::protobuf::Closure, public Executor::Cont
     const std::shared_ptr<ServedCall> self = std::move(closure_);
     if (state_.exchange(State::done) == State::detached) executor_->post(self);
   }
-  void resume() noexcept override { answer(sink_); }
+  /// On the loop's thread, where the sink goes as well: this object may go on any.
+  void resume() noexcept override {
+    ReplySink sink = std::move(sink_);
+    answer(sink);
+  }
 
  private:
   enum class State : std::uint8_t {
