@@ -42,7 +42,6 @@ inline constexpr std::array kProtobufMembers{ProtobufMember{2, "method", Protobu
                                              ProtobufMember{15, "from", ProtobufType::text},
                                              ProtobufMember{4, "traceparent", ProtobufType::text},
                                              ProtobufMember{6, "tracestate", ProtobufType::text}};
-inline constexpr std::size_t kProtobufFieldsEnd = 16;
 
 inline constexpr std::uint32_t kBatchTag = protobuf_wire::tag_of(kBatchField, protobuf_wire::WireType::length);
 inline constexpr std::uint32_t kMessagesField = 1;  ///< of a batch

@@ -38,12 +38,6 @@ template <class T>
 inline constexpr bool kIsCopied =
     (kKind<T> == Kind::integer || kKind<T> == Kind::number) && std::endian::native == std::endian::little;
 
-template <class T>
-inline constexpr bool kIsContiguous = requires(T& range) {
-  std::data(range);
-  range.resize(1);
-};
-
 /// A number of elements in base 128, the lowest seven bits first.
 inline constexpr std::size_t kCountBytesMax = 10;
 

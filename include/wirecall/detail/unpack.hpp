@@ -207,6 +207,13 @@ bool unpack_array(PackedInput& in, T& out) {
   }
 }
 
+/// Containers whose elements can be copied into place.
+template <class T>
+inline constexpr bool kIsContiguous = requires(T& range) {
+  std::data(range);
+  range.resize(1);
+};
+
 template <class T>
 bool unpack_sequence(PackedInput& in, T& out) {
   using Element = typename T::value_type;
