@@ -177,7 +177,8 @@ Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level
              .tls = net::make_tls_context(options),
              .threads = threads.get(),
              .readers = &readers,
-             .make_broker = broker} {
+             .make_broker = broker,
+             .wake_all = [this] { wake_all(); }} {
   if (options.log_calls) registry.use(net::call_log(options.log));
   const std::size_t count = options.thread_count != 0 ? options.thread_count : std::thread::hardware_concurrency();
   for (std::size_t i = 0; i < std::max<std::size_t>(count, 1); ++i) {
@@ -407,6 +408,7 @@ RunEnd Server::run(OnSignals on_signals) {
   state.hurrying.store(false);
   state.io_stopping.store(false);
   state.threads_running.store(0);
+  state.shared.loops_busy.store(0);
   std::vector<std::exception_ptr> failures(1 + state.threads_more());
   std::vector<std::jthread> threads;
   // Whatever happens here, the threads end, and are waited for.

@@ -194,6 +194,7 @@ void ServingLoop::set_tls(std::shared_ptr<const transport::TlsServerContext> con
 }
 
 int ServingLoop::run(const std::function<bool()>& stop, const std::function<bool()>& hurry) {
+  shared_->loops_busy.fetch_add(1);
   takeover_.run([&] {
     while (!stop() && !exhausted()) turn(nanoseconds{-1});
     drain(hurry);
@@ -226,6 +227,10 @@ bool ServingLoop::exhausted() const noexcept {
          std::ranges::all_of(acceptors_, [](const auto& acceptor) { return acceptor->exhausted(); });
 }
 
+void ServingLoop::no_longer_busy() {
+  if (shared_->loops_busy.fetch_sub(1) == 1 && shared_->wake_all) shared_->wake_all();
+}
+
 void ServingLoop::drain(const std::function<bool()>& hurry) {
   const nanoseconds deadline = loop_.now() + milliseconds{options_->drain_ms};
   const auto left = [&](nanoseconds until) { return std::max(until - loop_.now(), nanoseconds{0}); };
@@ -249,6 +254,10 @@ void ServingLoop::drain(const std::function<bool()>& hurry) {
     const nanoseconds last = loop_.now() + kParting;
     while (keep_serving(last) && any(&Connection::busy)) turn(left(last));
   }
+
+  // The system gives the sources of a socket that closes to the other loops' sockets, but what waits in it is lost.
+  no_longer_busy();
+  while (keep_serving(deadline) && !datagrams_.empty() && shared_->loops_busy.load() != 0) turn(left(deadline));
 
   // Who calls all the time learns from an answer that this is over, and may leave by itself.
   const nanoseconds notice = loop_.now() + kParting;

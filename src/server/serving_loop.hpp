@@ -37,7 +37,9 @@ struct ServerShared {
   runtime::ThreadPool* threads = nullptr;                       ///< for handlers that block; null for none
   runtime::ThreadPool* readers = nullptr;                       ///< for long messages; null for none
   rpc::BrokerFactory make_broker = {};                          ///< of the one loop of a broker; empty for none
+  std::function<void()> wake_all = {};                          ///< wakes each of the loops; empty where there is one
   std::atomic<std::size_t> connections_open{0};
+  std::atomic<std::size_t> loops_busy{0};  ///< that run, and do not drain yet or still have calls in progress
 };
 
 class ServingLoop final : private ConnectionOwner, private Timer {
@@ -99,6 +101,7 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   void forget(std::size_t connections) noexcept;
   void turn(std::chrono::nanoseconds wait_max);
   void drain(const std::function<bool()>& hurry);
+  void no_longer_busy();
   template <class F>
   void each(const F& act);
   [[nodiscard]] bool exhausted() const noexcept;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sanitizers.hpp"
 #include "tests/broker/outcomes.hpp"
 #include "tests/broker/world.hpp"
 
@@ -25,7 +26,7 @@ using test::Client;
 using test::Outcomes;
 using test::World;
 
-constexpr unsigned kSeeds = 1000;
+constexpr unsigned kSeeds = kAddressSanitizer ? 250 : 1000;
 
 /// How a broker is broken on its way to the callers, to see that it is noticed.
 enum class Fault : std::uint8_t { none, loses, doubles, swaps };

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/sanitizers.hpp"
 #include "framing/json_text.hpp"
 #include "http/browser_access.hpp"
 #include "server/serving_loop.hpp"
@@ -473,8 +474,9 @@ class SessionMemory : public testing::TestWithParam<std::tuple<Protocol, Failing
 
 TEST_P(SessionMemory, failing_anywhere_is_felt_by_one_connection_alone) {
   const auto [protocol, failing] = GetParam();
+  constexpr std::size_t kStep = kAddressSanitizer ? 5 : 1;
   std::size_t number = 1;
-  while (serve(World::simulated, protocol, number, failing) && !HasFailure()) ++number;
+  while (serve(World::simulated, protocol, number, failing) && !HasFailure()) number += kStep;
   ASSERT_FALSE(HasFailure()) << "the request for memory that failed was number " << number;
   EXPECT_GT(number, 100U) << "the memory that is asked for has to pass through the test";
 }
@@ -483,8 +485,8 @@ class EncryptedMemory : public testing::TestWithParam<Failing> {};
 
 // Of what follows the handshake some will do: SessionMemory has all of it.
 TEST_P(EncryptedMemory, failing_is_felt_by_one_connection_alone) {
-  constexpr std::size_t kAllBefore = 80;
-  constexpr std::size_t kStep = 11;
+  constexpr std::size_t kAllBefore = kAddressSanitizer ? 20 : 80;
+  constexpr std::size_t kStep = kAddressSanitizer ? 23 : 11;
   std::size_t number = 1;
   while (serve(World::encrypted, Protocol::json_text, number, GetParam()) && !HasFailure())
     number += number < kAllBefore ? 1 : kStep;
@@ -503,8 +505,8 @@ TEST_P(SystemMemory, failing_is_felt_by_one_connection_alone) {
   } catch (const std::system_error& error) {
     GTEST_SKIP() << error.what();
   }
-  constexpr std::size_t kAllBefore = 40;
-  constexpr std::size_t kStep = 9;
+  constexpr std::size_t kAllBefore = kAddressSanitizer ? 20 : 40;
+  constexpr std::size_t kStep = kAddressSanitizer ? 17 : 9;
   std::size_t number = 1;
   while (serve(world, Protocol::json_text, number, failing) && !HasFailure()) number += number < kAllBefore ? 1 : kStep;
   ASSERT_FALSE(HasFailure()) << "the request for memory that failed was number " << number;

@@ -195,13 +195,22 @@ TEST_P(UdpServerTest, a_server_that_stops_answers_what_it_has_begun) {
   one.send(call("wait", "[]", R"("begun")"));
   gate.await_inside(1);
   server->stop();
+  // Whichever loop has their sources, nothing that they send is lost: until each of them has been told, one by one.
   const std::string id = '"' + std::string(60, 'i') + '"';
-  // Whether it drains yet, an answer says.
-  std::string answer;
-  do {
-    answer = one.ask(call("subtract", "[2,1]", id));
-  } while (answer == result("1", id));
-  EXPECT_NE(answer.find("-32009"), std::string::npos) << answer;
+  std::vector<UdpPeer> others;
+  for (int i = 0; i < 16; ++i) others.push_back(peer());
+  for (bool all_told = false; !all_told && !testing::Test::HasFailure();) {
+    for (const UdpPeer& other : others) other.send(call("subtract", "[2,1]", id));
+    all_told = true;
+    for (const UdpPeer& other : others) {
+      const std::string answer = other.receive();
+      if (answer == result("1", id)) {
+        all_told = false;
+      } else {
+        EXPECT_NE(answer.find("-32009"), std::string::npos) << answer;
+      }
+    }
+  }
   gate.open();
   EXPECT_EQ(one.receive(), result("1", R"("begun")"));
   running.join();
