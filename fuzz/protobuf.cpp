@@ -47,6 +47,14 @@ void check_comes_back(std::string_view json) {
   Buffer again;
   require(to_json(bytes, as_deep_as_can_be(), again) == Status::done, "what was written is no message", bytes);
   require(from_json(again.view()) == bytes, "what was written comes back as something else", bytes);
+  require(from_json(' ' + std::string{json}) == bytes, "what is written depends on white space", bytes);
+}
+
+/// With a field behind it that is unknown no message is read in one pass.
+void check_is_read_alike(std::string_view bytes, std::string_view json) {
+  Buffer again;
+  require(to_json(std::string{bytes} + std::string{"\xA0\x06\0", 3}, {}, again) == Status::done && again.view() == json,
+          "an unknown field changes what is read", bytes);
 }
 
 }  // namespace
@@ -58,6 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const wirecall::Scan scan = wirecall::json::scan(json.padded(), wirecall::kDepthMax);
     require(scan.status == ScanStatus::complete && scan.offset == json.size(), "no JSON written", input);
     check_comes_back(json.view());
+    check_is_read_alike(input, json.view());
   }
   const fuzz::PaddedText text{input};
   const wirecall::Scan scan = wirecall::json::scan(text.view(), Limits{}.depth);

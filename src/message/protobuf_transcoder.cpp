@@ -11,6 +11,7 @@
 #include "codec/codec_number.hpp"
 #include "message/cancel_request.hpp"
 #include "message/error_text.hpp"
+#include "message/protobuf_usual.hpp"
 
 namespace wirecall::message {
 
@@ -50,6 +51,9 @@ struct ProtobufTranscoder::Envelope {
 
 Transcoder::Status ProtobufTranscoder::decode(std::string_view message, const Limits& limits, std::size_t bytes_max,
                                               Buffer& out) {
+  constexpr std::uint32_t kUsualDepth = 2;  // of the envelope and what is in it
+  if (limits.depth >= kUsualDepth && bytes_max >= kUsualJsonBytesMax && append_usual_json(message, out))
+    return Status::done;
   start_ = out.size();
   bytes_max_ = bytes_max;
   depth_max_ = limits.depth;
@@ -215,6 +219,7 @@ void ProtobufTranscoder::break_stream(const Envelope& envelope, Buffer& out) {
 // ---- from JSON ----
 
 void ProtobufTranscoder::encode(std::string_view json, Buffer& out) {
+  if (append_usual_result(json, out)) return;
   writer_.reset();
   const auto begin = std::ranges::find_if_not(json, is_space);
   if (begin == json.end() || *begin != '[') {

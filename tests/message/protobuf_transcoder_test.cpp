@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "message/message_codec.hpp"
+#include "message/protobuf_usual.hpp"
 #include "tests/codec/msgpack.hpp"
 #include "tests/codec/support.hpp"
 #include "tests/message/encoded.hpp"
@@ -399,6 +400,96 @@ TEST(ProtobufTranscoder, MembersOfOtherTypesInJsonTakeTheNearestForm) {
     EXPECT_TRUE(
         json.starts_with(R"({"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error","data":{"reason")"))
         << json;
+  }
+}
+
+// ---- messages as nearly all are, which are read and written in one pass ----
+
+/// No member of an envelope: with it behind them, messages are read member by member.
+const std::string kUnknownField = from_hex("a0 06 00");
+
+TEST(ProtobufTranscoder, WhatIsReadInOnePassIsTheSameInSeveral) {
+  const std::vector<std::string> texts{
+      R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1})",
+      R"({"jsonrpc":"2.0","method":"subtract","params":{"minuend":-64,"subtrahend":4611686018427387903},"id":"a"})",
+      R"({"jsonrpc":"2.0","method":"m","params":[true,false,null,"","text",0,-1,63,64,-65,999999999999999999]})",
+      R"({"jsonrpc":"2.0","method":"m","params":[[1],{"a":1},1.5],"id":-4611686018427387904})",
+      R"({"jsonrpc":"2.0","method":"m","params":{"$":{"$a":1},"":null}})",
+      R"({"jsonrpc":"2.0","method":"a \"name\"","params":["\n","é","\u0000"],"id":"\\"})",
+      R"({"jsonrpc":"2.0","method":")" + std::string(127, 'm') + R"(","params":[")" + std::string(100, 'x') + "\"]}",
+      R"({"jsonrpc":"2.0","method":"m","params":[],"id":null})",
+      R"({"jsonrpc":"2.0","result":["a",1],"id":7})",
+      R"({"jsonrpc":"2.0","result":{"$a":1},"id":7})",
+  };
+  constexpr std::size_t kUsual = 3;  // of these
+  for (const std::string& text : texts) {
+    const std::string bytes = protobuf_of(text);
+    const std::string json = json_of(bytes);
+    Buffer usual;
+    if (&text < &texts[kUsual]) {
+      EXPECT_TRUE(append_usual_json(bytes, usual)) << text;
+      EXPECT_EQ(usual.view(), json);
+    }
+    EXPECT_EQ(json, json_of(bytes + kUnknownField));
+    // Each byte changed, and each cut: what is still read is read alike.
+    for (std::size_t at = 0; at != bytes.size(); ++at) {
+      for (const char change : {'\x01', '\x02', '\x08', '\x10', '\x20', '\x40', '\x7F', '\x80', '\xFF'}) {
+        std::string changed = bytes;
+        changed[at] = static_cast<char>(changed[at] ^ change);
+        const Read once = read(changed);
+        if (once.status != Status::done) continue;
+        const Read again = read(changed + kUnknownField);
+        EXPECT_EQ(again.status, Status::done) << to_hex(changed);
+        EXPECT_EQ(again.json, once.json) << to_hex(changed);
+      }
+      const Read cut = read(std::string_view{bytes}.substr(0, at));
+      if (cut.status == Status::done) {
+        EXPECT_EQ(cut.json, json_of(bytes.substr(0, at) + kUnknownField)) << at;
+      }
+    }
+  }
+  Limits shallow;
+  shallow.depth = 1;
+  EXPECT_EQ(read(protobuf_of(texts[0]), shallow).status, Status::too_deep);
+}
+
+TEST(ProtobufTranscoder, WhatIsWrittenInOnePassIsTheSameInSeveral) {
+  const std::vector<std::string> values{"0",
+                                        "-0",
+                                        "1",
+                                        "-1",
+                                        "63",
+                                        "64",
+                                        "-64",
+                                        "-65",
+                                        "999999999999999999",
+                                        "-999999999999999999",
+                                        "9223372036854775807",
+                                        "18446744073709551616",
+                                        "1.5",
+                                        "1e3",
+                                        "true",
+                                        "false",
+                                        "null",
+                                        R"("")",
+                                        R"("text")",
+                                        R"("a\nb")",
+                                        R"("é")",
+                                        '"' + std::string(125, 'x') + '"',
+                                        '"' + std::string(126, 'x') + '"',
+                                        "[1]",
+                                        R"({"a":1})",
+                                        R"({"$bytes":"AAA="})"};
+  Buffer usual;
+  EXPECT_TRUE(append_usual_result(R"({"jsonrpc":"2.0","result":19,"id":1})", usual));
+  for (const std::string& result : values) {
+    for (const std::string_view id : {"1", "-0", "null", R"("a")", R"("a\"b")", "1.5", "123456789012345678901"}) {
+      for (const std::string_view end : {"}", R"(,"other":1})", " }"}) {
+        const std::string json =
+            R"({"jsonrpc":"2.0","result":)" + result + R"(,"id":)" + std::string{id} + std::string{end};
+        EXPECT_EQ(to_hex(protobuf_of(json)), to_hex(protobuf_of(' ' + json))) << json;
+      }
+    }
   }
 }
 
