@@ -1,6 +1,7 @@
 // See protobuf_usual.hpp.
 #include "message/protobuf_usual.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -22,10 +23,9 @@ constexpr std::size_t kBytesMax = 512;
 constexpr std::size_t kShortMax = 0x7F;  // a length of one byte
 constexpr std::size_t kDigitsMax = 18;   // of numbers that 64 bits hold, whichever they are
 
-/// Of a field whose tag has one byte.
+/// Of a field whose tag has one byte, as those below have (checked there).
 constexpr char short_tag(std::uint32_t field, WireType type) {
-  const std::uint32_t tag = protobuf_wire::tag_of(field, type);
-  return tag <= kShortMax ? static_cast<char>(tag) : throw "it has several";
+  return static_cast<char>(protobuf_wire::tag_of(field, type));
 }
 constexpr char tag_of(ProtobufKind kind, WireType type) { return short_tag(codec::field_of(kind), type); }
 
@@ -46,6 +46,9 @@ constexpr char kMethod = tag_of("method");
 constexpr char kParams = tag_of("params");
 constexpr char kResult = tag_of("result");
 constexpr char kId = tag_of("id");
+static_assert(std::ranges::all_of(std::array<signed char, 13>{kNull, kBoolean, kInteger, kText, kList, kMap, kElement,
+                                                              kName, kValue, kMethod, kParams, kResult, kId},
+                                  [](signed char tag) { return tag > 0; }));
 
 char* write(char* to, std::string_view text) noexcept {
   std::memcpy(to, text.data(), text.size());
