@@ -10,6 +10,7 @@
 #include "codec/protobuf_value.hpp"
 #include "codec/protobuf_wire.hpp"
 #include "message/protobuf_fields.hpp"
+#include "message/reply_text.hpp"
 #include "message/usual_request.hpp"
 
 namespace wirecall::message {
@@ -50,11 +51,6 @@ static_assert(std::ranges::all_of(std::array<signed char, 13>{kNull, kBoolean, k
                                                               kName, kValue, kMethod, kParams, kResult, kId},
                                   [](signed char tag) { return tag > 0; }));
 
-char* write(char* to, std::string_view text) noexcept {
-  std::memcpy(to, text.data(), text.size());
-  return to + text.size();
-}
-
 // ---- to JSON ----
 
 /// Takes the next field's tag and content, which has a length of one byte.
@@ -72,7 +68,7 @@ char* write(char* to, std::string_view text) noexcept {
 [[gnu::always_inline]] inline bool write_text(std::string_view text, const char* end, char*& to) noexcept {
   if (!is_plain_ascii(text.data(), text.size(), end)) return false;
   *to++ = '"';
-  to = write(to, text);
+  to = put(to, text);
   *to++ = '"';
   return true;
 }
@@ -104,8 +100,8 @@ bool write_integer(std::string_view varint, char*& to) noexcept {
       to = write_decimal(to, (second + 1U) >> 1);
       return true;
     case kText: return second == value.size() - 2 && write_text(value.substr(2), end, to);
-    case kBoolean: to = write(to, second != 0 ? "true" : "false"); return is_short;
-    case kNull: to = write(to, "null"); return is_short;
+    case kBoolean: to = put(to, second != 0 ? "true" : "false"); return is_short;
+    case kNull: to = put(to, "null"); return is_short;
     default: return false;
   }
 }
@@ -152,11 +148,11 @@ bool write_several(std::string_view value, bool map_may_be, const char* end, cha
 
 bool write_member(char tag, std::string_view content, const char* end, char*& to) noexcept {
   switch (tag) {
-    case kMethod: to = write(to, R"(,"method":)"); return write_text(content, end, to);
-    case kId: to = write(to, R"(,"id":)"); return write_single(content, end, to);
-    case kParams: to = write(to, R"(,"params":)"); return write_several(content, true, end, to);
+    case kMethod: to = put(to, R"(,"method":)"); return write_text(content, end, to);
+    case kId: to = put(to, kIdHead); return write_single(content, end, to);
+    case kParams: to = put(to, R"(,"params":)"); return write_several(content, true, end, to);
     case kResult: {
-      to = write(to, R"(,"result":)");
+      to = put(to, R"(,"result":)");
       char* const begin = to;
       if (write_single(content, end, to)) return true;
       to = begin;
@@ -167,9 +163,6 @@ bool write_member(char tag, std::string_view content, const char* end, char*& to
 }
 
 // ---- from JSON ----
-
-constexpr std::string_view kResultHead = R"({"jsonrpc":"2.0","result":)";
-constexpr std::string_view kIdHead = R"(,"id":)";
 
 /// Takes the value that `json` begins with, and writes it as a field that holds a Value.
 bool write_value(std::string_view& json, char tag, char*& to) noexcept {
@@ -190,7 +183,7 @@ bool write_value(std::string_view& json, char tag, char*& to) noexcept {
     if (text == std::string_view::npos || json[text] == '\\' || text > kShortMax - 2) return false;
     *to++ = kText;
     *to++ = static_cast<char>(text - 1);
-    to = write(to, json.substr(1, text - 1));
+    to = put(to, json.substr(1, text - 1));
     taken = text + 1;
   } else {
     const bool is_negative = json.starts_with('-');
@@ -217,7 +210,7 @@ bool append_usual_json(std::string_view message, Buffer& out) {
   static_assert(kGrowth * kBytesMax + 32 < kUsualJsonBytesMax);
   if (message.size() < kBytesMin || message.size() > kBytesMax) return false;
   const char* const end = message.data() + message.size();
-  char* to = write(out.reserve(kGrowth * message.size() + 32), R"({"jsonrpc":"2.0")");
+  char* to = put(out.reserve(kGrowth * message.size() + 32), R"({"jsonrpc":"2.0")");
   char tag = 0;
   std::string_view content;
   while (!message.empty()) {

@@ -409,6 +409,7 @@ RunEnd Server::run(OnSignals on_signals) {
   state.io_stopping.store(false);
   state.threads_running.store(0);
   state.shared.loops_busy.store(0);
+  for (const auto& loop : state.loops) loop->count_as_busy();
   std::vector<std::exception_ptr> failures(1 + state.threads_more());
   std::vector<std::jthread> threads;
   // Whatever happens here, the threads end, and are waited for.

@@ -194,7 +194,7 @@ void ServingLoop::set_tls(std::shared_ptr<const transport::TlsServerContext> con
 }
 
 int ServingLoop::run(const std::function<bool()>& stop, const std::function<bool()>& hurry) {
-  shared_->loops_busy.fetch_add(1);
+  const std::unique_ptr<ServingLoop, void (*)(ServingLoop*)> ending{this, [](auto* loop) { loop->no_longer_busy(); }};
   takeover_.run([&] {
     while (!stop() && !exhausted()) turn(nanoseconds{-1});
     drain(hurry);
@@ -227,7 +227,14 @@ bool ServingLoop::exhausted() const noexcept {
          std::ranges::all_of(acceptors_, [](const auto& acceptor) { return acceptor->exhausted(); });
 }
 
+void ServingLoop::count_as_busy() noexcept {
+  counted_as_busy_ = true;
+  shared_->loops_busy.fetch_add(1);
+}
+
+// A second time where it drains again, on another thread.
 void ServingLoop::no_longer_busy() {
+  if (!std::exchange(counted_as_busy_, false)) return;
   if (shared_->loops_busy.fetch_sub(1) == 1 && shared_->wake_all) shared_->wake_all();
 }
 

@@ -67,6 +67,8 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   /// The same, from the thread of another loop. The connection is closed when this loop has gone.
   void serve_elsewhere(transport::PendingConnection connection);
 
+  /// Before `run`, by the thread that starts those of all loops: each keeps its datagram sockets until none has calls.
+  void count_as_busy() noexcept;
   /// Serves until `stop` says so, or standard input has ended and there is nothing else; then takes no more
   /// connections, finishes the calls in progress, and closes: at once when `hurry` says so. Returns 0, or the errno
   /// with which standard output has refused what was sent there.
@@ -137,6 +139,7 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<std::unique_ptr<Connection>> datagrams_;  // sockets
   std::vector<std::unique_ptr<Connection>> ended_;      // in this turn, or while a handler is off the loop
+  bool counted_as_busy_ = false;
   LoopTakeover takeover_;
   std::optional<Offload> offload_;
   std::optional<Offload> readers_;
