@@ -34,6 +34,9 @@ MASKS = [
     (rb"(?m)^(wirecall_\w+(?:\{[^\n]*\})?) (?:[\d.e+-]+|NaN)$", rb"\1 <number>"),
     (rb'"(connected_ms|uptime_ms|bytes_in|bytes_out|pid|ms|retry_after_ms)":[\d.]+', rb'"\1":<number>'),
     (rb'("time":")[^"]+', rb"\1<time>"),
+    # The time that is left, in a request that a broker hands on.
+    (rb'("timeout_ms": )\d+', rb"\1<number>"),
+    (rb"(?s)(\xaatimeout_ms\xcd)..(\xa5extra)", rb"\1<number>\2"),
 ]
 # What a client says of the time that is left.
 CLIENT_MASKS = [
@@ -98,6 +101,11 @@ class Process:
         self.process.communicate()
 
 
+def reset(connection):
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
 class Server(Process):
     """With the principals that a conversation gives it."""
 
@@ -129,6 +137,23 @@ class Server(Process):
 
     def connect(self):
         return socket.create_connection(("127.0.0.1", self.port), PATIENCE_S)
+
+    def reset(self, connection):
+        """Returns when the server has closed its end, and so has seen it."""
+        ends = [f"0100007F:{port:04X}" for port in (connection.getpeername()[1], connection.getsockname()[1])]
+        rows = [row.split() for row in pathlib.Path("/proc/net/tcp").read_text().splitlines()]
+        inode, = {row[9] for row in rows if row[1:3] == ends} - {"0"}  # of an earlier connection of these ports
+        reset(connection)
+        limit = time.monotonic() + PATIENCE_S
+        while f"socket:[{inode}]" in self.descriptors():
+            assert time.monotonic() < limit, "the server does not close a connection that is reset"
+            os.sched_yield()
+
+    def descriptors(self):
+        folder = f"/proc/{self.process.pid}/fd"
+        for name in os.listdir(folder):
+            with contextlib.suppress(FileNotFoundError):  # closed since
+                yield os.readlink(f"{folder}/{name}")
 
 
 class Peer:
@@ -260,9 +285,7 @@ class Conversation:
                 with contextlib.suppress(OSError):  # where the other side has ended all of it
                     self.peers[name].connection.shutdown(socket.SHUT_WR)
             case "reset":
-                connection = self.peers.pop(name).connection
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                connection.close()
+                (self.server.reset if self.server else reset)(self.peers.pop(name).connection)
             case "hangup":
                 self.server.set_principals(self.principals)
                 self.server.hangup()

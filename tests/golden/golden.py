@@ -19,7 +19,7 @@ principals has, and the rest is done in order:
     A># JSON          sent by A as MessagePack, behind its length
     A< TEXT           a line that A receives; A<< TEXT what no line feed ends; A<# TEXT a message behind its length
     end A             A ends its side of the connection, and receives up to the end of the other
-    reset A           A resets the connection
+    reset A           A resets the connection, and the server, where there is one, closes its end
     hangup            the server reads its principals anew: those of the last line `principals`
 
     listen KIND       a server that the file plays itself, of KIND tcp or unix ({folder}/socket); closed: a port on which
