@@ -210,6 +210,8 @@ void ProtobufTranscoder::break_stream(const Envelope& envelope, Buffer& out) {
   if (!value) return;
   Buffer id;
   if (to_json_(*value, id, {.depth_max = depth_max_, .bytes_max = bytes_max_}) != Values::Status::done) return;
+  const char first = id.view().front();
+  if (first != '"' && first != '-' && !is_digit(first)) return;  // no stream has such an id
   out.truncate(envelope.begin);
   wirecall::write_error(out, unrepresentable_result(codec::kNotFinite), id.view());
   cancels_.push_back(cancel_request(id.view()));

@@ -384,6 +384,19 @@ TEST(ProtobufTranscoder, AnItemWithoutAFormEndsItsStream) {
   EXPECT_TRUE(message.unrepresentable.empty());
 }
 
+TEST(ProtobufTranscoder, AnItemWithoutAFormOfNoStreamIsDropped) {
+  const std::string method = within(0x12, "rpc.item");
+  const std::string value = within(0x0A, within(0x0A, "value") + within(0x12, from_hex(kNan)));
+  // An image, a list, null, and true.
+  for (const std::string_view hex : {"62 00", "42 00", "08 00", "10 01"}) {
+    const std::string id = within(0x0A, within(0x0A, "id") + within(0x12, from_hex(hex)));
+    const Read message = read(method + within(0x42, within(0x4A, id + value)));
+    EXPECT_EQ(message.json, R"({"jsonrpc":"2.0","method":"rpc.item","params":null})") << hex;
+    EXPECT_TRUE(message.cancels.empty()) << hex;
+    EXPECT_EQ(message.unrepresentable.size(), 1U) << hex;
+  }
+}
+
 TEST(ProtobufTranscoder, MembersOfOtherTypesInJsonTakeTheNearestForm) {
   const auto again = [](std::string_view members) {
     return json_of(protobuf_of(R"({"jsonrpc":"2.0","method":"m",)" + std::string{members} + "}"));
