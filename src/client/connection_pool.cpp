@@ -329,12 +329,20 @@ void ConnectionPool::reap(Lock& lock) {
     // if there is another endpoint.
     if (connection->state() == ConnectionState::draining && connection->is_idle() && !connection->session->part())
       end(*connection, "its server takes no more calls");
-    connection->former.reset();
-    if (connection->state() != ConnectionState::over) [[likely]]
+    const bool over = connection->state() == ConnectionState::over;
+    if (!over && connection->former == nullptr) [[likely]]
       continue;
-    connection->session.reset();
-    connection->enter(ConnectionState::down);
-    closed = true;
+    std::unique_ptr<Channel> former = std::move(connection->former);
+    std::unique_ptr<Channel> session;
+    if (over) {
+      session = std::move(connection->session);
+      connection->enter(ConnectionState::down);
+      closed = true;
+    }
+    // What the user has put into handlers and streams goes with them, and may do anything.
+    const Unlocked unlocked{lock};
+    former.reset();
+    session.reset();
   }
   if (!closed) return;
   {
@@ -400,12 +408,13 @@ void ConnectionPool::note(bool connected, const ClientConnection& connection, st
 void ConnectionPool::tell_news(Lock& lock) noexcept {
   while (!news_.empty()) {
     const std::vector<ConnectionEvent> news = std::exchange(news_, {});
-    const std::shared_ptr<const ConnectionFunction> function = on_connection_;
+    std::shared_ptr<const ConnectionFunction> function = on_connection_;
     if (function == nullptr) return;
     const Unlocked unlocked{lock};
     for (const ConnectionEvent& one : news)
       call_user(shared_.options.log, "the function for connections has failed", one.endpoint,
                 [&] { (*function)(one); });
+    function.reset();  // another one may have taken its place
   }
 }
 

@@ -117,6 +117,7 @@ void ClientCore::start(std::span<ClientCall* const> calls) {
 void ClientCore::connect() {
   if (driver_.on_driver()) throw std::logic_error("Client::connect inside a callback would wait for itself");
   Lock lock = driver_.lock();
+  driver_.await_change(lock);
   if (background_need() != BackgroundNeed::none) driver_.start_background();
   connections_.connect(lock);
   if (declares()) broker_.await_declared(lock);

@@ -118,7 +118,7 @@ void Driver::background() {
   while (!closing_) {
     if (driven_ || claim_ != Claim::none || !background_needed()) {
       // The thread that drives has to hand over to this one.
-      if (driven_ && background_needed() && claim_ == Claim::none) wake_driver();
+      if (driven_ && claim_ == Claim::none && background_needed()) wake_driver();
       background_ready_.wait(lock);
       continue;
     }
@@ -185,9 +185,13 @@ void Driver::step_once(Lock& lock) noexcept {
 
 // ---- alone, and the end ----
 
+void Driver::await_change(Lock& lock) {
+  while (claim_ == Claim::exclusive) run_ready_.wait(lock);
+}
+
 // From here on no other thread begins to drive, and none drives.
 void Driver::claim(Lock& lock, Claim claim, const char* refusal) {
-  while (claim_ == Claim::exclusive) run_ready_.wait(lock);
+  await_change(lock);
   if (claim_ != Claim::none) throw std::logic_error(refusal);
   claim_ = claim;
   while (driven_) {
@@ -223,8 +227,14 @@ void Driver::exclusively(const std::function<void()>& change) {
   Lock lock{mutex_};
   claim(lock, Claim::exclusive,
         "what a client offers cannot be changed while another thread is in Client::run: do it before, or inside");
-  const Claiming claiming{*this};
-  change();
+  {
+    const Claiming claiming{*this};
+    const Driving driving{*this};
+    // What it does not take is the user's, and may do anything as it goes.
+    const Unlocked unlocked{lock};
+    change();
+  }
+  send_controls(lock);
 }
 
 void Driver::close() noexcept {

@@ -74,9 +74,11 @@ class Driver {
   }
   /// Drives on this thread until `finished` after `begin`. Throws std::logic_error where that cannot be. No mutex.
   void run(const std::function<void()>& begin, const bool& finished, const std::function<void()>& after_each_turn);
-  /// Runs `change` while no thread drives, so that it may change what is the driver's. Throws std::logic_error while
-  /// another thread is in `run`. No mutex.
+  /// Runs `change`, without the mutex, while no other thread drives, so that it may change what is the driver's. Throws
+  /// std::logic_error while another thread is in `run`. No mutex.
   void exclusively(const std::function<void()>& change);
+  /// Waits while a thread is in `exclusively`. Lets go of the mutex.
+  void await_change(Lock& lock);
   /// The client is no more: ends all that has not ended. No mutex.
   void close() noexcept;
   /// What drives, looks at what has changed. No mutex.

@@ -78,7 +78,7 @@ void ClientInput::send(ClientConnection& connection, ClientCall& call) {
     if (writer_->failed())
       return fail(connection, call,
                   Error{ErrorCode::invalid_params, "an item of the input cannot be encoded: " + writer_->failure()});
-    if (write(connection, call, next == Next::item) == Written::no) return;
+    if (write(connection, call, next == Next::item) == Written::no) return source_.reset();
     if (next == Next::end) source_.reset();
   }
 }
@@ -91,10 +91,7 @@ ClientInput::Next ClientInput::make_next() {
 
 ClientInput::Written ClientInput::write(ClientConnection& connection, ClientCall& call, bool item) {
   const Lock lock = core_.driver().lock();
-  if (!is_of(connection, call)) {
-    source_.reset();
-    return Written::no;
-  }
+  if (!is_of(connection, call)) return Written::no;
   const MessageForm form = item ? core_.shared().form : MessageForm::text(core_.shared().form.sent);
   rpc::OutgoingMessage message{*connection.sink};
   append(message.text(), form, call.id_json(), item);

@@ -307,9 +307,9 @@ void OutstandingCalls::deliver_ended(Lock& lock) {
     call.enter(CallState::idle);
     if (call.stream != nullptr) {
       driver_.asynchronous_over();
-      const std::function<void()> wake = call.stream->take_wake();
+      std::function<void()> wake = call.stream->take_wake();
       const Unlocked unlocked{lock};
-      if (wake) wake();
+      if (wake) std::exchange(wake, nullptr)();
       continue;
     }
     const Unlocked unlocked{lock};

@@ -57,14 +57,15 @@ ClientStream::Next ClientStream::poll(std::function<void()> wake) {
     driver.asynchronous(1);
     driver.asynchronous_begun(lock);
   }
-  wake_ = std::move(wake);
+  wake_.swap(wake);
   core_->calls().expire_at(begin_waiting(core_->shared().loop.now()));
   return Next::none;
 }
 
 void ClientStream::forget() noexcept {
+  std::function<void()> forgotten;
   const Lock lock = core_->driver().lock();
-  wake_ = nullptr;
+  forgotten = take_wake();
 }
 
 void ClientStream::begin(bool asynchronous) {

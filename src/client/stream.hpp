@@ -55,7 +55,7 @@ class ClientStream {
   void call_ended();
   /// All of the stream has to have come by then.
   [[nodiscard]] std::chrono::nanoseconds whole_until() const noexcept { return whole_until_; }
-  /// What the consumer waits with; to be called without the mutex. It may be empty.
+  /// What the consumer waits with; to be called, and destroyed, without the mutex. It may be empty.
   [[nodiscard]] std::function<void()> take_wake() noexcept { return std::exchange(wake_, nullptr); }
 
  private:
