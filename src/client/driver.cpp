@@ -49,6 +49,23 @@ struct Driver::Claiming {
   Driver& driver;
 };
 
+// After a thread has driven without any step, in `exclusively`: does what was asked for meanwhile, or leaves it to who
+// drives next. Destroyed with the mutex held, after Driving and Claiming.
+struct Driver::MakingUp {
+  MakingUp(Driver& owner, Lock& held) : driver(owner), lock(held) { driver.left_over_ = false; }
+  MakingUp(MakingUp&&) = delete;
+  ~MakingUp() {
+    if (driver.closing_) {
+      const Driving driving{driver};
+      driver.work_.end_all(lock);
+    } else if (driver.wake_asked_ || driver.left_over_ || driver.work_.controls_wait()) {
+      driver.step_once(lock);
+    }
+  }
+  Driver& driver;
+  Lock& lock;
+};
+
 // ---- a thread that blocks ----
 
 bool Driver::wait(Lock& lock, Waiting& waiting, nanoseconds now, nanoseconds deadline) {
@@ -96,7 +113,10 @@ void Driver::drive(Lock& lock, const Waiting& waiting, nanoseconds now, nanoseco
 // Somebody else is to drive now, if anybody wants to.
 void Driver::pass_on() noexcept {
   if (driven_) return;
-  if (closing_) return close_ready_.notify_all();
+  if (closing_) {
+    close_ready_.notify_all();
+    return run_ready_.notify_all();
+  }
   if (claim_ != Claim::none) return run_ready_.notify_all();
   if (background_needed()) return background_ready_.notify_one();
   if (!waiting_.empty()) waiting_.front()->ready.notify_one();
@@ -153,13 +173,18 @@ void Driver::wake_driver() noexcept {
 }
 
 void Driver::asynchronous_begun(Lock& lock) noexcept {
-  if (on_driver()) return work_.write();
+  if (on_driver()) return write();
   if (closing_ && !driven_) {
     // The client is no more, and nobody drives any more: so what has failed for that reason is told here.
     const Driving driving{*this};
     return work_.deliver_ended(lock);
   }
   wake_driver();
+}
+
+void Driver::write() noexcept {
+  work_.write();
+  left_over_ = true;
 }
 
 void Driver::send_controls(Lock& lock) noexcept {
@@ -171,7 +196,8 @@ void Driver::send_controls(Lock& lock) noexcept {
 
 void Driver::run_posted() noexcept {
   Lock lock{mutex_};
-  if (!driven_) step_once(lock);  // posting has woken the loop
+  if (!driven_) return step_once(lock);
+  left_over_ = true;  // posting has woken the loop
 }
 
 void Driver::step_once(Lock& lock) noexcept {
@@ -227,14 +253,12 @@ void Driver::exclusively(const std::function<void()>& change) {
   Lock lock{mutex_};
   claim(lock, Claim::exclusive,
         "what a client offers cannot be changed while another thread is in Client::run: do it before, or inside");
-  {
-    const Claiming claiming{*this};
-    const Driving driving{*this};
-    // What it does not take is the user's, and may do anything as it goes.
-    const Unlocked unlocked{lock};
-    change();
-  }
-  send_controls(lock);
+  const MakingUp making_up{*this, lock};
+  const Claiming claiming{*this};
+  const Driving driving{*this};
+  // What it does not take is the user's, and may do anything as it goes.
+  const Unlocked unlocked{lock};
+  change();
 }
 
 void Driver::close() noexcept {

@@ -126,7 +126,7 @@ class Driver {
   /// What nobody waits for is sent now, by whoever drives. Where that fails, with the next call.
   void send_controls(Lock& lock) noexcept;
   /// The same; on the driver's thread it is written at once, with the calls that wait.
-  void write_or_send(Lock& lock) noexcept { on_driver() ? work_.write() : send_controls(lock); }
+  void write_or_send(Lock& lock) noexcept { on_driver() ? write() : send_controls(lock); }
   void wake_driver() noexcept;
   /// What has been posted to who drives is done now where nobody does. No mutex.
   void run_posted() noexcept;
@@ -141,6 +141,7 @@ class Driver {
   enum class Claim : std::uint8_t { none, run, exclusive };
   struct Driving;
   struct Claiming;
+  struct MakingUp;
 
   // A name for the present thread that costs no call.
   static const void* this_thread_name() noexcept {
@@ -154,6 +155,7 @@ class Driver {
   [[nodiscard]] bool interrupted(Lock& lock);
   void claim(Lock& lock, Claim claim, const char* refusal);
   void pass_on() noexcept;
+  void write() noexcept;
 
   DriverWork& work_;
   Loop& loop_;
@@ -167,6 +169,7 @@ class Driver {
   Claim claim_ = Claim::none;                 // who drives, or waits to, instead of threads that block
   bool closing_ = false;
   bool wake_asked_ = false;
+  bool left_over_ = false;  // something is to be done by a step, of which nothing above tells; for `exclusively`
   bool told_ = false;
   std::condition_variable background_ready_;
   std::condition_variable run_ready_;

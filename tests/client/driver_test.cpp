@@ -179,5 +179,71 @@ TEST(Driver, after_its_end_what_begins_is_delivered_at_once) {
   EXPECT_EQ(driven.work.deliveries, 1);
 }
 
+TEST(Driver, what_is_asked_for_during_a_change_is_done_after_it_also_where_that_fails) {
+  Driven driven;
+  const auto ask = [&] {
+    Lock lock = driven.driver.lock();
+    driven.driver.send_controls(lock);
+  };
+  driven.driver.exclusively([] {});
+  EXPECT_EQ(driven.work.steps, 0) << "nothing was";
+  const auto failing = [&] {
+    driven.work.controls = true;
+    std::thread{ask}.join();
+    throw std::runtime_error("no");
+  };
+  EXPECT_THROW(driven.driver.exclusively(failing), std::runtime_error);
+  EXPECT_EQ(driven.work.steps, 1);
+  driven.work.controls = false;
+  driven.driver.exclusively([&] { std::thread{[&] { driven.driver.run_posted(); }}.join(); });
+  EXPECT_EQ(driven.work.steps, 2);
+  driven.driver.exclusively([&] {
+    Lock lock = driven.driver.lock();
+    driven.driver.write_or_send(lock);
+  });
+  EXPECT_EQ(driven.work.writes, 1);
+  EXPECT_EQ(driven.work.steps, 3) << "what was written is sent";
+}
+
+TEST(Driver, a_change_after_the_end_ends_what_was_begun_meanwhile) {
+  Driven driven;
+  driven.driver.close();
+  const int ends = driven.work.ends;
+  driven.driver.exclusively([] {});
+  EXPECT_GT(driven.work.ends, ends);
+  EXPECT_EQ(driven.work.steps, 0);
+}
+
+TEST(Driver, the_end_wakes_who_waits_to_change_something) {
+  Driven driven;
+  std::atomic<bool> goes_on{false};
+  driven.work.in_step = [&](Lock& lock) {
+    const Unlocked unlocked{lock};
+    while (!goes_on) std::this_thread::yield();
+  };
+  {
+    Lock lock = driven.driver.lock();
+    driven.driver.want_background();
+    driven.driver.asynchronous(1);
+    driven.driver.asynchronous_begun(lock);
+  }
+  while (driven.work.steps == 0) std::this_thread::yield();
+  bool changed = false;
+  std::thread changing{[&] { driven.driver.exclusively([&] { changed = true; }); }};
+  const auto becomes = [&](bool (Driver::*what)() const noexcept) {
+    for (;;) {
+      const Lock lock = driven.driver.lock();
+      if ((driven.driver.*what)()) return;
+    }
+  };
+  becomes(&Driver::in_run);
+  std::thread closing{[&] { driven.driver.close(); }};
+  becomes(&Driver::closing);
+  goes_on = true;
+  closing.join();
+  changing.join();
+  EXPECT_TRUE(changed);
+}
+
 }  // namespace
 }  // namespace wirecall::net
