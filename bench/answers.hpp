@@ -9,10 +9,12 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "varied.hpp"
 #include "wirecall/bytes.hpp"
+#include "wirecall/packing.hpp"
 #include "wirecall/registry.hpp"
 
 namespace bench {
@@ -32,6 +34,13 @@ struct Text {
 inline std::vector<Text> plain_texts() {
   return {
       {R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1})", R"({"jsonrpc":"2.0","result":19,"id":1})"}};
+}
+
+/// The same with its params and result packed.
+inline std::vector<Text> packed_texts() {
+  const auto packed = []<class T>(const T& value) { return wirecall::to_json(wirecall::Packed<T>{value}); };
+  return {{R"({"jsonrpc":"2.0","method":"subtract","params":[)" + packed(std::tuple{42, 23}) + R"(],"id":1})",
+           R"({"jsonrpc":"2.0","result":)" + packed(19) + R"(,"id":1})"}};
 }
 
 inline std::vector<Text> varied_texts() {
@@ -60,7 +69,7 @@ class Ceiling {
 
 class Wirecall {
  public:
-  Wirecall() { registry.method("subtract", subtract, {"minuend", "subtrahend"}); }
+  Wirecall() { registry.method("subtract", subtract, {"minuend", "subtrahend"}).packed(wirecall::packing(subtract)); }
   bool answer(const Text& text, wirecall::Buffer& out) {
     registry.handle_padded(text.request(), out);
     return true;

@@ -37,7 +37,7 @@ class Encoded {
     wirecall::Received request;
     wirecall::message::IdText id;
     if (!loop_context_.codecs.transcoder(encoding_).read_request(text.request(), limits_, id, request))
-      return answer_in_steps(text, out);
+      return wirecall::message::codec_of(encoding_).is_native && answer_in_steps(text, out);
     dispatcher_.handle(request, {});
     return true;
   }
@@ -84,44 +84,6 @@ class Encoded {
   wirecall::rpc::LoopContext loop_context_;
   wirecall::rpc::Dispatcher dispatcher_;
   wirecall::Buffer envelope_;
-};
-
-/// The same of an encoding of which each message becomes JSON as a whole.
-class EncodedWhole {
- public:
-  EncodedWhole(wirecall::Registry& registry, wirecall::Encoding encoding)
-      : registry_(registry), encoding_(encoding), codecs_(wirecall::json_codec()) {}
-
-  [[nodiscard]] std::vector<Text> texts_of(const std::vector<Text>& json) {
-    std::vector<Text> texts;
-    for (const Text& text : json) texts.emplace_back(encoded(text.request()), encoded(text.reply));
-    return texts;
-  }
-
-  bool answer(const Text& text, wirecall::Buffer& out) {
-    using Status = wirecall::message::Transcoder::Status;
-    wirecall::message::Transcoder& transcoder = codecs_.transcoder(encoding_);
-    out.clear();
-    json_.clear();
-    if (transcoder.to_json(text.request(), limits_, json_) != Status::done) return false;
-    registry_.handle_padded(json_.padded(), reply_);
-    return transcoder.from_json(reply_.padded(), limits_, out);
-  }
-
- private:
-  std::string encoded(std::string_view json) {
-    wirecall::Buffer text{json};
-    wirecall::Buffer out;
-    codecs_.transcoder(encoding_).from_json(text.padded(), limits_, out);
-    return std::string{out.view()};
-  }
-
-  wirecall::Registry& registry_;
-  wirecall::Encoding encoding_;
-  wirecall::Limits limits_;
-  wirecall::rpc::LoopCodecs codecs_;
-  wirecall::Buffer json_;
-  wirecall::Buffer reply_;
 };
 
 }  // namespace bench

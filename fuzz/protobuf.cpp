@@ -57,6 +57,32 @@ void check_is_read_alike(std::string_view bytes, std::string_view json) {
           "an unknown field changes what is read", bytes);
 }
 
+/// A request that is read as it is, is one of the same method, id and params by way of JSON.
+void check_request(std::string_view input) {
+  const std::unique_ptr<char[]> exact{new char[input.size()]};
+  if (!input.empty()) std::memcpy(exact.get(), input.data(), input.size());
+  ProtobufTranscoder transcoder;
+  wirecall::Received request;
+  wirecall::message::IdText id;
+  if (!transcoder.read_request({exact.get(), input.size()}, {}, id, request)) return;
+  Buffer json;
+  wirecall::Received same;
+  require(to_json(input, {}, json) == Status::done, "what has been read is no message", input);
+  require(wirecall::read_message(json.padded(), {}, true, same).status == ScanStatus::complete &&
+              same.kind == wirecall::MessageKind::request && same.fault == wirecall::Fault::none,
+          "what has been read is no request", input);
+  require(same.method() == request.method() && same.id() == request.id(), "another method or id", input);
+  const std::unique_ptr<wirecall::Reader> reader = wirecall::protobuf_codec().reader();
+  std::string_view params;
+  if (request.has(wirecall::Member::params)) {
+    reader->reset(request.params());
+    require(reader->read_json(params), "params cannot be read", input);
+  }
+  // As data, an object of one name that begins with `$` would be wrapped.
+  const bool is_wrapped = params.starts_with(R"({"$":)") && !same.params().starts_with(R"({"$":)");
+  require(is_wrapped || same.params() == params, "other params", input);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -68,6 +94,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check_comes_back(json.view());
     check_is_read_alike(input, json.view());
   }
+  check_request(input);
   const fuzz::PaddedText text{input};
   const wirecall::Scan scan = wirecall::json::scan(text.view(), Limits{}.depth);
   const bool whole = scan.status == ScanStatus::complete && scan.offset == size;

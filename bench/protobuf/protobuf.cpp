@@ -97,7 +97,7 @@ struct Callers {
   bool over = false;
 };
 
-bench::Measured measure(Encoding encoding, double seconds) {
+bench::Measured measure(Encoding encoding, protobuf::ChannelOptions how, double seconds) {
   Server server;
   protobuf::Service service{server, "bench.EchoService"};
   service.method("Echo", [](const bench::EchoRequest& request) {
@@ -110,7 +110,7 @@ bench::Measured measure(Encoding encoding, double seconds) {
   ClientOptions options;
   options.encoding = encoding;
   Client client{endpoint.uri(), options};
-  Callers callers{protobuf::Channel{client}, "bench.EchoService.Echo", seconds, {}};
+  Callers callers{protobuf::Channel{client, how}, "bench.EchoService.Echo", seconds, {}};
   callers.request.set_message("hello, world");
   std::vector<Task<void>> tasks;
   for (int i = 0; i < bench::kInFlight; ++i) tasks.push_back(callers.awaiting());
@@ -141,8 +141,9 @@ int main(int count, char** words) {
   compare("order of 8 lines", order(), seconds / 4);
 
   std::printf("\n%-36s %10s %16s\n", "echo, 100 in flight, one connection", "calls/s", "ns of processor");
-  print("wirecall, JSON, co_await", measure(Encoding::json, seconds));
-  print("wirecall, MessagePack, co_await", measure(Encoding::msgpack, seconds));
+  print("wirecall, JSON, co_await", measure(Encoding::json, {}, seconds));
+  print("wirecall, MessagePack, co_await", measure(Encoding::msgpack, {}, seconds));
+  print("the same, as the messages' own bytes", measure(Encoding::msgpack, {.as_bytes = true}, seconds));
 #ifdef WIRECALL_BENCH_GRPC
   print("gRPC, asynchronous", bench::measure_grpc(seconds));
 #endif

@@ -31,7 +31,7 @@ class System {
 using Listening = std::function<void(const std::string& endpoint)>;
 
 void serve_wirecall(const std::string& uri, const Listening& listening);
-/// `encoding`: "json", "msgpack" or "cbor".
+/// `encoding`: "json", "msgpack", "cbor", or "packed" for packed values in MessagePack.
 std::unique_ptr<System> call_wirecall(const std::string& uri, const std::string& encoding);
 
 /// gRPC's synchronous API.

@@ -31,10 +31,13 @@ constexpr Way kWays[] = {
     {"JSON, TCP", "tcp://127.0.0.1:0", "json"},
     {"MessagePack, TCP", "tcp://127.0.0.1:0", "msgpack"},
     {"CBOR, TCP", "tcp://127.0.0.1:0", "cbor"},
+    {"packed, TCP", "tcp://127.0.0.1:0", "packed"},
     {"JSON, unix", "unix:///tmp/bench-typed-%d.sock", "json"},
     {"MessagePack, unix", "unix:///tmp/bench-typed-%d.sock", "msgpack"},
+    {"packed, unix", "unix:///tmp/bench-typed-%d.sock", "packed"},
     {"JSON, shm", "shm://bench-typed-%d", "json"},
     {"MessagePack, shm", "shm://bench-typed-%d", "msgpack"},
+    {"packed, shm", "shm://bench-typed-%d", "packed"},
 #ifdef WIRECALL_BENCH_GRPC
     {"gRPC", nullptr, nullptr},
 #endif

@@ -142,6 +142,10 @@ class Call {
   /// Whether the answer may be written to the caller's connection without this Call. False for an element of a batch,
   /// for a call by HTTP, and where middleware waits for the outcome.
   [[nodiscard]] bool can_be_left() const noexcept;
+  /// The params have come in the form that their types alone explain, and the result is to go so, unless it is kept for
+  /// others as well.
+  void use_own_form() noexcept;
+  [[nodiscard]] bool uses_own_form() const noexcept;
   /// Answers with a value that is encoded as `form` says; `compact` for one without line breaks.
   void cached_result(std::string_view value, bool compact);
   /// Leaves the answer to the function that calls it: the dispatcher sends none.
@@ -152,6 +156,8 @@ class Call {
   /// That reader and the readers of default values. A call whose params take long to decode, or that outlives its
   /// frame, has its own.
   [[nodiscard]] detail::ParamReaders& param_readers() noexcept;
+  /// The encoding of the items of a stream that are given to it encoded.
+  [[nodiscard]] const Codec& item_codec() const noexcept;
   /// Where the items of a handler that returns a stream go. Called once, before `context`.
   [[nodiscard]] std::shared_ptr<detail::Items> items();
   /// The stream that the caller sends beside the params; null where it sends none. Called once, before `context`.

@@ -141,10 +141,12 @@ class Client {
   /// A client of the server at `uri`, such as "tcp://127.0.0.1:8545" or "http://127.0.0.1:8545/rpc" (docs/client.md "By
   /// HTTP"). It connects when it is first used. Throws std::invalid_argument for what is no endpoint URI, and for
   /// options out of their ranges.
-  explicit Client(std::string_view uri, ClientOptions options = {});
+  explicit Client(std::string_view uri);
+  explicit Client(std::string_view uri, ClientOptions options);
   /// A client of one server at several endpoints: the next is tried where one does not answer. Throws
   /// std::invalid_argument for no endpoint as well.
-  explicit Client(std::vector<Endpoint> endpoints, ClientOptions options = {});
+  explicit Client(std::vector<Endpoint> endpoints);
+  explicit Client(std::vector<Endpoint> endpoints, ClientOptions options);
   /// With options as JSON text: Client{uri, R"({"call_timeout_ms": 200})"}. Throws as ClientOptions::from_json.
   template <std::convertible_to<std::string_view> Json>
   Client(std::string_view uri, const Json& options_json)

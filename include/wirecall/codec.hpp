@@ -1,6 +1,6 @@
 // Codec: reads typed values from bytes and writes them, whatever the encoding. Reader and Writer are the pull and push
-// cursors that reflect.hpp calls; a Codec makes them. There are three codecs, JSON, MessagePack and CBOR; others
-// implement the same three interfaces.
+// cursors that reflect.hpp calls; a Codec makes them. There are four codecs, JSON, MessagePack, CBOR and Protocol
+// Buffers; others implement the same three interfaces.
 //
 // A Reader reads bytes that have been validated as a whole before: it reports wrong types, never wrong syntax.
 // One thread at a time.
@@ -22,12 +22,17 @@
 
 namespace wirecall {
 
+struct TypeInfo;
+namespace detail {
+struct ResultPacking;
+}
+
 /// The number of an encoding. Encodings that a program adds (message/message_codec.hpp) have the numbers after these.
 enum class Encoding : std::uint8_t {
   json,
   msgpack,   ///< with a length prefix; by HTTP as application/msgpack (docs/wire.md, "MessagePack")
   cbor,      ///< likewise, by HTTP as application/cbor (docs/wire.md, "CBOR")
-  protobuf,  ///< likewise, by HTTP as application/protobuf (docs/wire.md, "Protobuf"); values become JSON
+  protobuf,  ///< likewise, by HTTP as application/protobuf (docs/wire.md, "Protobuf")
 };
 
 enum class ValueKind : std::uint8_t { null, boolean, number, string, array, object, bytes, extension };
@@ -37,6 +42,8 @@ enum class ValueKind : std::uint8_t { null, boolean, number, string, array, obje
 inline constexpr std::int8_t kTimestampExtension = -1;  ///< its own; in JSON a string of RFC 3339
 inline constexpr std::int8_t kImageExtension = 73;      ///< a PNG or JPEG; in JSON {"$image":"<base64>"}
 inline constexpr std::int8_t kNpyExtension = 78;        ///< the bytes of a .npy file; in JSON {"$npy":"<base64>"}
+inline constexpr std::int8_t kMessageExtension = 77;    ///< a protobuf message's own bytes; {"$message":"<base64>"}
+inline constexpr std::int8_t kPackedExtension = 80;     ///< a packed value (packed.hpp); in JSON {"$packed":"<base64>"}
 
 /// Why a value could not be decoded: what was expected, what was there (as JSON text, shortened), and its path.
 struct DecodeFailure {
@@ -46,6 +53,7 @@ struct DecodeFailure {
   std::vector<Step> path;                ///< innermost first
   std::string meant;                     ///< for an unknown name: the most similar known one; empty for none
   std::vector<DecodeFailure> also = {};  ///< further values that do not fit; their `also` is empty
+  std::string layout = {};               ///< that is expected, where bytes are packed in another; all else is empty
 };
 
 class Codec;
@@ -126,6 +134,12 @@ class Reader {
     reread_left_ -= bytes;
     return true;
   }
+  /// Consumes the next value if it is an extension of that type, the form of a value that its type alone explains:
+  /// packed (packed.hpp), or a protobuf message's own bytes. Else false, without a failure. The view lasts until the
+  /// next reset.
+  bool read_own_form(std::int8_t type, std::span<const std::byte>& data);
+  /// Whether it has since this was asked last, so that the answer is to have such a form, too.
+  [[nodiscard]] bool take_own_form() noexcept { return std::exchange(own_form_, false); }
   /// Whether this is the JsonReader, which dispatch calls directly.
   [[nodiscard]] bool is_json() const noexcept { return json_; }
 
@@ -136,6 +150,7 @@ class Reader {
 
  private:
   bool json_;
+  bool own_form_ = false;
   std::size_t reread_left_ = 0;
   std::unique_ptr<DecodeFailure> failure_;
 };
@@ -178,6 +193,20 @@ class Writer {
   /// One value that a writer of this codec has written before; nothing is checked.
   virtual void encoded(std::string_view value) { json(value); }
 
+  /// Until the next reset values go in the form that their type alone explains (Reader::read_own_form): protobuf
+  /// messages as their own bytes, and the next value packed (packed.hpp) where `packs` is asked and it is of the type
+  /// that `packing` is for; null for none.
+  void use_own_form(const detail::ResultPacking* packing) noexcept {
+    own_form_ = true;
+    packing_ = packing;
+  }
+  [[nodiscard]] bool uses_own_form() const noexcept { return own_form_; }
+  /// Writes `value`, which is of that type, as a packed one where that has been asked for; else false. Throws as
+  /// append_packed.
+  bool packs(const void* value, const TypeInfo& type) { return packing_ != nullptr && write_packed(value, type); }
+  /// The same of an integer, of a width that the packing knows.
+  bool packs_integer(std::int64_t value);
+
   /// Whether this is the JsonWriter.
   [[nodiscard]] virtual bool is_json() const noexcept { return false; }
   [[nodiscard]] bool failed() const noexcept { return !failure_.empty(); }
@@ -189,10 +218,22 @@ class Writer {
   }
 
  protected:
-  void clear_failure() noexcept { failure_.clear(); }
+  /// For reset.
+  void forget() noexcept {
+    packing_ = nullptr;
+    own_form_ = false;
+    if (failed()) [[unlikely]]
+      failure_.clear();
+  }
 
  private:
+  bool write_packed(const void* value, const TypeInfo& type);
+  void extend_packed();
+
   std::string failure_;
+  const detail::ResultPacking* packing_ = nullptr;
+  bool own_form_ = false;
+  Buffer packed_;  ///< memory for packed values
 };
 
 /// How one value of an encoding ended.
@@ -225,5 +266,8 @@ class Codec {
 [[nodiscard]] const Codec& msgpack_codec() noexcept;
 /// CBOR (RFC 8949), in its preferred serialization. Its scan needs no padding.
 [[nodiscard]] const Codec& cbor_codec() noexcept;
+/// Protocol Buffers: the message Value of docs/wirecall.proto with its length in front. Only what is written as usual
+/// scans: each field once and in the order of the numbers, and no number that is but text. Its scan needs no padding.
+[[nodiscard]] const Codec& protobuf_codec() noexcept;
 
 }  // namespace wirecall

@@ -18,6 +18,7 @@
 #include "wirecall/detail/unpack.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/limits.hpp"
+#include "wirecall/reflect.hpp"
 
 namespace wirecall {
 
@@ -53,7 +54,7 @@ template <class T>
                                                        std::uint32_t depth_max = Limits{}.depth) {
   detail::PackedInput input{bytes, depth_max};
   if (input.begin(detail::layout_of<T>()) && detail::unpack(input, out) && input.finish()) return {};
-  return std::unexpected(input.take_error());
+  return std::unexpected(detail::packed_error(input.take_failure()));
 }
 
 /// The same as a value, which must not borrow.
@@ -65,5 +66,30 @@ template <class T>
   if (auto decoded = decode_packed(bytes, *out, depth_max); !decoded) out = std::unexpected(std::move(decoded.error()));
   return out;
 }
+
+/// A value that is packed wherever it goes in a message. Decoded from a packed one or from its usual form, since not
+/// every peer packs.
+template <class T>
+struct Packed {
+  T value{};
+};
+
+template <class T>
+struct Adapt<Packed<T>> {
+  static bool decode(Reader& reader, Packed<T>& out) {
+    static_assert(!detail::kBorrows<T>, "wirecall: a packed value that is decoded must not borrow from its bytes");
+    std::span<const std::byte> bytes;
+    if (!reader.read_own_form(kPackedExtension, bytes)) return wirecall::decode(reader, out.value);
+    detail::PackedInput input{bytes, Limits{}.depth};
+    if (input.begin(detail::layout_of<T>()) && detail::unpack(input, out.value) && input.finish()) return true;
+    return reader.fail(input.take_failure());
+  }
+  static void encode(Writer& writer, const Packed<T>& packed) {
+    Buffer bytes;
+    append_packed(bytes, packed.value);
+    writer.extension(kPackedExtension, std::as_bytes(std::span{bytes.view()}));
+  }
+  static std::string schema() { return json_schema(detail::TypeInfoOf<T>::value); }
+};
 
 }  // namespace wirecall

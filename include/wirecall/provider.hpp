@@ -37,6 +37,8 @@ struct ProvideOptions {
   std::string summary = {};  ///< one sentence of documentation, for listings
   /// The parameters, as for Registry::method.
   std::vector<Param> params = {};
+  /// It takes packed params, too (packing.hpp): &packing(function).
+  const detail::Packing* packed = nullptr;
 };
 
 struct PublishOptions {

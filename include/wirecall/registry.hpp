@@ -24,6 +24,10 @@
 
 namespace wirecall {
 
+namespace detail {
+struct Packing;
+}
+
 /// A parameter: its name, its documentation, its default.
 class Param {
  public:
@@ -101,6 +105,9 @@ class Method {
     safe_ = true;
     return *this;
   }
+  /// Has it take packed params, too (packing.hpp), and answer such calls with a packed result. Throws
+  /// std::invalid_argument where `packing` is another function's, and of a method whose results are kept.
+  Method& packed(const detail::Packing& packing) &;
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] const std::string& summary() const noexcept { return summary_; }
   [[nodiscard]] bool is_safe() const noexcept { return safe_; }
@@ -111,6 +118,10 @@ class Method {
   [[nodiscard]] const SubscriptionNames* subscription() const noexcept { return subscription_.get(); }
   /// The types of the function's parameters and result (detail/bind.hpp).
   [[nodiscard]] const detail::Signature& signature() const noexcept { return *binding_.signature; }
+  /// Whether its results are kept for equal calls.
+  [[nodiscard]] bool keeps_results() const noexcept { return keeps_results_; }
+  /// Null where nothing is packed.
+  [[nodiscard]] const detail::Packing* packing() const noexcept { return packing_; }
   void invoke(Call& call) const { binding_.invoke(binding_.callable.get(), call); }
 
  private:
@@ -121,7 +132,9 @@ class Method {
   std::vector<Param> params_;
   detail::Binding binding_;
   std::unique_ptr<const SubscriptionNames> subscription_;
+  const detail::Packing* packing_ = nullptr;
   bool safe_ = false;
+  bool keeps_results_ = false;
   std::size_t index_ = ~std::size_t{0};
 };
 

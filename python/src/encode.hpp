@@ -26,7 +26,8 @@ void write_params(Writer& writer, nanobind::handle args, nanobind::handle kwargs
 
 /// Whether the only member of an object in JSON, by that name, says that the object stands for something else.
 [[nodiscard]] inline bool is_mark(std::string_view name) noexcept {
-  return name == "$bytes" || name == "$npy" || name == "$image" || name == "$";
+  return name == "$bytes" || name == "$npy" || name == "$image" || name == "$message" || name == "$packed" ||
+         name == "$";
 }
 
 /// Whether writing that value runs no user code and is short: a scalar, up to 32 of them in a list, or a small array.

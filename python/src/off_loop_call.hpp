@@ -22,7 +22,6 @@ class OffLoopCall {
 
   [[nodiscard]] const PythonMethod& method() const noexcept { return *method_; }
   [[nodiscard]] const Method& registered() const noexcept { return *registered_; }
-  [[nodiscard]] const Codec& codec() const noexcept { return *codec_; }
   [[nodiscard]] const std::string& id() const noexcept { return id_; }
 
   /// For detail::HandlerScope; null where the function is given no context, and once it has run.

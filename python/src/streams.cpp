@@ -40,6 +40,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
               method.takes_context() ? std::optional{context_off_loop(
                                            call, context, handler_ ? calls.shared_from_this() : nullptr, handler_)}
                                      : std::nullopt),
+        item_codec_(&call.item_codec()),
         calls_(calls.weak_from_this()),
         executor_(call.executor()),
         pool_(call.blocking_pool()),
@@ -64,7 +65,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   /// False when there is no room for another one, or nobody wants one.
   [[nodiscard]] bool push(PyObject* item) {
     Buffer text;
-    const std::unique_ptr<Writer> writer = call_.codec().writer();
+    const std::unique_ptr<Writer> writer = item_codec_->writer();
     writer->reset(text);
     std::string where;
     if (!encode_as(*writer, item, call_.method().checked(), where) || writer->failed()) {
@@ -201,6 +202,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
 
   std::shared_ptr<HandlerTask> handler_;  // null for a plain generator
   OffLoopCall call_;
+  const Codec* item_codec_;
   std::weak_ptr<AsyncCalls> calls_;
   std::shared_ptr<detail::Executor> executor_;
   detail::BlockingPool* pool_;  // the loop's

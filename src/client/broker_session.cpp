@@ -75,6 +75,7 @@ void BrokerSession::provide(std::string_view name, const ProvideOptions& options
     Method& method = add(shared_.registry);
     method.summary(options.summary);
     if (options.safe) method.safe();
+    if (options.packed != nullptr) method.packed(*options.packed);
     declaration = Declarations::of_method(method, options);
   });
   Lock lock = driver_.lock();

@@ -34,7 +34,9 @@ bool ConnectionError::safe_to_retry() const noexcept { return data().find(R"("de
 
 // ---- Client ----
 
+Client::Client(std::string_view uri) : Client(uri, ClientOptions{}) {}
 Client::Client(std::string_view uri, ClientOptions options) : Client(std::vector{Endpoint{uri}}, std::move(options)) {}
+Client::Client(std::vector<Endpoint> endpoints) : Client(std::move(endpoints), ClientOptions{}) {}
 Client::Client(std::vector<Endpoint> endpoints, ClientOptions options)
     : core_(std::make_shared<ClientCore>(std::move(endpoints), std::move(options))) {}
 Client::Client(std::shared_ptr<ClientCore> core) noexcept : core_(std::move(core)) {}

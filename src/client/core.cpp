@@ -23,7 +23,7 @@ static ClientOptions checked(ClientOptions options) {
 ClientShared::ClientShared(std::vector<Endpoint> at, ClientOptions with, std::unique_ptr<runtime::Backend> backend,
                            ConnectionOwner& owner)
     : options(checked(std::move(with))),
-      form(encoding().is_native() ? MessageForm::native(options.encoding) : MessageForm::text(options.encoding)),
+      form(encoding().is_native ? MessageForm::native(options.encoding) : MessageForm::text(options.encoding)),
       endpoints(std::move(at)),
       loop(std::move(backend)),
       loop_context(json_codec(), &loop, &options.log),

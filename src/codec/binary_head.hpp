@@ -6,9 +6,15 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "codec/codec_number.hpp"
 
 namespace wirecall::codec {
 
@@ -52,6 +58,30 @@ struct Head {
 [[nodiscard]] inline double real(const Head& head) noexcept {
   if (head.type == Type::float32) return std::bit_cast<float>(static_cast<std::uint32_t>(head.value));
   return std::bit_cast<double>(head.value);
+}
+
+/// Has `out` be the integer of that head, which may be a real number without a fraction, if it is from `min` to `max`;
+/// else says what was expected.
+template <class Integer>
+[[nodiscard]] std::string integer_of(const Head& head, Integer min, Integer max, Integer& out) {
+  // Both bounds are exact as doubles, and each double between them is in range.
+  constexpr double kFirst = std::is_signed_v<Integer> ? -0x1p63 : 0;
+  constexpr double kEnd = std::is_signed_v<Integer> ? 0x1p63 : 0x1p64;
+  Integer value = 0;
+  bool fits = true;
+  if (is_integer(head)) {
+    value = static_cast<Integer>(head.value);
+    fits = head.type == Type::positive ? std::in_range<Integer>(head.value) : std::is_signed_v<Integer>;
+  } else {
+    if (!is_real(head)) return "integer";
+    const double number = real(head);
+    if (number != std::trunc(number)) return "integer";  // NaN, too
+    fits = number >= kFirst && number < kEnd;
+    if (fits) value = static_cast<Integer>(number);
+  }
+  if (!fits || value < min || value > max) return integer_words(min, max);
+  out = value;
+  return {};
 }
 
 template <class T>

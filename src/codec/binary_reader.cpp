@@ -10,15 +10,6 @@
 #include "codec/msgpack_format.hpp"
 
 namespace wirecall::codec {
-namespace {
-
-// Both bounds are exact as doubles, and each double between them is in range.
-template <class Integer>
-constexpr double kFirst = std::is_signed_v<Integer> ? -0x1p63 : 0;
-template <class Integer>
-constexpr double kEnd = std::is_signed_v<Integer> ? 0x1p63 : 0x1p64;
-
-}  // namespace
 
 template <class Format>
 const Codec& BinaryReader<Format>::codec() const noexcept {
@@ -79,20 +70,7 @@ template <class Format>
 template <class Integer>
 [[gnu::noinline]] bool BinaryReader<Format>::read_integer_slowly(Integer min, Integer max, Integer& out) {
   const Head head = Format::read_head(at_);
-  Integer value = 0;
-  bool fits = true;
-  if (is_integer(head)) {
-    value = static_cast<Integer>(head.value);
-    fits = head.type == Type::positive ? std::in_range<Integer>(head.value) : std::is_signed_v<Integer>;
-  } else {
-    if (!is_real(head)) return fail("integer");
-    const double number = real(head);
-    if (number != std::trunc(number)) return fail("integer");  // NaN, too
-    fits = number >= kFirst<Integer> && number < kEnd<Integer>;
-    if (fits) value = static_cast<Integer>(number);
-  }
-  if (!fits || value < min || value > max) return fail(integer_words(min, max));
-  out = value;
+  if (const std::string why = integer_of(head, min, max, out); !why.empty()) return fail(why);
   at_ = Format::behind_number(at_, head);
   return true;
 }

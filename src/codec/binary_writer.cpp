@@ -12,8 +12,7 @@ template <class Format>
 void BinaryWriter<Format>::reset(Buffer& out) {
   out_ = &out;
   levels_.clear();
-  if (failed()) [[unlikely]]
-    clear_failure();
+  forget();
 }
 
 template <class Format>

@@ -6,10 +6,14 @@
 #include "codec/binary_writer.hpp"
 #include "codec/cbor_scan.hpp"
 #include "codec/decode_failure.hpp"
+#include "codec/extensions.hpp"
 #include "codec/json_reader.hpp"
 #include "codec/json_scan.hpp"
 #include "codec/json_writer.hpp"
 #include "codec/msgpack_scan.hpp"
+#include "codec/protobuf_reader.hpp"
+#include "codec/protobuf_regular.hpp"
+#include "codec/protobuf_writer.hpp"
 
 namespace wirecall {
 
@@ -44,6 +48,25 @@ class CodecOf final : public Codec {
 }  // namespace
 
 bool Reader::read_extension(std::int8_t&, std::span<const std::byte>&) { return fail("extension"); }
+
+// A JSON object that is none, as nearly all are not, is known by its first bytes.
+bool Reader::read_own_form(std::int8_t type, std::span<const std::byte>& data) {
+  const char* const start = mark();
+  if (json_) {
+    if (start[0] != '{' || (start[1] == '"' && start[2] != '$')) return false;
+    std::string_view name;
+    const bool is_named = begin_object() && next_member(name) && name == codec::name_of_extension(type);
+    rewind(start);
+    if (!is_named) return false;
+  } else if (kind() != ValueKind::extension) {
+    return false;
+  }
+  std::int8_t found = 0;
+  if (read_extension(found, data) && found == type) return own_form_ = true;
+  clear_failure();
+  rewind(start);
+  return false;
+}
 
 bool Reader::read_json(std::string_view&) { return fail("value that JSON can express"); }
 
@@ -93,6 +116,11 @@ const Codec& msgpack_codec() noexcept {
 
 const Codec& cbor_codec() noexcept {
   static const CodecOf<cbor::scan, cbor::CborReader, cbor::CborWriter> codec{"cbor"};
+  return codec;
+}
+
+const Codec& protobuf_codec() noexcept {
+  static const CodecOf<protobuf_wire::scan_regular, codec::ProtobufReader, codec::ProtobufWriter> codec{"protobuf"};
   return codec;
 }
 

@@ -7,6 +7,7 @@
 #include "codec/base64.hpp"
 #include "codec/codec_number.hpp"
 #include "codec/eight_bytes.hpp"
+#include "codec/extensions.hpp"
 #include "codec/json_escapes.hpp"
 #include "codec/scan_ops.hpp"
 
@@ -284,9 +285,11 @@ bool JsonReader::read_bytes(std::span<const std::byte>& out) {
 bool JsonReader::read_extension(std::int8_t& type, std::span<const std::byte>& data) {
   const char* const start = at_;
   std::string_view name;
-  if (read_base64(name, data) && (name == "$npy" || name == "$image")) {
-    type = name == "$npy" ? kNpyExtension : kImageExtension;
-    return true;
+  if (read_base64(name, data)) {
+    if (const std::optional<std::int8_t> named = codec::extension_named(name)) {
+      type = *named;
+      return true;
+    }
   }
   at_ = start;
   return fail(R"({"$npy":"<base64>"} or {"$image":"<base64>"})");

@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "codec/codec_number.hpp"
+#include "codec/extensions.hpp"
 #include "codec/protobuf_value.hpp"
 
 namespace wirecall::codec {
@@ -130,7 +131,7 @@ bool JsonToProtobuf::unwrap(std::string_view& name) {
 /// The name of an object's only member has been read, which begins at `start`: takes all of it if it is bytes.
 bool JsonToProtobuf::write_base64(std::string_view name, const char* start, std::uint32_t field, MessageWriter& out) {
   const bool is_bytes = name == kBytes;
-  if (reader_.kind() != ValueKind::string || (!is_bytes && name != kNpy && name != kImage)) return false;
+  if (reader_.kind() != ValueKind::string || (!is_bytes && !extension_named(name))) return false;
   const char* const value = reader_.mark();
   reader_.rewind(start);
   std::span<const std::byte> data;
@@ -139,8 +140,8 @@ bool JsonToProtobuf::write_base64(std::string_view name, const char* start, std:
     reader_.rewind(value);
     return false;
   }
-  const ProtobufKind extension = type == kNpyExtension ? ProtobufKind::npy : ProtobufKind::image;
-  out.only_bytes(field, field_of(is_bytes ? ProtobufKind::binary : extension), text_of(data));
+  const ProtobufKind kind = is_bytes ? ProtobufKind::binary : kind_of_extension(type);
+  out.only_bytes(field, field_of(kind), text_of(data));
   return true;
 }
 

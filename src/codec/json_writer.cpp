@@ -10,6 +10,7 @@
 #include "codec/base64.hpp"
 #include "codec/codec_time.hpp"
 #include "codec/eight_bytes.hpp"
+#include "codec/extensions.hpp"
 #include "codec/json_compact.hpp"
 #include "codec/json_escapes.hpp"
 
@@ -34,8 +35,7 @@ static bool is_plain(char c) noexcept {
 void JsonWriter::reset(Buffer& out) {
   out_ = &out;
   comma_ = false;
-  if (failed()) [[unlikely]]
-    clear_failure();
+  forget();
 }
 
 inline char* JsonWriter::open(std::size_t bytes) {
@@ -190,11 +190,10 @@ char* JsonWriter::quote_slowly(char* to, std::string_view rest) {
   return to;
 }
 
-void JsonWriter::bytes(std::span<const std::byte> data) { base64(R"({"$bytes":")", data); }
+void JsonWriter::bytes(std::span<const std::byte> data) { base64("$bytes", data); }
 
 void JsonWriter::extension(std::int8_t type, std::span<const std::byte> data) {
-  if (type == kNpyExtension) return base64(R"({"$npy":")", data);
-  if (type == kImageExtension) return base64(R"({"$image":")", data);
+  if (const std::string_view name = codec::name_of_extension(type); !name.empty()) return base64(name, data);
   codec::TimePoint time;
   if (type == kTimestampExtension && codec::parse_timestamp(data, time)) {
     if (const std::string text = codec::format_time(time); !text.empty()) return string(text);
@@ -205,10 +204,14 @@ void JsonWriter::extension(std::int8_t type, std::span<const std::byte> data) {
   null();
 }
 
-void JsonWriter::base64(std::string_view before, std::span<const std::byte> data) {
-  char* to = open(before.size() + codec::base64_size(data.size()) + 2);
-  std::memcpy(to, before.data(), before.size());
-  to = codec::base64_encode(data, to + before.size());
+void JsonWriter::base64(std::string_view name, std::span<const std::byte> data) {
+  char* to = open(name.size() + codec::base64_size(data.size()) + 7);
+  *to++ = '{';
+  *to++ = '"';
+  std::memcpy(to, name.data(), name.size());
+  to += name.size();
+  for (const char c : {'"', ':', '"'}) *to++ = c;
+  to = codec::base64_encode(data, to);
   *to++ = '"';
   *to++ = '}';
   close(to);

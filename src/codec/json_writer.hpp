@@ -51,7 +51,7 @@ class JsonWriter final : public Writer {
   char* quote(char* to, std::string_view utf8);
   char* quote_slowly(char* to, std::string_view rest);
   /// `before` is all up to the base64.
-  void base64(std::string_view before, std::span<const std::byte> data);
+  void base64(std::string_view name, std::span<const std::byte> data);
   template <class Float>
   void floating(Float value);
 

@@ -143,17 +143,27 @@ bool PackedInput::begin(const Layout& layout) {
   if (hash == layout.hash()) [[likely]]
     return true;
   older_ = layout.find_older(hash);
-  if (older_ == nullptr) other_layout_ = &layout;
-  return older_ != nullptr;
+  if (older_ != nullptr) return true;
+  failure_ = std::make_unique<DecodeFailure>();
+  failure_->layout = layout.text();
+  return false;
+}
+
+Error packed_error(const DecodeFailure& failure) { return codec::decode_error(failure); }
+
+std::optional<Error> with_own_layout(const Error& error, std::string_view layout) {
+  struct Layouts {
+    std::string layout;
+  };
+  if (error.code() != static_cast<int>(ErrorCode::invalid_params)) return std::nullopt;
+  const auto theirs = from_json<Layouts>(error.data());
+  if (!theirs) return std::nullopt;
+  return Error{error.code(), error.message(),
+               R"({"layout":)" + to_json(theirs->layout) + R"(,"own":)" + to_json(layout) + '}'};
 }
 
 bool PackedInput::finish() {
   return at_ == end_ || fail("the end of the value", std::to_string(left()) + " further bytes");
-}
-
-Error PackedInput::take_error() {
-  if (other_layout_ == nullptr) return codec::decode_error(*failure_);
-  return Error::with_data(ErrorCode::invalid_params, R"({"layout":)" + to_json(other_layout_->text()) + '}');
 }
 
 bool PackedInput::long_count(std::size_t& out) {
@@ -242,3 +252,35 @@ bool PackedInput::failed_at(std::size_t position) {
 }
 
 }  // namespace wirecall::detail
+
+namespace wirecall {
+
+/// What has been packed is the next value.
+void Writer::extend_packed() {
+  constexpr std::size_t kKeptBytesMax = std::size_t{1} << 20;
+  extension(kPackedExtension, std::as_bytes(std::span{packed_.view()}));
+  packed_.clear();
+  if (packed_.capacity() > kKeptBytesMax) packed_.release();
+}
+
+bool Writer::write_packed(const void* value, const TypeInfo& type) {
+  const detail::ResultPacking& packing = *std::exchange(packing_, nullptr);
+  if (packing.type != &type) return false;
+  detail::PackedOutput output{packed_, packing.layout()};
+  packing.pack(output, value);
+  output.finish();
+  extend_packed();
+  return true;
+}
+
+bool Writer::packs_integer(std::int64_t value) {
+  if (packing_ == nullptr || packing_->pack_integer == nullptr) return false;
+  const detail::ResultPacking& packing = *std::exchange(packing_, nullptr);
+  detail::PackedOutput output{packed_, packing.layout()};
+  packing.pack_integer(output, value);
+  output.finish();
+  extend_packed();
+  return true;
+}
+
+}  // namespace wirecall

@@ -24,7 +24,7 @@ constexpr bool is_merged(ProtobufKind kind) noexcept { return kind == ProtobufKi
 /// A field of another number or type is unknown, as to any reader of protobuf.
 constexpr ProtobufKind kind_of_tag(std::uint32_t tag) noexcept {
   const std::uint32_t number = tag >> 3;
-  if (number == 0 || number > field_of(ProtobufKind::image)) return ProtobufKind::none;
+  if (number == 0 || number > field_of(ProtobufKind::message)) return ProtobufKind::none;
   const auto kind = static_cast<ProtobufKind>(number);
   WireType type = WireType::length;
   if (kind <= ProtobufKind::unsigned_integer) type = WireType::varint;
@@ -227,8 +227,10 @@ auto ProtobufToJson::scalar(const Found& found) -> Status {
       writer_.number_text(content);
       break;
     case ProtobufKind::binary: writer_.bytes(bytes); break;
-    case ProtobufKind::npy: writer_.extension(kNpyExtension, bytes); break;
-    case ProtobufKind::image: writer_.extension(kImageExtension, bytes); break;
+    case ProtobufKind::npy:
+    case ProtobufKind::image:
+    case ProtobufKind::packed:
+    case ProtobufKind::message: writer_.extension(extension_of(found.kind), bytes); break;
     case ProtobufKind::none:
     case ProtobufKind::null:
     case ProtobufKind::list:

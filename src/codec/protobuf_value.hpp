@@ -31,6 +31,8 @@ enum class ProtobufKind : std::uint8_t {
   digits,
   npy,
   image,
+  packed,
+  message,
 };
 
 [[nodiscard]] constexpr std::uint32_t field_of(ProtobufKind kind) noexcept { return static_cast<std::uint32_t>(kind); }
@@ -40,9 +42,27 @@ inline constexpr std::uint32_t kElementField = 1;
 inline constexpr std::uint32_t kNameField = 1;
 inline constexpr std::uint32_t kValueField = 2;
 
+[[nodiscard]] constexpr bool is_extension(ProtobufKind kind) noexcept {
+  return kind == ProtobufKind::npy || kind == ProtobufKind::image || kind == ProtobufKind::packed ||
+         kind == ProtobufKind::message;
+}
+/// Of one that is.
+[[nodiscard]] constexpr std::int8_t extension_of(ProtobufKind kind) noexcept {
+  if (kind == ProtobufKind::packed) return kPackedExtension;
+  if (kind == ProtobufKind::message) return kMessageExtension;
+  return kind == ProtobufKind::npy ? kNpyExtension : kImageExtension;
+}
+/// `none` for one that has no field.
+[[nodiscard]] constexpr ProtobufKind kind_of_extension(std::int8_t type) noexcept {
+  for (const ProtobufKind kind :
+       {ProtobufKind::npy, ProtobufKind::image, ProtobufKind::packed, ProtobufKind::message}) {
+    if (extension_of(kind) == type) return kind;
+  }
+  return ProtobufKind::none;
+}
 /// Bytes and extensions: in JSON they would be objects.
 [[nodiscard]] constexpr bool is_opaque(ProtobufKind kind) noexcept {
-  return kind == ProtobufKind::binary || kind == ProtobufKind::npy || kind == ProtobufKind::image;
+  return kind == ProtobufKind::binary || is_extension(kind);
 }
 
 class ProtobufToJson {

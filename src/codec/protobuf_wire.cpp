@@ -190,7 +190,9 @@ void MessageWriter::finish(Buffer& out) {
   reset();
 }
 
-void MessageWriter::tag(std::uint32_t field, WireType type) { raw_varint(tag_of(field, type)); }
+void MessageWriter::tag(std::uint32_t field, WireType type) {
+  if (field != kNoField) raw_varint(tag_of(field, type));
+}
 
 void MessageWriter::raw_varint(std::uint64_t value) {
   text_.set_end(write_varint(text_.reserve(kVarintBytesMax), value));

@@ -64,6 +64,9 @@ char* write_varint(char* to, std::uint64_t value) noexcept;
 /// all has been written.
 class MessageWriter {
  public:
+  /// In place of a field: no tag, and so the length comes first.
+  static constexpr std::uint32_t kNoField = 0;
+
   /// Drops what has been written and not finished, as where there was no memory for all of it.
   void reset() noexcept;
   /// A message within begins, and ends.

@@ -14,6 +14,12 @@ namespace wirecall {
 
 // Its members; `also` is written where there is more.
 static void write_failure(Writer& writer, const DecodeFailure& failure) {
+  if (!failure.layout.empty()) {
+    writer.begin_object(1);
+    writer.key("layout");
+    writer.string(failure.layout);
+    return writer.end_object();
+  }
   writer.begin_object(3 + (failure.meant.empty() ? 0 : 1) + (failure.also.empty() ? 0 : 1));
   writer.key("loc");
   writer.begin_array(failure.path.size());

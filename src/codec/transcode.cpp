@@ -12,6 +12,7 @@
 #include "codec/cbor_format.hpp"
 #include "codec/codec_number.hpp"
 #include "codec/codec_time.hpp"
+#include "codec/extensions.hpp"
 #include "codec/msgpack_format.hpp"
 
 namespace wirecall::codec {
@@ -182,8 +183,8 @@ std::string_view ToJson<Format>::scalar(const char* p, const Head& head) {
 
 template <class Format>
 std::string_view ToJson<Format>::extension(std::int8_t type, std::span<const std::byte> data) {
-  std::string_view why = "a value has an extension type other than -1, 73 and 78, which JSON cannot express";
-  if (type == kNpyExtension || type == kImageExtension) {
+  std::string_view why = "a value has an extension type other than -1, 73, 77, 78 and 80, which JSON cannot express";
+  if (!name_of_extension(type).empty()) {
     writer_.extension(type, data);
     return {};
   }
@@ -339,7 +340,8 @@ void FromJson<Format>::unwrap(std::string_view& name) {
 
 template <class Format>
 bool FromJson<Format>::base64(std::string_view name, Buffer& out) {
-  if (reader_.kind() != ValueKind::string || (name != kBytes && name != kNpy && name != kImage)) return false;
+  const std::optional<std::int8_t> type = extension_named(name);
+  if (reader_.kind() != ValueKind::string || (name != kBytes && !type)) return false;
   const char* const start = reader_.mark();
   std::string_view text;
   reader_.read_string(text);
@@ -350,7 +352,7 @@ bool FromJson<Format>::base64(std::string_view name, Buffer& out) {
   if (name == kBytes) {
     to = Format::write_binary_head(to, size);
   } else {
-    to = Format::write_extension_head(to, name == kNpy ? kNpyExtension : kImageExtension, size);
+    to = Format::write_extension_head(to, *type, size);
   }
   if (base64_decode(text, reinterpret_cast<std::byte*>(to)) == size) {
     out.set_end(to + size);

@@ -3,6 +3,8 @@
 //   bytes                                {"$bytes":"<base64>"}
 //   extension 78, the bytes of a .npy    {"$npy":"<base64>"}
 //   extension 73, a PNG or JPEG          {"$image":"<base64>"}
+//   extension 77, a protobuf message     {"$message":"<base64>"}
+//   extension 80, a packed value         {"$packed":"<base64>"}
 //   a timestamp                          a string of RFC 3339; it stays one on the way back
 //   a map of one member whose name       {"$":{...}} around the same object
 //   begins with $
@@ -52,10 +54,8 @@ struct Transcoded {
 /// What the names of an object at the top are. In data, one that begins with `$` may mean something, or need wrapping.
 enum class Names : std::uint8_t { data, members };
 
-// The names by which JSON holds what it has no form for.
+// The name by which JSON holds bytes; those of extensions are in codec/extensions.hpp.
 inline constexpr std::string_view kBytes = "$bytes";
-inline constexpr std::string_view kNpy = "$npy";
-inline constexpr std::string_view kImage = "$image";
 /// Whether the only name of an object of user data wants wrapping.
 [[nodiscard]] constexpr bool is_user_name(std::string_view name) noexcept { return name.starts_with('$'); }
 /// Why a real number has no form.

@@ -7,6 +7,7 @@
 
 #include "codec/base64.hpp"
 #include "codec/codec_number.hpp"
+#include "codec/extensions.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall {
@@ -179,8 +180,9 @@ Value::Bytes Value::as_bytes() const {
 Extension Value::as_extension() const {
   if (const auto* value = std::get_if<Extension>(&content_)) return *value;
   std::string_view name;
-  if (auto bytes = base64_member(name); bytes && (name == "$npy" || name == "$image"))
-    return {name == "$npy" ? kNpyExtension : kImageExtension, *std::move(bytes)};
+  if (auto bytes = base64_member(name)) {
+    if (const std::optional<std::int8_t> type = codec::extension_named(name)) return {*type, *std::move(bytes)};
+  }
   refuse(R"({"$npy":"<base64>"} or {"$image":"<base64>"})");
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "codec/base64.hpp"
+#include "codec/extensions.hpp"
 #include "codec/msgpack_format.hpp"
 #include "message/msgpack_walk.hpp"
 #include "wirecall/codec.hpp"
@@ -28,8 +29,7 @@ constexpr std::uint64_t kTimestampBytesMin = 22;    // "1970-01-01T00:00:00Z"
 constexpr std::uint64_t kTimestampBytesMax = 32;    // with nanoseconds
 constexpr std::uint64_t kTimestampSecondsOnly = 4;  // bytes of the form that is never out of range
 constexpr std::uint64_t kBytesBytes = 13;           // {"$bytes":""}
-constexpr std::uint64_t kNpyBytes = 11;             // {"$npy":""}
-constexpr std::uint64_t kImageBytes = 13;           // {"$image":""}
+constexpr std::uint64_t kExtensionBytes = 7;        // {"":""}, and its name
 constexpr std::uint64_t kWrapBytes = 6;             // {"$":}
 
 std::uint64_t digits_of(std::uint64_t value) noexcept {
@@ -194,8 +194,9 @@ bool Measure::scalar(const char*& p, const Head& head) noexcept {
     add(kTimestampBytesMin, kTimestampBytesMax);
     return head.value == kTimestampSecondsOnly;
   }
-  add((head.extension == kNpyExtension ? kNpyBytes : kImageBytes) + codec::base64_size(head.value));
-  return head.extension == kNpyExtension || head.extension == kImageExtension;
+  const std::string_view name = codec::name_of_extension(head.extension);
+  add(kExtensionBytes + name.size() + codec::base64_size(head.value));
+  return !name.empty();
 }
 
 }  // namespace

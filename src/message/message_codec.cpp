@@ -18,7 +18,8 @@ constexpr MessageCodec kJson{.name = "json",
                              .values = &json_codec,
                              .request_head = R"({"jsonrpc":"2.0","method":)",
                              .params_head = R"(,"params":)",
-                             .make_transcoder = nullptr};
+                             .make_transcoder = nullptr,
+                             .is_native = true};
 
 constexpr std::array<std::string_view, 3> kMsgpackTypes{"application/msgpack", "application/x-msgpack",
                                                         "application/vnd.msgpack"};
@@ -44,7 +45,8 @@ constexpr MessageCodec binary_codec(std::string_view name, std::span<const std::
           .values = values,
           .request_head = Transcoder::kRequestHead,
           .params_head = Transcoder::kParamsHead,
-          .make_transcoder = []() -> std::unique_ptr<message::Transcoder> { return std::make_unique<Transcoder>(); }};
+          .make_transcoder = []() -> std::unique_ptr<message::Transcoder> { return std::make_unique<Transcoder>(); },
+          .is_native = true};
 }
 constexpr MessageCodec kMsgpack =
     binary_codec<MsgpackTranscoder>("msgpack", kMsgpackTypes, &begins_msgpack, &msgpack_codec);
@@ -53,6 +55,7 @@ constexpr MessageCodec kProtobuf{
     .name = "protobuf",
     .media_types = kProtobufTypes,
     .begins_with = &begins_protobuf,
+    .values = &protobuf_codec,
     .make_transcoder = []() -> std::unique_ptr<Transcoder> { return std::make_unique<ProtobufTranscoder>(); }};
 
 constinit std::array<const MessageCodec*, kEncodingsMax> codecs{&kJson, &kMsgpack, &kCbor, &kProtobuf};

@@ -19,15 +19,14 @@ struct MessageCodec {
   /// A message begins with such a byte. Of two codecs no byte is the same; null for JSON,
   /// which all bytes are that no codec claims.
   bool (*begins_with)(unsigned char first);
-  /// What params and results are in that are not made JSON: of a NativeTranscoder its own, else JSON's.
+  /// What params and results are in that are not made JSON.
   const Codec& (*values)() noexcept = &json_codec;
   // A request whose params are that: what is in front of the method's name, and of the params.
   std::string_view request_head = {};
   std::string_view params_head = {};
   std::unique_ptr<Transcoder> (*make_transcoder)();  ///< null for JSON
-
-  /// Params and results may stay in it.
-  [[nodiscard]] bool is_native() const noexcept { return &values() != &json_codec() || make_transcoder == nullptr; }
+  /// Whether all messages may stay in it: it is JSON, or has a NativeTranscoder.
+  bool is_native = false;
 };
 
 /// All fit MessageForm, which has six bits for one.

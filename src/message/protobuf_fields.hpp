@@ -24,15 +24,19 @@ struct ProtobufMember {
   }
 };
 
+inline constexpr std::uint32_t kMethodField = 2;
+inline constexpr std::uint32_t kResultField = 3;
+inline constexpr std::uint32_t kErrorField = 5;
+inline constexpr std::uint32_t kIdField = 7;
 inline constexpr std::uint32_t kParamsField = 8;
 inline constexpr std::uint32_t kBatchField = 9;
 
 /// In the order in which they are written. The tags of 4 and 6 are a quote and a digit, with which JSON begins: so
 /// these come last.
-inline constexpr std::array kProtobufMembers{ProtobufMember{2, "method", ProtobufType::text},
-                                             ProtobufMember{3, "result", ProtobufType::value},
-                                             ProtobufMember{5, "error", ProtobufType::error},
-                                             ProtobufMember{7, "id", ProtobufType::value},
+inline constexpr std::array kProtobufMembers{ProtobufMember{kMethodField, "method", ProtobufType::text},
+                                             ProtobufMember{kResultField, "result", ProtobufType::value},
+                                             ProtobufMember{kErrorField, "error", ProtobufType::error},
+                                             ProtobufMember{kIdField, "id", ProtobufType::value},
                                              ProtobufMember{kParamsField, "params", ProtobufType::value},
                                              ProtobufMember{10, "timeout_ms", ProtobufType::count},
                                              ProtobufMember{11, "stream", ProtobufType::count},

@@ -41,6 +41,42 @@ static Transcoder::Status status_of(codec::ProtobufToJson::Status status) noexce
   }
 }
 
+// ---- as they are ----
+
+bool ProtobufTranscoder::read_request(std::string_view message, const Limits& limits, IdText& id,
+                                      Received& received) noexcept {
+  if (!read_usual_request(message, limits.depth, id, received)) return false;
+  received.encoding = Encoding::protobuf;
+  received.text = message;
+  return true;
+}
+
+void ProtobufTranscoder::begin_result(Buffer& out, Place) { out.push_back(kResultTag); }
+
+void ProtobufTranscoder::end_reply(Buffer& out, std::string_view id_json) {
+  if (const char* const end = write_usual_id(out.reserve(id_json.size() + kUsualIdBytesMax), id_json); end != nullptr)
+    return out.set_end(end);
+  Buffer padded{id_json};
+  writer_.reset();
+  from_json_(padded.padded(), kIdField, writer_);
+  writer_.finish(out);
+}
+
+void ProtobufTranscoder::append_integer_result(Buffer& out, std::int64_t value, std::string_view id_json, Place) {
+  out.set_end(write_integer_result(out.reserve(kIntegerResultBytesMax), value));
+  end_reply(out, id_json);
+}
+
+void ProtobufTranscoder::append_error(Buffer& out, const Error& error, std::string_view id_json, Place) {
+  Buffer data{error.data()};
+  writer_.reset();
+  writer_.begin(kErrorField);
+  write_error(error.code(), error.message(), data.padded());
+  writer_.end();
+  writer_.finish(out);
+  end_reply(out, id_json);
+}
+
 // ---- to JSON ----
 
 struct ProtobufTranscoder::Envelope {
@@ -221,7 +257,6 @@ void ProtobufTranscoder::break_stream(const Envelope& envelope, Buffer& out) {
 // ---- from JSON ----
 
 void ProtobufTranscoder::encode(std::string_view json, Buffer& out) {
-  if (append_usual_result(json, out)) return;
   writer_.reset();
   const auto begin = std::ranges::find_if_not(json, is_space);
   if (begin == json.end() || *begin != '[') {

@@ -1,7 +1,8 @@
 // ProtobufTranscoder: messages in Protocol Buffers, as docs/wirecall.proto has them, to JSON and back (docs/wire.md,
 // "Protobuf"). Fields become members in the order in which they come, so that one that comes twice is refused as a
 // member that does. It links no protobuf: the wire format is codec/protobuf_wire.hpp's, values are
-// codec/protobuf_value.hpp's. One owner, one thread.
+// codec/protobuf_value.hpp's. Of a usual request (protobuf_usual.hpp) the params stay as they are, and so does the
+// result. One owner, one thread.
 #pragma once
 
 #include "codec/json_reader.hpp"
@@ -13,7 +14,17 @@
 
 namespace wirecall::message {
 
-class ProtobufTranscoder final : public WholeTranscoder {
+class ProtobufTranscoder final : public WholeTranscoder, public ReplyWriter {
+ public:
+  [[nodiscard]] ReplyWriter* replies() noexcept override { return this; }
+  [[nodiscard]] bool read_request(std::string_view message, const Limits& limits, IdText& id,
+                                  Received& received) noexcept override;
+  // There are no batches of them.
+  void begin_result(Buffer& out, Place) override;
+  void end_reply(Buffer& out, std::string_view id_json) override;
+  void append_integer_result(Buffer& out, std::int64_t value, std::string_view id_json, Place) override;
+  void append_error(Buffer& out, const Error& error, std::string_view id_json, Place) override;
+
  private:
   using Values = codec::ProtobufToJson;
   struct Envelope;

@@ -7,8 +7,8 @@
 
 #include "base/ascii.hpp"
 #include "base/decimal.hpp"
-#include "codec/protobuf_value.hpp"
-#include "codec/protobuf_wire.hpp"
+#include "base/dotted_name.hpp"
+#include "codec/protobuf_regular.hpp"
 #include "message/protobuf_fields.hpp"
 #include "message/reply_text.hpp"
 #include "message/usual_request.hpp"
@@ -16,40 +16,16 @@
 namespace wirecall::message {
 namespace {
 
-using codec::ProtobufKind;
-using protobuf_wire::WireType;
+using namespace protobuf_wire;
 
 constexpr std::size_t kBytesMin = 8;  // which is_plain_ascii reads at once
 constexpr std::size_t kBytesMax = 512;
 constexpr std::size_t kShortMax = 0x7F;  // a length of one byte
 constexpr std::size_t kDigitsMax = 18;   // of numbers that 64 bits hold, whichever they are
 
-/// Of a field whose tag has one byte, as those below have (checked there).
-constexpr char short_tag(std::uint32_t field, WireType type) {
-  return static_cast<char>(protobuf_wire::tag_of(field, type));
-}
-constexpr char tag_of(ProtobufKind kind, WireType type) { return short_tag(codec::field_of(kind), type); }
-
-constexpr char kNull = tag_of(ProtobufKind::null, WireType::varint);
-constexpr char kBoolean = tag_of(ProtobufKind::boolean, WireType::varint);
-constexpr char kInteger = tag_of(ProtobufKind::integer, WireType::varint);
-constexpr char kText = tag_of(ProtobufKind::text, WireType::length);
-constexpr char kList = tag_of(ProtobufKind::list, WireType::length);
-constexpr char kMap = tag_of(ProtobufKind::map, WireType::length);
-constexpr char kElement = short_tag(codec::kElementField, WireType::length);
-constexpr char kName = short_tag(codec::kNameField, WireType::length);
-constexpr char kValue = short_tag(codec::kValueField, WireType::length);
-
-constexpr char tag_of(std::string_view member) {
-  return short_tag(std::ranges::find(kProtobufMembers, member, &ProtobufMember::name)->field, WireType::length);
-}
-constexpr char kMethod = tag_of("method");
-constexpr char kParams = tag_of("params");
-constexpr char kResult = tag_of("result");
-constexpr char kId = tag_of("id");
-static_assert(std::ranges::all_of(std::array<signed char, 13>{kNull, kBoolean, kInteger, kText, kList, kMap, kElement,
-                                                              kName, kValue, kMethod, kParams, kResult, kId},
-                                  [](signed char tag) { return tag > 0; }));
+constexpr char kMethodTag = short_tag(kMethodField, WireType::length);
+constexpr char kParamsTag = short_tag(kParamsField, WireType::length);
+constexpr char kIdTag = short_tag(kIdField, WireType::length);
 
 // ---- to JSON ----
 
@@ -82,7 +58,7 @@ bool write_integer(std::string_view varint, char*& to) noexcept {
     if ((byte > kShortMax) != (i + 1 != varint.size())) return false;
     bits |= std::uint64_t{byte & kShortMax} << (7 * i);
   }
-  const std::int64_t value = protobuf_wire::from_zigzag(bits);
+  const std::int64_t value = from_zigzag(bits);
   if (value < 0) *to++ = '-';
   to = write_decimal(to, value < 0 ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value));
   return true;
@@ -94,14 +70,14 @@ bool write_integer(std::string_view varint, char*& to) noexcept {
   const auto second = static_cast<unsigned char>(value[1]);
   const bool is_short = value.size() == 2 && second <= kShortMax;
   switch (value[0]) {
-    case kInteger:
+    case kIntegerTag:
       if (!is_short) return write_integer(value.substr(1), to);
       if ((second & 1) != 0) *to++ = '-';
       to = write_decimal(to, (second + 1U) >> 1);
       return true;
-    case kText: return second == value.size() - 2 && write_text(value.substr(2), end, to);
-    case kBoolean: to = put(to, second != 0 ? "true" : "false"); return is_short;
-    case kNull: to = put(to, "null"); return is_short;
+    case kTextTag: return second == value.size() - 2 && write_text(value.substr(2), end, to);
+    case kBooleanTag: to = put(to, second != 0 ? "true" : "false"); return is_short;
+    case kNullTag: to = put(to, "null"); return is_short;
     default: return false;
   }
 }
@@ -113,7 +89,7 @@ bool write_list(std::string_view list, const char* end, char*& to) noexcept {
   *to++ = '[';
   while (!list.empty()) {
     if (to != begin + 1) *to++ = ',';
-    if (!take_field(list, tag, element) || tag != kElement || !write_single(element, end, to)) return false;
+    if (!take_field(list, tag, element) || tag != kElementTag || !write_single(element, end, to)) return false;
   }
   *to++ = ']';
   return true;
@@ -127,10 +103,10 @@ bool write_map(std::string_view map, const char* end, char*& to) noexcept {
   *to++ = '{';
   while (!map.empty()) {
     if (to != begin + 1) *to++ = ',';
-    if (!take_field(map, tag, member) || tag != kElement) return false;
-    if (!take_field(member, tag, part) || tag != kName || !write_text(part, end, to)) return false;
+    if (!take_field(map, tag, member) || tag != kElementTag) return false;
+    if (!take_field(member, tag, part) || tag != kNameTag || !write_text(part, end, to)) return false;
     *to++ = ':';
-    if (!take_field(member, tag, part) || tag != kValue || !write_single(part, end, to)) return false;
+    if (!take_field(member, tag, part) || tag != kValueTag || !write_single(part, end, to)) return false;
     if (!member.empty()) return false;
   }
   *to++ = '}';
@@ -142,16 +118,16 @@ bool write_several(std::string_view value, bool map_may_be, const char* end, cha
   char tag = 0;
   std::string_view content;
   if (!take_field(value, tag, content) || !value.empty()) return false;
-  if (tag == kList) return write_list(content, end, to);
-  return tag == kMap && map_may_be && write_map(content, end, to);
+  if (tag == kListTag) return write_list(content, end, to);
+  return tag == kMapTag && map_may_be && write_map(content, end, to);
 }
 
 bool write_member(char tag, std::string_view content, const char* end, char*& to) noexcept {
   switch (tag) {
-    case kMethod: to = put(to, R"(,"method":)"); return write_text(content, end, to);
-    case kId: to = put(to, kIdHead); return write_single(content, end, to);
-    case kParams: to = put(to, R"(,"params":)"); return write_several(content, true, end, to);
-    case kResult: {
+    case kMethodTag: to = put(to, R"(,"method":)"); return write_text(content, end, to);
+    case kIdTag: to = put(to, kIdHead); return write_single(content, end, to);
+    case kParamsTag: to = put(to, R"(,"params":)"); return write_several(content, true, end, to);
+    case kResultTag: {
       to = put(to, R"(,"result":)");
       char* const begin = to;
       if (write_single(content, end, to)) return true;
@@ -162,44 +138,72 @@ bool write_member(char tag, std::string_view content, const char* end, char*& to
   }
 }
 
+// ---- as it is ----
+
+/// The integers of params that are a list of at most kIntegersKept from 0 to 999,999,999, each with lengths of one
+/// byte. `p` becomes the end of the value; false where it is something else.
+bool pass_integers(const char*& p, const char* end, Received& out) noexcept {
+  constexpr std::uint64_t kIntegerMax = 999'999'999;
+  constexpr std::size_t kVarintMax = 5;  // of that
+  const auto left = static_cast<std::size_t>(end - p);
+  const auto size = static_cast<unsigned char>(p[0]);
+  if (left < 3 || size > kShortMax || size >= left || p[1] != kListTag || p[2] != size - 2) return false;
+  const char* const list_end = p + 1 + size;
+  const char* at = p + 3;
+  std::uint8_t count = 0;
+  for (; at != list_end; ++count) {
+    if (count == kIntegersKept || list_end - at < 4 || at[0] != kElementTag || at[2] != kIntegerTag) return false;
+    const std::size_t bytes = static_cast<unsigned char>(at[1]) - std::size_t{1};
+    at += 3;
+    if (bytes - 1 >= kVarintMax || bytes > static_cast<std::size_t>(list_end - at)) return false;
+    std::uint64_t bits = static_cast<unsigned char>(at[bytes - 1]);
+    if (bits > kShortMax) return false;
+    for (std::size_t i = bytes - 1; i != 0; --i) {
+      const auto byte = static_cast<unsigned char>(at[i - 1]);
+      if (byte <= kShortMax) return false;
+      bits = bits << 7 | (byte & kShortMax);
+    }
+    if ((bits & 1) != 0 || bits >> 1 > kIntegerMax) return false;
+    out.integers[count] = static_cast<std::uint32_t>(bits >> 1);
+    at += bytes;
+  }
+  out.integer_count = count;
+  p = at;
+  return true;
+}
+
+/// Writes what an id is in JSON, if it is a number or a short text.
+std::size_t write_id(std::string_view value, const char* end, IdText& id) noexcept {
+  if (value.size() < 2 || value.size() > id.size() || (value[0] != kIntegerTag && value[0] != kTextTag)) return 0;
+  char* to = id.data();
+  return write_single(value, end, to) ? static_cast<std::size_t>(to - id.data()) : 0;
+}
+
 // ---- from JSON ----
 
-/// Takes the value that `json` begins with, and writes it as a field that holds a Value.
-bool write_value(std::string_view& json, char tag, char*& to) noexcept {
-  char* const begin = to;
-  *to++ = tag;
-  char& size = *to++;
-  std::size_t taken = 0;
-  const auto is = [&](std::string_view literal) {
-    taken = json.starts_with(literal) ? literal.size() : 0;
-    return taken != 0;
-  };
-  if (is("true") || is("false") || is("null")) {
-    *to++ = json[0] == 'n' ? kNull : kBoolean;
-    *to++ = json[0] == 't' ? 1 : 0;
-  } else if (json.starts_with('"')) {
-    const std::size_t text = json.find_first_of("\"\\", 1);
-    // Both lengths have one byte.
-    if (text == std::string_view::npos || json[text] == '\\' || text > kShortMax - 2) return false;
-    *to++ = kText;
-    *to++ = static_cast<char>(text - 1);
-    to = put(to, json.substr(1, text - 1));
-    taken = text + 1;
-  } else {
-    const bool is_negative = json.starts_with('-');
-    const std::size_t first = is_negative ? 1 : 0;
-    std::int64_t number = 0;
-    for (taken = first; taken != json.size() && is_digit(json[taken]); ++taken) {
-      if (taken - first == kDigitsMax) return false;
-      number = number * 10 + (json[taken] - '0');
-    }
-    // -0 is no integer here.
-    if (taken == first || (is_negative && number == 0)) return false;
-    *to++ = kInteger;
-    to = protobuf_wire::write_varint(to, protobuf_wire::to_zigzag(is_negative ? -number : number));
+/// A text without escapes.
+bool write_text(std::string_view json, char*& to) noexcept {
+  const std::size_t size = json.size() - 2;
+  // Both lengths have one byte.
+  if (json.size() < 2 || size > kShortMax - 2 || json.back() != '"' || json.contains('\\')) return false;
+  *to++ = kTextTag;
+  *to++ = static_cast<char>(size);
+  to = put(to, json.substr(1, size));
+  return true;
+}
+
+bool write_number(std::string_view json, char*& to) noexcept {
+  const bool is_negative = json.starts_with('-');
+  if (is_negative) json.remove_prefix(1);
+  std::int64_t number = 0;
+  if (json.empty() || json.size() > kDigitsMax) return false;
+  for (const char c : json) {
+    if (!is_digit(c)) return false;
+    number = number * 10 + (c - '0');
   }
-  size = static_cast<char>(to - begin - 2);
-  json.remove_prefix(taken);
+  if (is_negative && number == 0) return false;  // -0 is no integer here
+  *to++ = kIntegerTag;
+  to = write_varint(to, to_zigzag(is_negative ? -number : number));
   return true;
 }
 
@@ -221,15 +225,74 @@ bool append_usual_json(std::string_view message, Buffer& out) {
   return true;
 }
 
-bool append_usual_result(std::string_view json, Buffer& out) {
-  if (json.size() > kBytesMax || !json.starts_with(kResultHead)) return false;
-  json.remove_prefix(kResultHead.size());
-  char* to = out.reserve(json.size() + 32);
-  if (!write_value(json, kResult, to) || !json.starts_with(kIdHead)) return false;
-  json.remove_prefix(kIdHead.size());
-  if (!write_value(json, kId, to) || json != "}") return false;
-  out.set_end(to);
+bool read_usual_request(std::string_view message, std::uint32_t depth_max, IdText& id, Received& out) noexcept {
+  if (message.size() < kBytesMin) return false;
+  const char* p = message.data();
+  const char* const end = p + message.size();
+  std::uint32_t present = bit_of(Member::jsonrpc);
+  const auto add = [&](Member member, const char* data, std::size_t size) {
+    out.spans[static_cast<std::size_t>(member)] = {data, size};
+    const bool is_new = (present & bit_of(member)) == 0;
+    present |= bit_of(member);
+    return is_new;
+  };
+  static_cast<void>(add(Member::jsonrpc, "\"2.0\"", 5));
+  out.integer_count = 0;
+  while (p != end) {
+    const char tag = *p++;
+    if (p == end) return false;
+    bool is_usual = false;
+    if (tag == kParamsTag) {
+      const char* const params = p;
+      if (!pass_integers(p, end, out)) {
+        p = depth_max == 0 ? nullptr : regular_end(params, end, depth_max - 1);
+        if (p == nullptr) return false;
+        const codec::ProtobufKind kind = regular_at(params).kind;
+        if (kind != codec::ProtobufKind::list && kind != codec::ProtobufKind::map) return false;
+      }
+      is_usual = depth_max > 1 && add(Member::params, params, static_cast<std::size_t>(p - params));
+    } else {
+      const std::size_t size = static_cast<unsigned char>(*p++);
+      if (size > kShortMax || size > static_cast<std::size_t>(end - p)) return false;
+      const std::string_view content{p, size};
+      if (tag == kMethodTag) {
+        // Received::method() is what is between its quotes, of which nobody sees any where nothing is escaped.
+        is_usual = is_plain_ascii(p, size, end) && !is_reserved(content) && add(Member::method, p - 1, size + 2);
+      } else if (tag == kIdTag) {
+        const std::size_t bytes = write_id(content, end, id);
+        is_usual = bytes != 0 && add(Member::id, id.data(), bytes);
+      }
+      p += size;
+    }
+    if (!is_usual) return false;
+  }
+  constexpr std::uint32_t kRequest = bit_of(Member::method) | bit_of(Member::id);
+  if ((present & kRequest) != kRequest) return false;
+  out.kind = MessageKind::request;
+  out.fault = Fault::none;
+  out.method_escaped = false;
+  out.integers_named = false;
+  out.present = present;
+  out.batch_size = 0;
   return true;
+}
+
+char* write_integer_result(char* to, std::int64_t value) noexcept {
+  char* const begin = to;
+  begin[0] = kResultTag;
+  begin[2] = kIntegerTag;
+  to = write_varint(begin + 3, to_zigzag(value));
+  begin[1] = static_cast<char>(to - begin - 2);
+  return to;
+}
+
+char* write_usual_id(char* to, std::string_view id_json) noexcept {
+  char* const begin = to;
+  to += 2;
+  if (!(id_json.starts_with('"') ? write_text(id_json, to) : write_number(id_json, to))) return nullptr;
+  begin[0] = kIdTag;
+  begin[1] = static_cast<char>(to - begin - 2);
+  return to;
 }
 
 }  // namespace wirecall::message

@@ -1,11 +1,16 @@
-// Messages in Protocol Buffers as nearly all are, each in one pass: short, of single values, lists and maps of them,
-// texts of plain ASCII. ProtobufTranscoder makes the same of them, and of everything else. Pure functions; `out` has
-// what it had before where they return false.
+// Messages in Protocol Buffers as nearly all are, each in one pass: requests that are read where they are, and what is
+// short, of single values, lists and maps of them, texts of plain ASCII. ProtobufTranscoder makes the same of them, and
+// of everything else. Pure functions; `out` has what it had before where they return false.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
+#include "codec/protobuf_regular.hpp"
+#include "message/envelope_members.hpp"
+#include "message/protobuf_fields.hpp"
 #include "wirecall/bytes.hpp"
+#include "wirecall/message.hpp"
 
 namespace wirecall::message {
 
@@ -16,7 +21,20 @@ inline constexpr std::size_t kUsualJsonBytesMax = 8192;
 /// and result a list. False where it is anything else.
 [[nodiscard]] bool append_usual_json(std::string_view message, Buffer& out);
 
-/// Appends the message that a result of ours is, valid JSON with padding behind it, if that is a single value.
-[[nodiscard]] bool append_usual_result(std::string_view json, Buffer& out);
+/// As Transcoder::read_request, of a request with nothing but method, id and params whose values are regular
+/// (codec/protobuf_regular.hpp).
+[[nodiscard]] bool read_usual_request(std::string_view message, std::uint32_t depth_max, IdText& id,
+                                      Received& out) noexcept;
+
+/// In front of the value of a result.
+inline constexpr char kResultTag = protobuf_wire::short_tag(kResultField, protobuf_wire::WireType::length);
+/// Writes a result that is an integer, as the field that it has in an envelope.
+[[nodiscard]] char* write_integer_result(char* to, std::int64_t value) noexcept;
+inline constexpr std::size_t kIntegerResultBytesMax = 3 + protobuf_wire::kVarintBytesMax;
+
+/// Writes an id, given as JSON, as the field that it has in an envelope: at most id_json.size() + kUsualIdBytesMax
+/// bytes. Null where it is neither a number of 18 digits nor a short text without escapes.
+[[nodiscard]] char* write_usual_id(char* to, std::string_view id_json) noexcept;
+inline constexpr std::size_t kUsualIdBytesMax = 16;
 
 }  // namespace wirecall::message

@@ -1,7 +1,8 @@
 // Transcoder: messages from another encoding to JSON and back, for the edge at which a peer speaks it: what is inside
 // knows JSON envelopes alone. Two kinds:
 //
-//   WholeTranscoder   each message becomes JSON as a whole, and leaves as a whole: a new encoding is two functions
+//   WholeTranscoder   each message becomes JSON as a whole, and leaves as a whole: a new encoding is two functions.
+//                     What is usual may still be read and answered as it is (`read_request`, `replies`)
 //   NativeTranscoder  the envelope alone becomes JSON; params and results stay as they are where whoever reads them can
 //                     read that, and results and events are written in the encoding
 //
@@ -50,6 +51,29 @@ struct Broken {
 
 class NativeTranscoder;
 
+/// Writes replies in an encoding in which their results are values. Members are in the same order as in JSON: result or
+/// error, id. Ids and data of errors come as JSON, as which they are kept.
+class ReplyWriter {
+ public:
+  /// Whether what is written is a message, or an element of a batch, which has nothing in front of it that tells its
+  /// encoding.
+  enum class Place : std::uint8_t { message, element };
+
+  /// The value of the result follows, and then `end_reply`.
+  virtual void begin_result(Buffer& out, Place place = Place::message) = 0;
+  virtual void end_reply(Buffer& out, std::string_view id_json) = 0;
+  /// A whole reply with that as its result.
+  virtual void append_integer_result(Buffer& out, std::int64_t value, std::string_view id_json, Place place) = 0;
+  /// A whole reply. The texts have padding behind them.
+  virtual void append_error(Buffer& out, const Error& error, std::string_view id_json,
+                            Place place = Place::message) = 0;
+
+ protected:
+  ReplyWriter() = default;
+  ReplyWriter(ReplyWriter&&) = delete;
+  ~ReplyWriter() = default;
+};
+
 class Transcoder {
  public:
   enum class Status : std::uint8_t {
@@ -68,6 +92,9 @@ class Transcoder {
 
   /// The same object where params and results may stay in the encoding; null where messages become JSON whole.
   [[nodiscard]] virtual NativeTranscoder* native() noexcept { return nullptr; }
+
+  /// What writes the replies to requests that have been read as they are; null where none are.
+  [[nodiscard]] virtual ReplyWriter* replies() noexcept { return nullptr; }
 
   /// In a few words, of the two that refuse a message as text that is none is refused.
   [[nodiscard]] virtual std::string_view cause_of(Status status) const noexcept = 0;
@@ -136,13 +163,13 @@ struct RequestEdits {
   std::string_view from_json = {};                     ///< empty for nobody's
 };
 
-/// An encoding in which params and results may stay. Members are in the same order as in JSON: jsonrpc, result or
-/// error, id. Ids and data of errors come as JSON, as which they are kept.
-class NativeTranscoder : public Transcoder {
+/// An encoding in which params and results may stay.
+class NativeTranscoder : public Transcoder, public ReplyWriter {
  public:
   explicit NativeTranscoder(Encoding encoding) noexcept : encoding_(encoding) {}
   [[nodiscard]] Encoding encoding() const noexcept { return encoding_; }
   [[nodiscard]] NativeTranscoder* native() noexcept final { return this; }
+  [[nodiscard]] ReplyWriter* replies() noexcept final { return this; }
 
   // ---- messages that have come, and have been checked ----
 
@@ -177,10 +204,6 @@ class NativeTranscoder : public Transcoder {
 
   // ---- messages that are written ----
 
-  /// Whether what is written is a message, or an element of a batch, which has nothing in front of it that tells its
-  /// encoding.
-  enum class Place : std::uint8_t { message, element };
-
   /// As from_json, of one that becomes an element of a batch.
   virtual bool element_from_json(std::string_view json, const Limits& limits, Buffer& out) = 0;
   /// The params of a request, valid JSON with padding behind it. Empty, or why they have no form.
@@ -189,14 +212,6 @@ class NativeTranscoder : public Transcoder {
   virtual void append_value(Buffer& out, std::string_view json) = 0;
   /// An id, or the token of an LSP $/progress.
   virtual void append_id(Buffer& out, std::string_view id_json) = 0;
-  /// The value of the result follows, and then `end_reply`.
-  virtual void begin_result(Buffer& out, Place place = Place::message) = 0;
-  virtual void end_reply(Buffer& out, std::string_view id_json) = 0;
-  /// A whole reply with that as its result.
-  virtual void append_integer_result(Buffer& out, std::int64_t value, std::string_view id_json, Place place) = 0;
-  /// A whole reply. The texts have padding behind them.
-  virtual void append_error(Buffer& out, const Error& error, std::string_view id_json,
-                            Place place = Place::message) = 0;
   /// `count` messages follow; their heads have at most so many bytes.
   virtual void begin_batch(Buffer& out, std::size_t count) = 0;
   static constexpr std::size_t kBatchHeadBytesMax = 12;

@@ -49,7 +49,7 @@ void Channel::CallMethod(const google::protobuf::MethodDescriptor* method, googl
                          google::protobuf::Closure* done) {
   response->Clear();
   wirecall::detail::OutgoingCall call = client_->outgoing(method->full_name());
-  detail::write_params(call.params(), *request);
+  detail::write_params(call.params(), *request, options_.as_bytes);
   if (auto* const own = dynamic_cast<Controller*>(controller)) own->apply_to(call);
   if (done != nullptr) {
     try {

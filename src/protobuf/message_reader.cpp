@@ -497,8 +497,22 @@ class MessageReader {
 
 }  // namespace
 
+// Its required fields, if it has any, are looked at as they are where it is proto3 JSON.
+static bool parse(Reader& reader, const char* start, std::span<const std::byte> bytes, Message& out) {
+  constexpr std::size_t kBytesMax = std::numeric_limits<int>::max();
+  if (bytes.size() <= kBytesMax && out.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size())) &&
+      out.IsInitialized())
+    return true;
+  out.Clear();
+  reader.rewind(start);
+  return reader.fail("the bytes of a " + out.GetDescriptor()->full_name());
+}
+
 bool read(Reader& reader, Message& out) {
   out.Clear();
+  const char* const start = reader.mark();
+  if (std::span<const std::byte> bytes; reader.read_own_form(kMessageExtension, bytes))
+    return parse(reader, start, bytes, out);
   return MessageReader{reader}.message(out, 1);
 }
 

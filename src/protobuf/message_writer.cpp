@@ -243,6 +243,14 @@ class MessageWriter {
 
 }  // namespace
 
-void write(Writer& writer, const Message& message) { MessageWriter{writer}.message(message, 1); }
+void write_bytes(Writer& writer, const Message& message) {
+  const std::string bytes = message.SerializePartialAsString();
+  writer.extension(kMessageExtension, std::as_bytes(std::span{bytes}));
+}
+
+void write(Writer& writer, const Message& message) {
+  if (writer.uses_own_form()) return write_bytes(writer, message);
+  MessageWriter{writer}.message(message, 1);
+}
 
 }  // namespace wirecall::protobuf

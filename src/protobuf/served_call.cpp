@@ -33,10 +33,7 @@ class ServedCall final : public google::protobuf::Closure, public Executor::Cont
     const std::string_view params = call.params();
     if (params.size() < wirecall::detail::kLongParams) {
       Reader& reader = *call.param_readers().reader;
-      if (read_params(params, reader, *request_)) [[likely]]
-        return true;
-      call.invalid_params(reader);
-      return false;
+      return is_read(read_params(params, reader, *request_), reader, call);
     }
     wirecall::detail::OwnedParams owned{params, call.codec()};
     bool fits = false;
@@ -44,8 +41,7 @@ class ServedCall final : public google::protobuf::Closure, public Executor::Cont
       const WatchdogScope scope{call.watchdog_slot(), call.method(), &call, WatchdogSlot::kAround};
       fits = read_params(owned.text.view(), *owned.readers.reader, *request_);
     }
-    if (!fits) call.invalid_params(*owned.readers.reader);
-    return fits;
+    return is_read(fits, *owned.readers.reader, call);
   }
 
   /// The service's method, on this thread. `self` is this.
@@ -99,6 +95,12 @@ class ServedCall final : public google::protobuf::Closure, public Executor::Cont
   }
 
  private:
+  static bool is_read(bool fits, Reader& reader, Call& call) {
+    if (!fits) call.invalid_params(reader);
+    if (reader.take_own_form() && fits) call.use_own_form();
+    return fits;
+  }
+
   enum class State : std::uint8_t {
     running,    ///< the service's method
     detached,   ///< the answer is awaited

@@ -20,6 +20,7 @@ static bool refuse_more(Reader& reader, const auto& step) {
 
 bool read_params(std::string_view params, Reader& reader, Message& out) {
   if (reader.failed()) reader.clear_failure();
+  static_cast<void>(reader.take_own_form());
   if (params.empty()) return read_none(reader, out);
   reader.reset(params);
   if (reader.kind() == ValueKind::array) {
@@ -38,10 +39,10 @@ bool read_params(std::string_view params, Reader& reader, Message& out) {
   return !reader.next_member(name) || refuse_more(reader, name);
 }
 
-void detail::write_params(Writer& writer, const google::protobuf::Message& request) {
-  if (is_object_form(*request.GetDescriptor())) return write(writer, request);
+void detail::write_params(Writer& writer, const google::protobuf::Message& request, bool as_bytes) {
+  if (!as_bytes && is_object_form(*request.GetDescriptor())) return write(writer, request);
   writer.begin_array(1);
-  write(writer, request);
+  as_bytes ? write_bytes(writer, request) : write(writer, request);
   writer.end_array();
 }
 

@@ -140,9 +140,9 @@ std::optional<CachedValue> CacheFlight::result() {
   Buffer head;
   Buffer end;
   if (form_.natively) {
-    message::NativeTranscoder& native = peer_.loop.codecs.native(form_.sent);
-    native.begin_result(head);
-    native.end_reply(end, id_);
+    message::ReplyWriter& writer = peer_.loop.codecs.replies(form_.sent);
+    writer.begin_result(head);
+    writer.end_reply(end, id_);
   } else {
     message::begin_result(head);
     message::end_reply(end, id_);
@@ -164,7 +164,7 @@ bool CacheFlight::read_as_json(Buffer& json, Received& received) {
   if (text_.view().empty()) return false;
   if (!form_.natively) {
     json.append(text_.view());
-  } else if (peer_.loop.codecs.native(form_.sent).to_json(text_.padded(), unlimited, json) !=
+  } else if (peer_.loop.codecs.transcoder(form_.sent).to_json(text_.padded(), unlimited, json) !=
              message::Transcoder::Status::done) {
     return false;
   }

@@ -135,6 +135,12 @@ const Codec& Call::codec() const noexcept {
   return message_->is_json() ? state_->peer.loop.codecs.codec : message::codec_of(message_->encoding).values();
 }
 
+// Where values have their lengths in front, nothing of a list is written before its end, and nobody could count its
+// bytes.
+const Codec& Call::item_codec() const noexcept {
+  return message::codec_of(message_->encoding).is_native ? codec() : state_->peer.loop.codecs.codec;
+}
+
 Reader& Call::reader() noexcept { return *param_readers().reader; }
 
 detail::ParamReaders& Call::param_readers() noexcept {
@@ -161,7 +167,7 @@ std::shared_ptr<detail::Items> Call::items() {
     const std::string token = progress_token(params(), reader());
     if (!token.empty()) return send(rpc::SentItems::Way::progress, token, 0);
   }
-  return std::make_shared<rpc::GatheredItems>(codec(), limits(), peer.loop.stats,
+  return std::make_shared<rpc::GatheredItems>(item_codec(), limits(), peer.loop.stats,
                                               std::shared_ptr<std::size_t>{calls.load, &calls.load->held_bytes});
 }
 
@@ -200,6 +206,8 @@ Writer* Call::begin_result() {
   if (is_notification()) return nullptr;
   Writer& writer = state_->peer.loop.codecs.writer_of(state_->reply.form());
   writer.reset(state_->reply.begin());
+  if (state_->own_form) [[unlikely]]
+    rpc::use_own_form(writer, *method_);
   return &writer;
 }
 
@@ -216,9 +224,10 @@ void Call::end_result() {
 
 void Call::integer_result(std::int64_t value) {
   rpc::CallState& state = *state_;
-  if (state.answered || state.rare || is_notification() || !state.peer.loop.codecs.readers.reader->is_json() ||
-      !state.reply.append_integer(value, message_->id())) [[unlikely]] {
-    if (Writer* writer = begin_result()) writer->integer(value);
+  if (state.answered || state.own_form || state.rare || is_notification() ||
+      !state.peer.loop.codecs.readers.reader->is_json() || !state.reply.append_integer(value, message_->id()))
+      [[unlikely]] {
+    if (Writer* writer = begin_result(); writer != nullptr && !writer->packs_integer(value)) writer->integer(value);
     return end_result();
   }
   state.answered = true;
@@ -279,6 +288,9 @@ void Call::error(const Error& error) {
 }
 
 void Call::error_in_flight() { error(rpc::error_of_exception(state_->peer.loop, *method_)); }
+
+void Call::use_own_form() noexcept { state_->own_form = !method_->keeps_results(); }
+bool Call::uses_own_form() const noexcept { return state_->own_form; }
 
 MessageForm Call::form() const noexcept { return state_->reply.form(); }
 
@@ -363,6 +375,7 @@ Writer* ReplySink::begin_result() {
   if (call == nullptr || call->notification) return nullptr;
   Writer& writer = calls_->owner->loop.codecs.writer_of(call->form);
   writer.reset(calls_->reply_to(*call).begin());  // what was begun before and not ended is dropped
+  if (call->own_form) rpc::use_own_form(writer, *call->method);
   return &writer;
 }
 

@@ -49,10 +49,16 @@ void GatheredItems::end() {
 
 void GatheredItems::write_result(Writer& writer) {
   writer_->end_array();
+  if (writer_->is_json() && !writer.is_json()) return writer.json(text_.view());
   writer.encoded(text_.view());
 }
 
 // ---- sent ----
+
+// A reply may be written in an encoding in which items are not.
+static MessageForm natively_if_all(MessageForm form) noexcept {
+  return message::codec_of(form.sent).is_native ? form : MessageForm::text(form.sent);
+}
 
 SentItems::SentItems(MessageSink& sink, LoopContext& loop_context, MessageForm form, WritableQueue& queue,
                      std::size_t bytes_max, Way way, std::string_view name, std::uint64_t credit)
@@ -63,15 +69,15 @@ SentItems::SentItems(MessageSink& sink, LoopContext& loop_context, MessageForm f
       credit_(credit),
       last_(loop_context.scheduler != nullptr ? loop_context.scheduler->now() : nanoseconds{0}),
       way_(way),
-      form_(form) {
+      form_(natively_if_all(form)) {
   const bool credited = way == Way::credit;
   if (way == Way::event) {
     head_.append(name);
-    if (form.natively) head_ = native_head();
+    if (form_.natively) head_ = native_head();
     return;
   }
-  if (form.natively) {
-    loop_context.codecs.native(form.sent).begin_item(head_, credited, name);
+  if (form_.natively) {
+    loop_context.codecs.native(form_.sent).begin_item(head_, credited, name);
     return;
   }
   if (credited) {

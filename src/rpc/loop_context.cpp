@@ -28,8 +28,14 @@ message::Transcoder& LoopCodecs::transcoder(Encoding encoding) {
 }
 
 message::NativeTranscoder& LoopCodecs::native(Encoding encoding) {
-  WIRECALL_DEBUG_ASSERT(message::codec_of(encoding).is_native());
+  WIRECALL_DEBUG_ASSERT(message::codec_of(encoding).is_native);
   return static_cast<message::NativeTranscoder&>(transcoder(encoding));
+}
+
+message::ReplyWriter& LoopCodecs::replies(Encoding encoding) {
+  message::ReplyWriter*& writer = reply_writers_[static_cast<std::size_t>(encoding)];
+  if (writer == nullptr) writer = transcoder(encoding).replies();
+  return *writer;
 }
 
 LoopCodecs::Cursors& LoopCodecs::cursors(Encoding encoding) {

@@ -1,16 +1,25 @@
 #include "wirecall/detail/off_loop_reply.hpp"
 
+#include "rpc/pending.hpp"
 #include "wirecall/call.hpp"
+#include "wirecall/registry.hpp"
 
 namespace wirecall::detail {
 
-OffLoopReply::OffLoopReply(const Call& call) noexcept : codec_(call.is_notification() ? nullptr : &call.codec()) {}
+OffLoopReply::OffLoopReply(const Call& call) noexcept : codec_(call.is_notification() ? nullptr : &call.codec()) {
+  if (call.uses_own_form()) use_own_form(call.method());
+}
+
+void OffLoopReply::use_own_form(const Method& method) noexcept {
+  if (!method.keeps_results()) own_form_of_ = &method;
+}
 
 Writer* OffLoopReply::begin_result() {
   if (codec_ == nullptr) return nullptr;
   if (!writer_) writer_ = codec_->writer();
   value_.clear();
   writer_->reset(value_);
+  if (own_form_of_ != nullptr) rpc::use_own_form(*writer_, *own_form_of_);
   return writer_.get();
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rpc/access.hpp"
+#include "wirecall/packing.hpp"
 
 namespace wirecall::rpc {
 
@@ -183,6 +184,16 @@ void write_subscription(Writer& writer, const Method& method) {
   writer.end_object();
 }
 
+// What a packed call has to be (docs/packed.md, "In messages"). It stands in the result's descriptor, which a broker
+// takes from a provider as it is.
+static void write_layouts(Writer& writer, const detail::Packing& packing) {
+  writer.key("x-packed");
+  writer.begin_object(2);
+  write_text(writer, "params", packing.params().text());
+  write_text(writer, "result", packing.result.layout().text());
+  writer.end_object();
+}
+
 void write_result(Writer& writer, const Method& method) {
   writer.key("result");
   writer.begin_object(Writer::kUnknownSize);
@@ -191,6 +202,7 @@ void write_result(Writer& writer, const Method& method) {
       std::ranges::any_of(arguments, [](const auto& argument) { return argument.give_back != nullptr; });
   write_descriptor(writer, "result", gives_back ? schema_with_out(method) : json_schema(*method.signature().result));
   if (gives_back || method.signature().result_has_out) write_comes_back(writer);
+  if (method.packing() != nullptr) write_layouts(writer, *method.packing());
   writer.end_object();
 }
 

@@ -7,6 +7,7 @@
 #include "codec/json_reader.hpp"
 #include "rpc/names.hpp"
 #include "wirecall/detail/bind.hpp"
+#include "wirecall/packing.hpp"
 #include "wirecall/registry.hpp"
 
 namespace wirecall::detail {
@@ -281,9 +282,38 @@ class FailureList {
   return false;
 }
 
+/// Whether the params are one packed value, which `bytes` become.
+static bool are_packed(std::string_view params, Reader& reader, std::span<const std::byte>& bytes) {
+  if (params.empty()) return false;
+  reader.reset(params);
+  if (reader.kind() != ValueKind::array) return false;
+  static_cast<void>(reader.begin_array());
+  return reader.next_element() && reader.read_own_form(kPackedExtension, bytes) && !reader.next_element();
+}
+
+static bool unpack_params(std::span<const std::byte> bytes, const Method& method, Reader& reader,
+                          void* const* arguments) {
+  const Packing& packing = *method.packing();
+  PackedInput input{bytes, Limits{}.depth};
+  std::size_t position = 0;
+  if (input.begin(packing.params())) {
+    if (packing.unpack(input, arguments, position)) {
+      if (input.finish()) return true;
+    } else if (position < method.params().size()) {
+      input.failed_at(method.params()[position].name());
+    }
+  }
+  return reader.fail(input.take_failure());
+}
+
 bool decode_params(std::string_view params, const Method& method, ParamReaders& readers, void* const* arguments) {
   Reader& reader = *readers.reader;
   if (reader.failed()) reader.clear_failure();
+  static_cast<void>(reader.take_own_form());
+  if (method.packing() != nullptr) [[unlikely]] {
+    std::span<const std::byte> bytes;
+    if (are_packed(params, reader, bytes)) return unpack_params(bytes, method, reader, arguments);
+  }
   std::uint64_t given = 0;
   if (!params.empty() && !decode_given(params, method, reader, arguments, given)) [[unlikely]]
     return refuse_params(params, method, readers, arguments);

@@ -7,6 +7,7 @@
 #include "rpc/call_options.hpp"
 #include "rpc/method_counts.hpp"
 #include "rpc/own_subscriptions.hpp"
+#include "wirecall/packing.hpp"
 
 namespace wirecall::rpc {
 
@@ -47,6 +48,10 @@ std::chrono::nanoseconds PendingCall::due(const Limits& limits) const noexcept {
   return std::min(extras.bounds.deadline, next);
 }
 
+void use_own_form(Writer& writer, const Method& method) noexcept {
+  writer.use_own_form(method.packing() != nullptr ? &method.packing()->result : nullptr);
+}
+
 PendingCall& PendingCalls::add(CallState& state, const Received& message, const Method& method) {
   if (free.empty()) {
     reserve_extra(free, slots.size() + 1);  // all of them may come back
@@ -60,6 +65,7 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
   WIRECALL_ASSERT(call.slot == free.back() && !call.active && !call.taken && !call.counted);
   call.notification = message.kind == MessageKind::notification;
   call.form = state.reply.form();
+  call.own_form = state.own_form;
   call.id = call.notification ? std::string_view{} : message.id();
   call.method = &method;
   const CallBounds bounds = bounds_of(state);

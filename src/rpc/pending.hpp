@@ -46,6 +46,9 @@ struct CallExtras {
   std::shared_ptr<CallerLink> link;      ///< where its handler may call its caller
 };
 
+/// Has the result of that method be written in the form that its type alone explains.
+void use_own_form(Writer& writer, const Method& method) noexcept;
+
 struct CallState {
   CallState(ServedPeer& of, BatchScope* scope) noexcept : peer(of), batch(scope), reply(make_reply()) {}
 
@@ -65,6 +68,7 @@ struct CallState {
   Reply reply;
   bool answered = false;  ///< or detached: somebody else answers
   bool waits = false;     ///< it has been detached
+  bool own_form = false;  ///< of its result: Call::use_own_form
   std::unique_ptr<CallExtras> rare;
 };
 
@@ -102,11 +106,12 @@ struct PendingCall final : Timer {
   bool taken = false;    ///< somebody holds its sink, perhaps
   bool counted = false;  ///< in PeerLoad::calls
   bool notification = false;
-  bool goes_on = false;  ///< its peer has gone, and its handler is not asked to stop at once
-  MessageForm form;      ///< of the answer
-  std::string id;        ///< JSON text as sent
-  HeldBytes id_held;     ///< of an id of more than kBytesUncounted
-  ParamsBytes params;    ///< until the sink goes, and with it whoever has them
+  bool own_form = false;  ///< of its result: Call::use_own_form
+  bool goes_on = false;   ///< its peer has gone, and its handler is not asked to stop at once
+  MessageForm form;       ///< of the answer
+  std::string id;         ///< JSON text as sent
+  HeldBytes id_held;      ///< of an id of more than kBytesUncounted
+  ParamsBytes params;     ///< until the sink goes, and with it whoever has them
   const Method* method = nullptr;
   CallExtras extras;
   std::shared_ptr<BatchReply> batch;  ///< null for a single call

@@ -13,6 +13,7 @@
 #include "rpc/cached_method.hpp"
 #include "rpc/dispatcher.hpp"
 #include "rpc/names.hpp"
+#include "wirecall/packing.hpp"
 
 namespace wirecall {
 
@@ -85,6 +86,15 @@ Method::Method(std::string name, std::vector<Param> params, detail::Binding bind
         throw std::invalid_argument("wirecall: method " + name_ + " names two parameters " + params_[i].name());
     }
   }
+}
+
+Method& Method::packed(const detail::Packing& packing) & {
+  if (packing.signature != binding_.signature)
+    throw std::invalid_argument("wirecall: the packing that is given for method " + name_ + " is of another function");
+  if (keeps_results_)
+    throw std::invalid_argument("wirecall: the results of method " + name_ + " are kept, so it cannot be packed");
+  packing_ = &packing;
+  return *this;
 }
 
 // ---- the table ----
@@ -233,9 +243,12 @@ Method& Registry::add(std::string name, std::vector<Param> params, detail::Bindi
 
 Method& Registry::add_cached(std::string name, MethodOptions options, detail::Binding binding,
                              detail::WriteCacheKey write_key) {
-  auto cached =
-      std::make_unique<rpc::CachedMethod>(Method{name, options.params, std::move(binding)}, write_key, options.cache);
-  return add(std::move(name), std::move(options.params), rpc::CachedMethod::bind(std::move(cached)));
+  Method inner{name, options.params, std::move(binding)};
+  inner.keeps_results_ = true;
+  auto cached = std::make_unique<rpc::CachedMethod>(std::move(inner), write_key, options.cache);
+  Method& added = add(std::move(name), std::move(options.params), rpc::CachedMethod::bind(std::move(cached)));
+  added.keeps_results_ = true;
+  return added;
 }
 
 bool Registry::remove(std::string_view name) {

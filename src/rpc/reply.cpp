@@ -33,15 +33,15 @@ void Reply::write_native(std::string_view text, std::string_view id, std::string
   message::append_replaced(json, text, id, id_json);
   Limits unlimited;
   unlimited.max_message_size = bytes_max_;
-  message::NativeTranscoder& transcoder = native();
-  const bool done = batch_ != nullptr ? transcoder.element_from_json(json.padded(), unlimited, *out_)
-                                      : transcoder.from_json(json.padded(), unlimited, *out_);
-  if (!done) transcoder.append_error(*out_, Error{ErrorCode::internal_error}, id_json, place());
+  LoopCodecs& codecs = loop_context_->codecs;
+  const bool done = batch_ != nullptr ? codecs.native(form_.sent).element_from_json(json.padded(), unlimited, *out_)
+                                      : codecs.transcoder(form_.sent).from_json(json.padded(), unlimited, *out_);
+  if (!done) writer().append_error(*out_, Error{ErrorCode::internal_error}, id_json, place());
 }
 
 void Reply::write(int code, std::string_view message, std::string_view data_json, std::string_view id_json) {
   if (!is_native()) return write_error(*out_, code, message, data_json, id_json);
-  native().append_error(*out_, Error{code, std::string{message}, std::string{data_json}}, id_json, place());
+  writer().append_error(*out_, Error{code, std::string{message}, std::string{data_json}}, id_json, place());
 }
 
 void Reply::discard() noexcept {

@@ -84,7 +84,7 @@ class Reply {
   Buffer& begin() {
     open();
     if (is_native()) [[unlikely]] {
-      native().begin_result(*out_, place());
+      writer().begin_result(*out_, place());
     } else {
       message::begin_result(*out_);
     }
@@ -110,7 +110,7 @@ class Reply {
   [[nodiscard, gnu::always_inline]] bool append_end(std::string_view id_json) {
     const std::size_t value_end = out_->size();
     if (is_native()) [[unlikely]] {
-      native().end_reply(*out_, id_json);
+      writer().end_reply(*out_, id_json);
     } else {
       message::end_reply(*out_, id_json);
     }
@@ -123,7 +123,7 @@ class Reply {
   [[nodiscard, gnu::always_inline]] bool append_integer(std::int64_t value, std::string_view id_json) {
     open();
     if (is_native()) [[unlikely]] {
-      native().append_integer_result(*out_, value, id_json, place());
+      writer().append_integer_result(*out_, value, id_json, place());
     } else {
       message::write_integer_result(*out_, value, id_json);
     }
@@ -203,11 +203,11 @@ class Reply {
     out_ = sink_ != nullptr ? &sink_->open_message() : array_;
     start_ = out_->size();
   }
-  [[nodiscard]] message::NativeTranscoder::Place place() const noexcept {
-    using Place = message::NativeTranscoder::Place;
+  [[nodiscard]] message::ReplyWriter::Place place() const noexcept {
+    using Place = message::ReplyWriter::Place;
     return batch_ != nullptr ? Place::element : Place::message;
   }
-  [[nodiscard]] message::NativeTranscoder& native() { return loop_context_->codecs.native(form_.sent); }
+  [[nodiscard]] message::ReplyWriter& writer() { return loop_context_->codecs.replies(form_.sent); }
   void write_native(std::string_view text, std::string_view id, std::string_view id_json);
   void write(int code, std::string_view message, std::string_view data_json, std::string_view id_json);
 

@@ -2,8 +2,10 @@
 // length and by HTTP, beside JSON, MessagePack, CBOR and Protocol Buffers.
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <gtest/gtest.h>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,7 +13,9 @@
 #include <tuple>
 #include <vector>
 
+#include "message/protobuf_transcoder.hpp"
 #include "tests/connection/peer.hpp"
+#include "tests/message/encoded.hpp"
 #include "tests/message/toy_codec.hpp"
 #include "wirecall/broker.hpp"
 #include "wirecall/client.hpp"
@@ -95,6 +99,49 @@ TEST_P(AnyServer, CallsNotifiesBatchesAndStreams) {
   EXPECT_EQ(client.try_call<int>("subtract", "x").error().code(), -32602);
   const std::string large(3'000'000, 'x');
   EXPECT_EQ(client.call<std::string>("echo", large), large);
+}
+
+// Requests in Protocol Buffers are read and answered as they are, where they are usual; the answers are those that JSON
+// becomes.
+TEST(ProtobufFrames, AreAnsweredAsJsonIs) {
+  Server server;
+  add_methods(server);
+  server.method("fail", [](int code) -> int { throw Error{code, "é", R"({"why":[1]})"}; });
+  server.method("later", [](Context context, std::string text) -> Task<std::string> {
+    co_await sleep_for(*context.scheduler(), std::chrono::nanoseconds{0});
+    co_return text;
+  });
+  server.method("not_a_number", [] { return std::numeric_limits<double>::quiet_NaN(); });
+  const Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
+  const RunningServer running{server};
+  RawPeer peer{endpoint};
+  struct Exchange {
+    std::string_view request;
+    int frames = 1;
+  };
+  for (const Exchange& one :
+       {Exchange{R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1})"},
+        Exchange{R"({"jsonrpc":"2.0","method":"subtract","params":{"subtrahend":23,"minuend":-42},"id":"a"})"},
+        Exchange{R"({"jsonrpc":"2.0","method":"subtract","params":["x",[1.5]],"id":"a"})"},
+        Exchange{R"({"jsonrpc":"2.0","method":"subtract","params":[1],"id":18446744073709551616})"},
+        Exchange{R"({"jsonrpc":"2.0","method":"nowhere","params":[],"id":1})"},
+        Exchange{
+            R"({"jsonrpc":"2.0","method":"echo","params":[{"a":[1,-1.5,{"b":null}],"c":{"$bytes":"AA=="}}],"id":1})"},
+        Exchange{R"({"jsonrpc":"2.0","method":"echo","params":[123456789012345678901234567890],"id":1})"},
+        Exchange{R"({"jsonrpc":"2.0","method":"echo","params":[{"$npy":"AA=="}],"id":1})"},
+        Exchange{R"({"jsonrpc":"2.0","method":"fail","params":[-32000],"id":1})"},
+        Exchange{R"({"jsonrpc":"2.0","method":"later","params":["later"],"id":1})"},
+        Exchange{R"({"jsonrpc":"2.0","method":"not_a_number","id":1})"},
+        Exchange{R"({"jsonrpc":"2.0","method":"count","params":[3],"id":1})"},
+        Exchange{R"({"jsonrpc":"2.0","method":"count","params":{"arg0":3,"partialResultToken":"t"},"id":1})", 4},
+        Exchange{R"([{"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1}])"}}) {
+    peer.send(behind_length(one.request));
+    std::vector<std::string> in_json;
+    for (int i = 0; i < one.frames; ++i) in_json.push_back(from_behind_length(peer));
+    peer.send(behind_length(message::encoded<message::ProtobufTranscoder>(one.request)));
+    for (const std::string& json : in_json)
+      EXPECT_EQ(from_behind_length(peer), message::encoded<message::ProtobufTranscoder>(json)) << json;
+  }
 }
 
 TEST(ToyFrames, EachMessageIsAnsweredInItsOwnEncoding) {

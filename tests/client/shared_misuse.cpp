@@ -6,6 +6,7 @@
 
 #include "tests/client/shared_header.hpp"
 #include "wirecall/client.hpp"
+#include "wirecall/packing.hpp"
 #include "wirecall/server.hpp"
 
 namespace shared {
@@ -71,6 +72,19 @@ void constant_reference() { client().call("divide", 7, 2, std::cref(number)); }
 // expect: wirecall: a subscription is answered before its function has run, so no parameter can come back
 void subscription() {
   server().subscription({"a", "b", "c"}, [](int& n) -> wirecall::Stream<int> { co_yield n; });
+}
+
+// ---- what is not packed ----
+
+// expect: wirecall: a parameter that comes back is not packed; return a struct
+void packed_reference() { static_cast<void>(wirecall::packing<shared::divide>()); }
+// expect: wirecall: the items of a stream are not packed
+void packed_items() {
+  static_cast<void>(wirecall::packing([](int n) -> wirecall::Stream<int> { co_yield n; }));
+}
+// expect: wirecall: Rest takes any number of values, which no layout says; take a vector
+void packed_rest() {
+  static_cast<void>(wirecall::packing([](wirecall::Rest<int> all) { return all.size(); }));
 }
 
 // expect: wirecall: Out is itself a reference, and is taken by value

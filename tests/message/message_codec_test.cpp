@@ -42,8 +42,8 @@ TEST(MessageCodec, IsFoundByNameByMediaTypeAndByFirstByte) {
   EXPECT_EQ(encoding_of_type("application/json"), Encoding::json);
   EXPECT_EQ(encoding_of_type("application/vnd.msgpack"), Encoding::msgpack);
   EXPECT_EQ(encoding_of_type("text/html"), std::nullopt);
-  EXPECT_FALSE(codec_of(kToy).is_native());
-  EXPECT_TRUE(codec_of(Encoding::msgpack).is_native());
+  EXPECT_FALSE(codec_of(kToy).is_native);
+  EXPECT_TRUE(codec_of(Encoding::msgpack).is_native);
 }
 
 TEST(MessageCodec, WhoSendsAMessageTellsApartWhatBeginsAlike) {

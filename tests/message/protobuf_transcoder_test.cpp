@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <limits>
+#include <memory>
 #include <random>
 #include <string>
 #include <string_view>
@@ -416,7 +417,7 @@ TEST(ProtobufTranscoder, MembersOfOtherTypesInJsonTakeTheNearestForm) {
   }
 }
 
-// ---- messages as nearly all are, which are read and written in one pass ----
+// ---- messages as nearly all are, which become JSON in one pass ----
 
 /// No member of an envelope: with it behind them, messages are read member by member.
 const std::string kUnknownField = from_hex("a0 06 00");
@@ -466,43 +467,174 @@ TEST(ProtobufTranscoder, WhatIsReadInOnePassIsTheSameInSeveral) {
   EXPECT_EQ(read(protobuf_of(texts[0]), shallow).status, Status::too_deep);
 }
 
-TEST(ProtobufTranscoder, WhatIsWrittenInOnePassIsTheSameInSeveral) {
-  const std::vector<std::string> values{"0",
-                                        "-0",
-                                        "1",
-                                        "-1",
-                                        "63",
-                                        "64",
-                                        "-64",
-                                        "-65",
-                                        "999999999999999999",
-                                        "-999999999999999999",
-                                        "9223372036854775807",
-                                        "18446744073709551616",
-                                        "1.5",
-                                        "1e3",
-                                        "true",
-                                        "false",
-                                        "null",
-                                        R"("")",
-                                        R"("text")",
-                                        R"("a\nb")",
-                                        R"("é")",
-                                        '"' + std::string(125, 'x') + '"',
-                                        '"' + std::string(126, 'x') + '"',
-                                        "[1]",
-                                        R"({"a":1})",
-                                        R"({"$bytes":"AAA="})"};
-  Buffer usual;
-  EXPECT_TRUE(append_usual_result(R"({"jsonrpc":"2.0","result":19,"id":1})", usual));
-  for (const std::string& result : values) {
-    for (const std::string_view id : {"1", "-0", "null", R"("a")", R"("a\"b")", "1.5", "123456789012345678901"}) {
-      for (const std::string_view end : {"}", R"(,"other":1})", " }"}) {
-        const std::string json =
-            R"({"jsonrpc":"2.0","result":)" + result + R"(,"id":)" + std::string{id} + std::string{end};
-        EXPECT_EQ(to_hex(protobuf_of(json)), to_hex(protobuf_of(' ' + json))) << json;
+// ---- requests that are read as they are ----
+
+/// A request as `read_request` has it, in JSON; empty where it leaves it to others.
+std::string read_as_it_is(std::string_view bytes, const Limits& limits = {}) {
+  const testing::Exact exact{bytes};
+  ProtobufTranscoder transcoder;
+  Received request;
+  IdText id;
+  if (!transcoder.read_request(exact.view(), limits, id, request)) return {};
+  EXPECT_EQ(request.kind, MessageKind::request);
+  EXPECT_EQ(request.encoding, Encoding::protobuf);
+  std::string json = R"({"jsonrpc":"2.0","method":")" + std::string{request.method()} + '"';
+  if (request.has(Member::params)) {
+    const std::unique_ptr<Reader> reader = protobuf_codec().reader();
+    reader->reset(request.params());
+    std::string_view params;
+    EXPECT_TRUE(reader->read_json(params));
+    json.append(R"(,"params":)").append(params);
+    if (request.integer_count != 0) {
+      std::string list{"["};
+      for (std::size_t i = 0; i < request.integer_count; ++i)
+        list.append(i == 0 ? "" : ",").append(std::to_string(request.integers[i]));
+      EXPECT_EQ(list + "]", params);
+    }
+  }
+  return json.append(R"(,"id":)").append(request.id()).append("}");
+}
+
+/// The same by way of JSON, in the order in which that has the members.
+std::string read_as_json(std::string_view bytes, const Limits& limits) {
+  const Read message = read(bytes, limits);
+  if (message.status != Status::done || !message.unrepresentable.empty()) return "refused";
+  Buffer text{message.json};
+  Received request;
+  EXPECT_EQ(read_message(text.padded(), limits, true, request).status, ScanStatus::complete);
+  if (request.kind != MessageKind::request) return "no request";
+  std::string json = R"({"jsonrpc":"2.0","method":")" + std::string{request.method()} + '"';
+  if (request.has(Member::params)) json.append(R"(,"params":)").append(request.params());
+  return json.append(R"(,"id":)").append(request.id()).append("}");
+}
+
+TEST(ProtobufTranscoder, UsualRequestsAreReadAsTheyAre) {
+  for (const std::string_view json :
+       {R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1})",
+        R"({"jsonrpc":"2.0","method":"m","id":"a"})",
+        R"({"jsonrpc":"2.0","method":"m","params":{"a":[1.5,"é",{"b":{"$bytes":"AP8="}}]},"id":-70000})",
+        R"({"jsonrpc":"2.0","method":"m","params":[0,1,63,64,8191,8192,999999999],"id":0})",
+        R"({"jsonrpc":"2.0","method":"m","params":[1000000000],"id":4611686018427387903})",
+        R"({"jsonrpc":"2.0","method":"m","params":[1,2,3,4,5,6,7,8,9],"id":-4611686018427387904})",
+        R"({"jsonrpc":"2.0","method":"m","params":[],"id":""})",
+        R"({"jsonrpc":"2.0","method":"m","params":{},"id":1})"})
+    EXPECT_EQ(read_as_it_is(protobuf_of(json)), json);
+  const std::string large =
+      R"({"jsonrpc":"2.0","method":"m","params":[")" + std::string(100'000, 'x') + R"("],"id":1})";
+  EXPECT_EQ(read_as_it_is(protobuf_of(large)), large);
+}
+
+TEST(ProtobufTranscoder, IntegersOfUsualRequestsNeedNoSecondPass) {
+  ProtobufTranscoder transcoder;
+  Received request;
+  IdText id;
+  const std::string bytes = protobuf_of(R"({"jsonrpc":"2.0","method":"m","params":[0,64,999999999],"id":1})");
+  ASSERT_TRUE(transcoder.read_request(bytes, {}, id, request));
+  ASSERT_EQ(request.integer_count, 3U);
+  EXPECT_EQ(request.integers[0], 0U);
+  EXPECT_EQ(request.integers[1], 64U);
+  EXPECT_EQ(request.integers[2], 999'999'999U);
+  EXPECT_FALSE(request.integers_named);
+}
+
+TEST(ProtobufTranscoder, WhatIsNoUsualRequestIsLeftToOthers) {
+  for (const std::string_view json :
+       {R"({"jsonrpc":"2.0","method":"m","params":[1]})", R"({"jsonrpc":"2.0","result":1,"id":1})",
+        R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})", R"({"jsonrpc":"2.0","method":"$/m","id":1})",
+        R"({"jsonrpc":"2.0","method":"é","id":1})", R"({"jsonrpc":"2.0","method":"m","id":null})",
+        R"({"jsonrpc":"2.0","method":"m","id":1.5})", R"({"jsonrpc":"2.0","method":"m","id":1,"stream":5})",
+        R"({"jsonrpc":"2.0","method":"m","id":1,"timeout_ms":5})", R"({"jsonrpc":"2.0","method":"m","id":"a\"b"})",
+        R"({"jsonrpc":"2.0","method":"m","params":[12345678901234567890123],"id":1})",
+        R"([{"jsonrpc":"2.0","method":"m","id":1}])"})
+    EXPECT_EQ(read_as_it_is(protobuf_of(json)), "") << json;
+  const std::string usual = protobuf_of(R"({"jsonrpc":"2.0","method":"m","params":[1],"id":1})");
+  EXPECT_NE(read_as_it_is(usual), "");
+  EXPECT_EQ(read_as_it_is(usual + kUnknownField), "");
+  EXPECT_EQ(read_as_it_is(usual + kId), "");
+  EXPECT_EQ(read_as_it_is(usual, {.depth = 1}), "");
+  EXPECT_NE(read_as_it_is(usual, {.depth = 2}), "");
+  EXPECT_EQ(read_as_it_is(kMethod + from_hex("3a 02 18 02 42 02 18 02")), "");  // a number as params
+}
+
+TEST(ProtobufTranscoder, WhatIsReadAsItIsIsTheSameByWayOfJson) {
+  std::minstd_rand random{5};
+  std::size_t seen = 0;
+  for (
+      const std::string_view json :
+      {R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1})",
+       R"({"jsonrpc":"2.0","method":"mean","params":{"a":[1.5,"é",{"b":{"$bytes":"AP8="}}],"c":[[],{},null]},"id":"x"})",
+       R"({"jsonrpc":"2.0","method":"m","params":[0,1,8192,999999999],"id":-70000})"}) {
+    const std::string whole = protobuf_of(json);
+    for (int round = 0; round < 6000; ++round) {
+      std::string bytes = whole;
+      for (unsigned changes = 1 + random() % 3; changes != 0; --changes) {
+        const std::size_t at = random() % bytes.size();
+        switch (random() % 4) {
+          case 0: bytes.erase(at, 1 + random() % 4); break;
+          case 1: bytes.insert(at, 1, static_cast<char>(random())); break;
+          default: bytes[at] = static_cast<char>(random() % 2 == 0 ? random() : bytes[at] ^ 1 << random() % 8); break;
+        }
+        if (bytes.empty()) bytes = whole;
+      }
+      for (const std::uint32_t depth : {64U, 3U}) {
+        const std::string as_it_is = read_as_it_is(bytes, {.depth = depth});
+        if (as_it_is.empty()) continue;
+        ++seen;
+        EXPECT_EQ(as_it_is, read_as_json(bytes, {.depth = depth})) << to_hex(bytes);
       }
     }
+  }
+  EXPECT_GT(seen, 1000U);
+}
+
+TEST(ProtobufTranscoder, RepliesAreWrittenAsTheyWouldBeFromJson) {
+  using Place = ReplyWriter::Place;
+  ProtobufTranscoder transcoder;
+  const auto written = [](const auto& write) {
+    Buffer out;
+    write(out);
+    return to_hex(out.view());
+  };
+  for (const std::string& id : {std::string{"0"},
+                                std::string{"-0"},
+                                std::string{"1"},
+                                std::string{"-5"},
+                                std::string{"63"},
+                                std::string{"-64"},
+                                std::string{"-65"},
+                                std::string{"999999999999999999"},
+                                std::string{"-999999999999999999"},
+                                std::string{"9223372036854775807"},
+                                std::string{"18446744073709551616"},
+                                std::string{"1.5"},
+                                std::string{"null"},
+                                std::string{R"("")"},
+                                std::string{R"("a")"},
+                                std::string{R"("a\"b")"},
+                                std::string{R"("\u0041")"},
+                                std::string{R"("é")"},
+                                '"' + std::string(125, 'x') + '"',
+                                '"' + std::string(126, 'x') + '"'}) {
+    for (const std::int64_t value :
+         {std::int64_t{0}, std::int64_t{-1}, std::int64_t{64}, std::numeric_limits<std::int64_t>::min(),
+          std::numeric_limits<std::int64_t>::max()})
+      EXPECT_EQ(written([&](Buffer& out) { transcoder.append_integer_result(out, value, id, Place::message); }),
+                to_hex(protobuf_of(R"({"jsonrpc":"2.0","result":)" + std::to_string(value) + R"(,"id":)" + id + "}")));
+    EXPECT_EQ(written([&](Buffer& out) {
+                transcoder.begin_result(out, Place::message);
+                const std::unique_ptr<Writer> writer = protobuf_codec().writer();
+                writer->reset(out);
+                writer->json(R"({"a":[1,{}]})");
+                transcoder.end_reply(out, id);
+              }),
+              to_hex(protobuf_of(R"({"jsonrpc":"2.0","result":{"a":[1,{}]},"id":)" + id + "}")));
+    EXPECT_EQ(written([&](Buffer& out) {
+                transcoder.append_error(out, Error{-32000, "é\n", R"({"a":[1]})"}, id, Place::message);
+              }),
+              to_hex(protobuf_of(R"({"jsonrpc":"2.0","error":{"code":-32000,"message":"é\n","data":{"a":[1]}},"id":)" +
+                                 id + "}")));
+    EXPECT_EQ(written([&](Buffer& out) { transcoder.append_error(out, Error{5, "m"}, id, Place::message); }),
+              to_hex(protobuf_of(R"({"jsonrpc":"2.0","error":{"code":5,"message":"m"},"id":)" + id + "}")));
   }
 }
 

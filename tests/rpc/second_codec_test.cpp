@@ -153,7 +153,7 @@ class TaggedWriter final : public Writer {
  public:
   void reset(Buffer& out) override {
     out_ = &out;
-    clear_failure();
+    forget();
   }
   void null() override { out_->push_back('n'); }
   void boolean(bool value) override { out_->push_back(value ? 't' : 'f'); }

@@ -60,7 +60,9 @@ inline void write_too_deep(Writer& writer) {
 /// Whether an object whose only member is `name`: `text` stands for bytes with a type: in an encoding that has such
 /// they are written as that.
 inline bool write_base64(Writer& writer, std::string_view name, std::string_view text) {
-  if (writer.is_json() || (name != "$bytes" && name != "$npy" && name != "$image")) return false;
+  if (writer.is_json() ||
+      (name != "$bytes" && name != "$npy" && name != "$image" && name != "$message" && name != "$packed"))
+    return false;
   for (const char c : text) {
     const bool base64 =
         (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' || c == '/' || c == '=';

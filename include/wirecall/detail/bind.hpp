@@ -71,7 +71,7 @@ template <class T>
 void write_result(Writer& writer, const T& value) {
   if constexpr (std::is_same_v<T, StreamResult>) {
     value.items->write_result(writer);
-  } else {
+  } else if (!writer.packs(&value, TypeInfoOf<T>::value)) {
     encode(writer, value);
   }
 }
@@ -237,6 +237,7 @@ void run_off_loop(F& function, C& context, const OffLoopCall& call, WatchdogScop
     typename S::Arguments arguments{};
     if (!decode_arguments(call.params, call.method, readers, arguments))
       return reply.error(decode_error(*readers.reader));
+    if (readers.reader->take_own_form()) reply.use_own_form(call.method);
     scope.enter_phase(WatchdogSlot::kHandler);
     const auto& result = value_of<S>(function, std::move(context), arguments);
     scope.enter_phase(WatchdogSlot::kAround);
@@ -280,6 +281,8 @@ void invoke_sync(void* callable, Call& call) {
     ParamReaders& readers = call.param_readers();
     if (!decode_arguments(call.params(), call.method(), readers, arguments))
       return call.invalid_params(*readers.reader);
+    if (readers.reader->take_own_form()) [[unlikely]]
+      call.use_own_form();
   }
   auto context = context_of<S>(call);
   WatchdogScope scope{call.watchdog_slot(), call.method(), &call};
@@ -404,6 +407,7 @@ void invoke_async(void* callable, Call& call) {
   }
   AsyncState<S>& state = *owned;
   if (!decoded) return call.invalid_params(*state.params.readers.reader);
+  if (state.params.readers.reader->take_own_form()) call.use_own_form();
   if constexpr (S::kTakesInput) give_input(state.arguments, std::move(input));
   std::stop_token stop = call.stop_token();
   [[maybe_unused]] Scheduler* const scheduler = call.scheduler();

@@ -45,7 +45,7 @@ class Items : public Awaited {
     }
     end();
   }
-  /// The same for an item that is encoded already, by the call's codec.
+  /// The same for an item that is encoded already, by Call::item_codec.
   void add_encoded(std::string_view item) {
     begin().encoded(item);
     end();

@@ -15,6 +15,7 @@
 namespace wirecall {
 
 class Call;
+class Method;
 class ReplySink;
 
 namespace detail {
@@ -25,6 +26,8 @@ class OffLoopReply {
   /// `call` is used now only.
   explicit OffLoopReply(const Call& call) noexcept;
 
+  /// As Call::use_own_form, of a call of that method.
+  void use_own_form(const Method& method) noexcept;
   /// As ReplySink's.
   [[nodiscard]] Writer* begin_result();
   void end_result() noexcept {}
@@ -39,7 +42,8 @@ class OffLoopReply {
   template <class Sink>
   void give_to(Sink& sink) const noexcept;
 
-  const Codec* codec_ = nullptr;  // null for a notification, which has no result
+  const Codec* codec_ = nullptr;         // null for a notification, which has no result
+  const Method* own_form_of_ = nullptr;  // the method of a result that goes so
   Buffer value_;
   std::unique_ptr<Writer> writer_;
   std::optional<Error> error_;

@@ -92,6 +92,14 @@ class PackedOutput {
   Buffer adapted_;
 };
 
+/// How a function's result is packed.
+struct ResultPacking {
+  const TypeInfo* type;
+  const Layout& (*layout)();
+  void (*pack)(PackedOutput& out, const void* result);
+  void (*pack_integer)(PackedOutput& out, std::int64_t result);  ///< null where it is no signed integer
+};
+
 // ---- templates ----
 
 template <class T>
@@ -186,5 +194,23 @@ void pack(PackedOutput& out, const T& value) {
     refuse_unknown<T>();
   }
 }
+
+template <class T>
+void pack_erased(PackedOutput& out, const void* value) {
+  pack(out, *static_cast<const T*>(value));
+}
+
+template <class T>
+consteval auto integer_packing() -> void (*)(PackedOutput&, std::int64_t) {
+  if constexpr (kKind<T> == Kind::integer && std::is_signed_v<T>) {
+    return [](PackedOutput& out, std::int64_t value) { out.number(static_cast<T>(value)); };
+  } else {
+    return nullptr;
+  }
+}
+
+template <class T>
+inline constexpr ResultPacking kResultPacking{&TypeInfoOf<T>::value, &layout_of<T>, &pack_erased<T>,
+                                              integer_packing<T>()};
 
 }  // namespace wirecall::detail

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,7 +36,7 @@ class PackedInput {
   /// Whether all bytes have been read.
   [[nodiscard]] bool finish();
   /// Only after a failure.
-  [[nodiscard]] Error take_error();
+  [[nodiscard]] DecodeFailure take_failure() { return std::move(*failure_); }
 
   [[nodiscard]] std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - at_); }
 
@@ -116,10 +117,14 @@ class PackedInput {
   const char* end_;
   std::uint32_t depth_left_;
   const ShorterStruct* older_ = nullptr;
-  const Layout* other_layout_ = nullptr;  ///< that the bytes are not of
   std::unique_ptr<DecodeFailure> failure_;
   std::unique_ptr<Reader> reader_;
 };
+
+/// As decode_error, of what PackedInput has failed with.
+[[nodiscard]] Error packed_error(const DecodeFailure& failure);
+/// The error of a callee that has another layout, with the caller's beside its own; nothing for any other error.
+[[nodiscard]] std::optional<Error> with_own_layout(const Error& error, std::string_view layout);
 
 // ---- templates ----
 

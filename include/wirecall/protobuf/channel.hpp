@@ -20,7 +20,7 @@ namespace wirecall::protobuf {
 namespace detail {
 
 /// Writes a message as all of a call's params.
-void write_params(Writer& writer, const google::protobuf::Message& request);
+void write_params(Writer& writer, const google::protobuf::Message& request, bool as_bytes);
 /// The full name of a service's method. Throws std::logic_error where there is none of that name.
 [[nodiscard]] const std::string& method_name(const google::protobuf::ServiceDescriptor& service, std::string_view name);
 
@@ -41,9 +41,15 @@ constexpr std::string_view last_word() {
 
 }  // namespace detail
 
+struct ChannelOptions {
+  /// Requests go as the messages' own bytes, and responses come so: unknown fields are kept, and there is no JSON. What
+  /// serves them has to know such messages (add_service, Service, C++ methods that take them); brokers need not.
+  bool as_bytes = false;
+};
+
 class Channel final : public google::protobuf::RpcChannel {
  public:
-  explicit Channel(Client& client) noexcept : client_(&client) {}
+  explicit Channel(Client& client, ChannelOptions options = {}) noexcept : client_(&client), options_(options) {}
 
   /// What stubs call. Without `done` it blocks for the response; where that would block a loop (in a handler, callback
   /// or coroutine), the call fails at once. With `done` it returns, and the closure runs on the thread that drives the
@@ -66,12 +72,13 @@ class Channel final : public google::protobuf::RpcChannel {
   template <std::derived_from<google::protobuf::Message> Response>
   [[nodiscard]] Request<Response> call(std::string_view full_name, const google::protobuf::Message& request) {
     wirecall::detail::OutgoingCall call = client_->outgoing(full_name);
-    detail::write_params(call.params(), request);
+    detail::write_params(call.params(), request, options_.as_bytes);
     return Request<Response>{std::move(call)};
   }
 
  private:
   Client* client_;
+  ChannelOptions options_;
 };
 
 }  // namespace wirecall::protobuf

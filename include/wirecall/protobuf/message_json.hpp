@@ -1,4 +1,5 @@
-// Protobuf messages as parameters and results of any method: as proto3 JSON, whatever the encoding of the connection.
+// Protobuf messages as parameters and results of any method: as proto3 JSON, whatever the encoding of the connection;
+// or as their own bytes, kMessageExtension, which keep unknown fields, where the caller has sent such (ChannelOptions).
 //
 //   64-bit integers  strings; read from strings and numbers. NaN and infinities are strings
 //   bytes            a string of base64; the URL-safe alphabet and missing padding are read as well
@@ -27,11 +28,14 @@ namespace wirecall::protobuf {
 /// Levels of nested messages, of Any and of the values of Struct, the message itself being the first.
 inline constexpr int kDepthMax = 100;
 
-/// Reads a message, which is cleared first. After false, `reader.failure()` tells why.
+/// Reads a message, in either form. It is cleared first. After false, `reader.failure()` tells why.
 bool read(Reader& reader, google::protobuf::Message& out);
-/// Writes a message. What JSON cannot hold is remembered by the writer: strings that are not UTF-8, times outside the
-/// years 1 to 9999, an Any of an unknown type, more than kDepthMax levels.
+/// Writes a message as proto3 JSON, unless the writer uses the form of its own. What JSON cannot hold is remembered by
+/// the writer: strings that are not UTF-8, times outside the years 1 to 9999, an Any of an unknown type, more than
+/// kDepthMax levels.
 void write(Writer& writer, const google::protobuf::Message& message);
+/// Writes a message as its own bytes, which whoever has its type can read.
+void write_bytes(Writer& writer, const google::protobuf::Message& message);
 
 /// Has Any resolve the type of `prototype`, a message that outlives all use, such as one of a DynamicMessageFactory or
 /// of a library that was loaded late. Types that are linked into the program need no registration. Replaces an earlier

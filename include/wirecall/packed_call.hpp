@@ -1,0 +1,91 @@
+// call_packed: calls a function that both sides know from one header with packed params, for a packed result:
+//
+//     double m = wirecall::call_packed<math::mean>(client, values);
+//
+// It reaches methods that are packed (packing.hpp), in every encoding and through brokers; in Protocol Buffers,
+// MessagePack and CBOR as bytes, in JSON as base64. All else is as Client::call of a function (docs/typed.md).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include "wirecall/client.hpp"
+#include "wirecall/packed.hpp"
+#include "wirecall/packing.hpp"
+
+namespace wirecall {
+namespace detail {
+
+template <class T>
+struct PackedResult {
+  using type = Packed<T>;
+  static T take(type result) { return std::move(result.value); }
+};
+template <>
+struct PackedResult<void> {
+  using type = Packed<std::monostate>;
+  static void take(const type&) {}
+};
+
+/// The whole params, which are packed as one value. It refers to what it is made of.
+template <class... A>
+struct PackedParams {
+  std::tuple<const A&...> values;
+};
+template <class... A>
+[[nodiscard]] PackedParams<A...> packed_params(const A&... arguments) {
+  return {{arguments...}};
+}
+
+}  // namespace detail
+
+template <class... A>
+struct Adapt<detail::PackedParams<A...>> {
+  static void encode(Writer& writer, const detail::PackedParams<A...>& params) {
+    Buffer bytes;
+    detail::PackedOutput output{bytes, detail::layout_of<std::tuple<A...>>()};
+    if constexpr (sizeof...(A) == 0) {
+      output.number(std::uint8_t{0});
+    } else {
+      std::apply([&](const A&... argument) { (detail::pack(output, argument), ...); }, params.values);
+    }
+    output.finish();
+    writer.extension(kPackedExtension, std::as_bytes(std::span{bytes.view()}));
+  }
+};
+
+/// A Request, whose result is Packed<R>, or Packed<std::monostate> where the function returns nothing.
+template <auto Function, class... Args>
+[[nodiscard]] auto request_packed(Client& client, Args&&... args) {
+  using Shared = detail::SharedFunction<Function>;
+  static_assert(!Shared::kGivesBack, "wirecall: a parameter that comes back is not packed; return a struct");
+  using Result = typename detail::PackedResult<typename Shared::Result>::type;
+  if constexpr (!Shared::kGivesBack && detail::check_call<Function, Args&&...>()) {
+    return Shared::write(
+        [&client](const auto&... written) {
+          return client.request<Result>(method_name<Function>(), detail::packed_params(written...));
+        },
+        std::forward<Args>(args)...);
+  }
+}
+
+/// Throws as Client::call. A callee of another layout answers -32602, whose data has its "layout"; the caller's is
+/// added as "own".
+template <auto Function, class... Args>
+typename detail::SharedFunction<Function>::Result call_packed(Client& client, Args&&... args) {
+  using Result = detail::PackedResult<typename detail::SharedFunction<Function>::Result>;
+  try {
+    return Result::take(request_packed<Function>(client, std::forward<Args>(args)...).call());
+  } catch (const Error& error) {
+    const std::string_view own = detail::PackingOf<detail::ShapeOfFunction<decltype(Function)>>::value.params().text();
+    if (const std::optional<Error> both = detail::with_own_layout(error, own)) throw Error{*both};
+    throw;
+  }
+}
+
+}  // namespace wirecall
