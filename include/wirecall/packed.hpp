@@ -78,10 +78,13 @@ template <class T>
 struct Adapt<Packed<T>> {
   static bool decode(Reader& reader, Packed<T>& out) {
     static_assert(!detail::kBorrows<T>, "wirecall: a packed value that is decoded must not borrow from its bytes");
+    const char* const start = reader.mark();
     std::span<const std::byte> bytes;
     if (!reader.read_own_form(kPackedExtension, bytes)) return wirecall::decode(reader, out.value);
+    static_cast<void>(reader.take_own_form());  // a value's form is not the answer's
     detail::PackedInput input{bytes, Limits{}.depth};
     if (input.begin(detail::layout_of<T>()) && detail::unpack(input, out.value) && input.finish()) return true;
+    reader.rewind(start);
     return reader.fail(input.take_failure());
   }
   static void encode(Writer& writer, const Packed<T>& packed) {

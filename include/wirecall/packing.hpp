@@ -53,16 +53,37 @@ consteval bool has_rest(std::type_identity<std::tuple<A...>>) {
   return (is_rest<A> || ...);
 }
 
+template <class T>
+inline constexpr bool kIsPackedValue = false;
+template <class T>
+inline constexpr bool kIsPackedValue<Packed<T>> = true;
+/// A protobuf message, of which this header knows no more.
+template <class T>
+concept HasOwnBytes = requires(T& message) {
+  message.GetDescriptor();
+  message.SerializePartialAsString();
+};
+template <class T>
+inline constexpr bool kHasOwnForm = kIsPackedValue<T> || HasOwnBytes<T>;
+template <class... A>
+consteval bool has_own_form(std::type_identity<std::tuple<A...>>) {
+  return (kHasOwnForm<A> || ...);
+}
+
 /// Whether functions of that shape can be packed; does not compile where they cannot, and says why.
 template <class S>
 consteval bool check_packing() {
   constexpr bool kOnlyIn = S::kAllSent && !S::kGivesBack;
   constexpr bool kNoItems = !S::kTakesInput && !is_stream<typename S::Result>;
   constexpr bool kFixed = !has_rest(std::type_identity<typename S::Arguments>{});
+  constexpr bool kPlain =
+      !has_own_form(std::type_identity<typename S::Arguments>{}) && !kHasOwnForm<typename S::PlainResult>;
+  static_assert(kPlain,
+                "wirecall: a Packed value, or a protobuf message, has a form of its own and is not packed again");
   static_assert(kOnlyIn, "wirecall: a parameter that comes back is not packed; return a struct");
   static_assert(kNoItems, "wirecall: the items of a stream are not packed");
   static_assert(kFixed, "wirecall: Rest takes any number of values, which no layout says; take a vector");
-  return kOnlyIn && kNoItems && kFixed;
+  return kPlain && kOnlyIn && kNoItems && kFixed;
 }
 
 template <class F>

@@ -15,10 +15,9 @@ struct NamedExtension {
   std::int8_t type;
   std::string_view name;
 };
-inline constexpr std::array kNamedExtensions{NamedExtension{kNpyExtension, "$npy"},
-                                             NamedExtension{kImageExtension, "$image"},
-                                             NamedExtension{kMessageExtension, "$message"},
-                                             NamedExtension{kPackedExtension, "$packed"}};
+inline constexpr std::array kNamedExtensions{
+    NamedExtension{kNpyExtension, "$npy"}, NamedExtension{kImageExtension, "$image"},
+    NamedExtension{kMessageExtension, "$message"}, NamedExtension{kPackedExtension, "$packed"}};
 
 [[nodiscard]] constexpr std::optional<std::int8_t> extension_named(std::string_view name) noexcept {
   const auto* const found = std::ranges::find(kNamedExtensions, name, &NamedExtension::name);

@@ -259,13 +259,13 @@ namespace wirecall {
 void Writer::extend_packed() {
   constexpr std::size_t kKeptBytesMax = std::size_t{1} << 20;
   extension(kPackedExtension, std::as_bytes(std::span{packed_.view()}));
-  packed_.clear();
   if (packed_.capacity() > kKeptBytesMax) packed_.release();
 }
 
 bool Writer::write_packed(const void* value, const TypeInfo& type) {
   const detail::ResultPacking& packing = *std::exchange(packing_, nullptr);
   if (packing.type != &type) return false;
+  packed_.clear();
   detail::PackedOutput output{packed_, packing.layout()};
   packing.pack(output, value);
   output.finish();
@@ -276,6 +276,7 @@ bool Writer::write_packed(const void* value, const TypeInfo& type) {
 bool Writer::packs_integer(std::int64_t value) {
   if (packing_ == nullptr || packing_->pack_integer == nullptr) return false;
   const detail::ResultPacking& packing = *std::exchange(packing_, nullptr);
+  packed_.clear();
   detail::PackedOutput output{packed_, packing.layout()};
   packing.pack_integer(output, value);
   output.finish();

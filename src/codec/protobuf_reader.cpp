@@ -187,17 +187,17 @@ std::string_view ProtobufReader::skip() {
   return {value, static_cast<std::size_t>(at_ - value)};
 }
 
-void ProtobufReader::to_json(std::size_t bytes_max, Buffer& out) {
+// What a writer has written may nest deeper than what is scanned.
+ProtobufToJson::Status ProtobufReader::to_json(std::size_t bytes_max, Buffer& out) {
   const char* content = at_;
   const std::uint64_t size = take_varint(content);
   to_json_.begin_message(0);  // nothing is joined
-  static_cast<void>(to_json_({content, static_cast<std::size_t>(size)}, out,
-                             {.depth_max = protobuf_wire::kRegularDepthMax, .bytes_max = bytes_max}));
+  return to_json_({content, static_cast<std::size_t>(size)}, out, {.depth_max = kDepthMax, .bytes_max = bytes_max});
 }
 
 bool ProtobufReader::read_json(std::string_view& out) {
   Buffer text;
-  to_json(kNoSizeMax, text);
+  if (to_json(kNoSizeMax, text) != ProtobufToJson::Status::done) return fail("value that JSON can express");
   char* const to = arena_.allocate(text.size());
   std::memcpy(to, text.data(), text.size());
   out = {to, text.size()};
@@ -208,7 +208,7 @@ bool ProtobufReader::read_json(std::string_view& out) {
 std::string ProtobufReader::json(std::size_t bytes_max) {
   if (at_ == end_) return "nothing";  // somebody fails after the last value
   Buffer text;
-  to_json(bytes_max, text);
+  static_cast<void>(to_json(bytes_max, text));
   return std::string{text.view().substr(0, bytes_max)};
 }
 

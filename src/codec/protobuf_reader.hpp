@@ -50,7 +50,7 @@ class ProtobufReader final : public Reader {
   bool read_text(ProtobufKind kind, std::string_view expected, std::string_view& out);
   bool begin(ProtobufKind kind, std::string_view expected);
   static std::string_view pass_name(const char*& p) noexcept;
-  void to_json(std::size_t bytes_max, Buffer& out);
+  ProtobufToJson::Status to_json(std::size_t bytes_max, Buffer& out);
   void locate(const char* mark) noexcept;
 
   const char* start_ = nullptr;

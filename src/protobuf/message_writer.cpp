@@ -244,7 +244,8 @@ class MessageWriter {
 }  // namespace
 
 void write_bytes(Writer& writer, const Message& message) {
-  const std::string bytes = message.SerializePartialAsString();
+  std::string bytes;
+  if (!message.SerializePartialToString(&bytes)) writer.fail("a protobuf message is larger than its bytes may be");
   writer.extension(kMessageExtension, std::as_bytes(std::span{bytes}));
 }
 

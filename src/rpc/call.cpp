@@ -289,7 +289,14 @@ void Call::error(const Error& error) {
 
 void Call::error_in_flight() { error(rpc::error_of_exception(state_->peer.loop, *method_)); }
 
-void Call::use_own_form() noexcept { state_->own_form = !method_->keeps_results(); }
+// A call that has lost the loop while its params were decoded is in flight by now.
+void Call::use_own_form() noexcept {
+  state_->own_form = !method_->keeps_results();
+  const ReplySink* const late = late_sink();
+  PendingCall* const call =
+      late != nullptr && late->calls_ != nullptr ? late->calls_->find(late->slot_, late->generation_) : nullptr;
+  if (call != nullptr) call->own_form = state_->own_form;
+}
 bool Call::uses_own_form() const noexcept { return state_->own_form; }
 
 MessageForm Call::form() const noexcept { return state_->reply.form(); }

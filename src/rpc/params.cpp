@@ -288,7 +288,9 @@ static bool are_packed(std::string_view params, Reader& reader, std::span<const 
   reader.reset(params);
   if (reader.kind() != ValueKind::array) return false;
   static_cast<void>(reader.begin_array());
-  return reader.next_element() && reader.read_own_form(kPackedExtension, bytes) && !reader.next_element();
+  if (reader.next_element() && reader.read_own_form(kPackedExtension, bytes) && !reader.next_element()) return true;
+  static_cast<void>(reader.take_own_form());
+  return false;
 }
 
 static bool unpack_params(std::span<const std::byte> bytes, const Method& method, Reader& reader,

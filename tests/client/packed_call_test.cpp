@@ -160,6 +160,20 @@ TEST_F(PackedMessages, OnlyOnePackedValueAloneIsThat) {
   EXPECT_EQ(ask("plain", packed_text(std::int16_t{1}, std::int8_t{2}))["error"]["code"], -32602);
 }
 
+TEST_F(PackedMessages, ValuesThatArePackedDoNotHaveTheResultPacked) {
+  registry_.method("any", [](Value first, int) { return first; }).packed(packing([](Value first, int) {
+    return first;
+  }));
+  registry_.method("sum", [](Packed<int> a, int b) { return a.value + b; });
+  const std::string one = packed_text(1);
+  const std::string value = one.substr(1, one.size() - 2);
+  EXPECT_EQ(ask("any", "[" + value + ",1]")["result"], nlohmann::json::parse(value));
+  const std::string packed = to_json(Packed<int>{40});
+  EXPECT_EQ(ask("sum", "[" + packed + ",2]")["result"], 42);
+  EXPECT_EQ(ask("sum", "[40,2]")["result"], 42);
+  EXPECT_EQ(ask("sum", "[" + value + ",2]")["error"]["data"]["layout"], "i32");
+}
+
 TEST_F(PackedMessages, InBatchesEachCallHasItsOwnForm) {
   const std::string batch = "[" + request("add", packed_text(std::int16_t{1}, std::int8_t{2})) + "," +
                             request("add", "[1,2]") + "," + request("nothing", packed_text()) + "]";

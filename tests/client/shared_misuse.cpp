@@ -82,6 +82,10 @@ void packed_reference() { static_cast<void>(wirecall::packing<shared::divide>())
 void packed_items() {
   static_cast<void>(wirecall::packing([](int n) -> wirecall::Stream<int> { co_yield n; }));
 }
+// expect: wirecall: a Packed value, or a protobuf message, has a form of its own and is not packed again
+void packed_twice() {
+  static_cast<void>(wirecall::packing([](wirecall::Packed<int> packed) { return packed.value; }));
+}
 // expect: wirecall: Rest takes any number of values, which no layout says; take a vector
 void packed_rest() {
   static_cast<void>(wirecall::packing([](wirecall::Rest<int> all) { return all.size(); }));

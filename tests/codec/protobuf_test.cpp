@@ -274,6 +274,19 @@ TEST(Protobuf, AnyValueThatHasBeenPassedCanBeGoneBackTo) {
   }
 }
 
+TEST(Protobuf, WhatAWriterHasWrittenIsReadAsDeepAsItIs) {
+  const std::string json = std::string(200, '[') + std::string(200, ']');
+  const std::string bytes = from_text(json);
+  const std::unique_ptr<Reader> reader = protobuf_codec().reader();
+  reader->reset(bytes);
+  std::string_view again;
+  ASSERT_TRUE(reader->read_json(again));
+  EXPECT_EQ(again, json);
+  const std::string deeper = from_text(std::string(kDepthMax + 1, '[') + std::string(kDepthMax + 1, ']'));
+  reader->reset(deeper);
+  EXPECT_FALSE(reader->read_json(again));
+}
+
 // ---- what is left to others ----
 
 TEST(Protobuf, OnlyTheUsualFormIsRegular) {
