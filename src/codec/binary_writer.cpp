@@ -148,8 +148,7 @@ template <class Format>
 void BinaryWriter<Format>::timestamp(std::span<const std::byte> first, std::span<const std::byte> second) {
   std::vector<std::byte> data{first.begin(), first.end()};
   data.insert(data.end(), second.begin(), second.end());
-  TimePoint time;
-  const std::string text = parse_timestamp(data, time) ? format_time(time) : "";
+  const std::string text = timestamp_text(data);
   if (text.empty()) {
     fail(kNoTimestamp);
     return null();

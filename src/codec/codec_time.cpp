@@ -175,6 +175,11 @@ bool parse_timestamp(std::span<const std::byte> data, TimePoint& out) noexcept {
   return nanoseconds < 1'000'000'000;
 }
 
+std::string timestamp_text(std::span<const std::byte> data) {
+  TimePoint time;
+  return parse_timestamp(data, time) ? format_time(time) : std::string{};
+}
+
 }  // namespace codec
 
 namespace detail {

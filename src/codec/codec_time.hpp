@@ -20,5 +20,7 @@ struct TimePoint {
 [[nodiscard]] std::string format_time(const TimePoint& time);
 /// The content of an extension -1, in any of its three forms; false when it is none of them.
 [[nodiscard]] bool parse_timestamp(std::span<const std::byte> data, TimePoint& out) noexcept;
+/// What that is as text; empty for none of the forms, and outside the years 0 to 9999.
+[[nodiscard]] std::string timestamp_text(std::span<const std::byte> data);
 
 }  // namespace wirecall::codec

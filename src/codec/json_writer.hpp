@@ -50,7 +50,7 @@ class JsonWriter final : public Writer {
   /// Quotes, escapes and checks `utf8`, writing from `to` on, where utf8.size() + 3 bytes have been reserved.
   char* quote(char* to, std::string_view utf8);
   char* quote_slowly(char* to, std::string_view rest);
-  /// `before` is all up to the base64.
+  /// An object of one member of that name, plain ASCII.
   void base64(std::string_view name, std::span<const std::byte> data);
   template <class Float>
   void floating(Float value);

@@ -255,6 +255,14 @@ bool PackedInput::failed_at(std::size_t position) {
 
 namespace wirecall {
 
+template <class Pack>
+static void pack_into(Buffer& packed, const detail::ResultPacking& packing, const Pack& pack) {
+  packed.clear();
+  detail::PackedOutput output{packed, packing.layout()};
+  pack(output);
+  output.finish();
+}
+
 /// What has been packed is the next value.
 void Writer::extend_packed() {
   constexpr std::size_t kKeptBytesMax = std::size_t{1} << 20;
@@ -265,10 +273,7 @@ void Writer::extend_packed() {
 bool Writer::write_packed(const void* value, const TypeInfo& type) {
   const detail::ResultPacking& packing = *std::exchange(packing_, nullptr);
   if (packing.type != &type) return false;
-  packed_.clear();
-  detail::PackedOutput output{packed_, packing.layout()};
-  packing.pack(output, value);
-  output.finish();
+  pack_into(packed_, packing, [&](detail::PackedOutput& output) { packing.pack(output, value); });
   extend_packed();
   return true;
 }
@@ -276,10 +281,7 @@ bool Writer::write_packed(const void* value, const TypeInfo& type) {
 bool Writer::packs_integer(std::int64_t value) {
   if (packing_ == nullptr || packing_->pack_integer == nullptr) return false;
   const detail::ResultPacking& packing = *std::exchange(packing_, nullptr);
-  packed_.clear();
-  detail::PackedOutput output{packed_, packing.layout()};
-  packing.pack_integer(output, value);
-  output.finish();
+  pack_into(packed_, packing, [&](detail::PackedOutput& output) { packing.pack_integer(output, value); });
   extend_packed();
   return true;
 }

@@ -9,18 +9,6 @@
 namespace wirecall::protobuf_wire {
 namespace {
 
-/// In front of `end`, which it becomes where a length behind it is more than there is: false.
-bool pass_varint(const char*& p, const char* end, std::uint64_t& value) noexcept {
-  value = 0;
-  for (unsigned shift = 0; shift < 64 && p != end; shift += 7) {
-    const auto byte = static_cast<unsigned char>(*p++);
-    if (shift == 63 && byte > 1) return false;
-    value |= std::uint64_t{byte & 0x7FU} << shift;
-    if (byte < 0x80) return true;
-  }
-  return false;
-}
-
 /// Sets `content_end` to the end of what that length is of.
 bool pass_length(const char*& p, const char* end, const char*& content_end) noexcept {
   std::uint64_t size = 0;
@@ -47,10 +35,7 @@ bool is_scalar(char tag, const char* p, const char* end) noexcept {
     case kIntegerTag:
     case kUnsignedTag: return pass_varint(p, end, number) && p == end;
     case kNumberTag:
-      if (end - p != sizeof number) return false;
-      std::memcpy(&number, p, sizeof number);
-      if constexpr (std::endian::native != std::endian::little) number = std::byteswap(number);
-      return std::isfinite(std::bit_cast<double>(number));
+      return end - p == sizeof number && std::isfinite(std::bit_cast<double>(load_little_endian<std::uint64_t>(p)));
     case kTextTag: return pass_length(p, end, content_end) && content_end == end && is_text(p, end);
     case kBinaryTag:
     case kNpyTag:

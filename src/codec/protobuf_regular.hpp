@@ -6,9 +6,6 @@
 // Pure functions over memory of the caller; all but `regular_end` trust what that has looked at.
 #pragma once
 
-#include <bit>
-#include <cstring>
-
 #include "codec/protobuf_value.hpp"
 #include "codec/protobuf_wire.hpp"
 #include "wirecall/codec.hpp"
@@ -86,8 +83,7 @@ struct RegularValue {
   const char tag = *p++;
   value.kind = static_cast<codec::ProtobufKind>(static_cast<unsigned char>(tag) >> 3);
   if (tag == kNumberTag) {
-    std::memcpy(&value.number, p, sizeof value.number);
-    if constexpr (std::endian::native != std::endian::little) value.number = std::byteswap(value.number);
+    value.number = load_little_endian<std::uint64_t>(p);
   } else {
     value.number = take_varint(p);
     value.content = p;

@@ -4,6 +4,8 @@
 // One owner, one thread each.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -42,23 +44,26 @@ inline constexpr std::uint32_t kElementField = 1;
 inline constexpr std::uint32_t kNameField = 1;
 inline constexpr std::uint32_t kValueField = 2;
 
+/// The fields that hold extensions.
+struct ExtensionField {
+  ProtobufKind kind;
+  std::int8_t type;
+};
+inline constexpr std::array kExtensionFields{
+    ExtensionField{ProtobufKind::npy, kNpyExtension}, ExtensionField{ProtobufKind::image, kImageExtension},
+    ExtensionField{ProtobufKind::packed, kPackedExtension}, ExtensionField{ProtobufKind::message, kMessageExtension}};
+
 [[nodiscard]] constexpr bool is_extension(ProtobufKind kind) noexcept {
-  return kind == ProtobufKind::npy || kind == ProtobufKind::image || kind == ProtobufKind::packed ||
-         kind == ProtobufKind::message;
+  return std::ranges::find(kExtensionFields, kind, &ExtensionField::kind) != kExtensionFields.end();
 }
 /// Of one that is.
 [[nodiscard]] constexpr std::int8_t extension_of(ProtobufKind kind) noexcept {
-  if (kind == ProtobufKind::packed) return kPackedExtension;
-  if (kind == ProtobufKind::message) return kMessageExtension;
-  return kind == ProtobufKind::npy ? kNpyExtension : kImageExtension;
+  return std::ranges::find(kExtensionFields, kind, &ExtensionField::kind)->type;
 }
 /// `none` for one that has no field.
 [[nodiscard]] constexpr ProtobufKind kind_of_extension(std::int8_t type) noexcept {
-  for (const ProtobufKind kind :
-       {ProtobufKind::npy, ProtobufKind::image, ProtobufKind::packed, ProtobufKind::message}) {
-    if (extension_of(kind) == type) return kind;
-  }
-  return ProtobufKind::none;
+  const auto* const found = std::ranges::find(kExtensionFields, type, &ExtensionField::type);
+  return found == kExtensionFields.end() ? ProtobufKind::none : found->kind;
 }
 /// Bytes and extensions: in JSON they would be objects.
 [[nodiscard]] constexpr bool is_opaque(ProtobufKind kind) noexcept {

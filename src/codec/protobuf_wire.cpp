@@ -13,13 +13,6 @@ constexpr std::size_t kGroupsMax = 100;
 /// Of memory that is kept from message to message.
 constexpr std::size_t kKeptBytesMax = std::size_t{1} << 20;
 
-template <class Word>
-Word load_little_endian(const char* p) noexcept {
-  Word word;
-  std::memcpy(&word, p, sizeof word);
-  return std::endian::native == std::endian::little ? word : std::byteswap(word);
-}
-
 }  // namespace
 
 bool FieldReader::next(Field& out) noexcept {
@@ -35,23 +28,12 @@ bool FieldReader::next(Field& out) noexcept {
   return false;
 }
 
-/// Not in its shortest form either; of ten bytes, the last has one bit.
 bool FieldReader::read_varint(std::uint64_t& out) noexcept {
   if (at_ != end_ && static_cast<signed char>(*at_) >= 0) {
     out = static_cast<unsigned char>(*at_++);
     return true;
   }
-  std::uint64_t value = 0;
-  for (unsigned shift = 0; shift < 64 && at_ != end_; shift += 7) {
-    const auto byte = static_cast<unsigned char>(*at_++);
-    if (shift == 63 && byte > 1) return false;
-    value |= std::uint64_t{byte & 0x7FU} << shift;
-    if (byte < 0x80) {
-      out = value;
-      return true;
-    }
-  }
-  return false;
+  return pass_varint(at_, end_, out);
 }
 
 /// A field, or what begins or ends a group.

@@ -4,6 +4,7 @@
 // One owner, one thread each; a FieldReader views the caller's memory.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -19,6 +20,26 @@ enum class WireType : std::uint8_t { varint, fixed64, length, group, group_end, 
 /// What stands in front of a field, as a number.
 [[nodiscard]] constexpr std::uint32_t tag_of(std::uint32_t field, WireType type) noexcept {
   return field << 3 | static_cast<std::uint32_t>(type);
+}
+
+/// Passes a varint, not in its shortest form either; of ten bytes, the last has one bit. False where there is none in
+/// front of `end`: `p` means nothing then.
+[[nodiscard]] inline bool pass_varint(const char*& p, const char* end, std::uint64_t& value) noexcept {
+  value = 0;
+  for (unsigned shift = 0; shift < 64 && p != end; shift += 7) {
+    const auto byte = static_cast<unsigned char>(*p++);
+    if (shift == 63 && byte > 1) return false;
+    value |= std::uint64_t{byte & 0x7FU} << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
+
+template <class Word>
+[[nodiscard]] Word load_little_endian(const char* p) noexcept {
+  Word word;
+  std::memcpy(&word, p, sizeof word);
+  return std::endian::native == std::endian::little ? word : std::byteswap(word);
 }
 
 struct Field {

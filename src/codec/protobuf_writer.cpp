@@ -75,8 +75,7 @@ void ProtobufWriter::extension(std::int8_t type, std::span<const std::byte> data
   const std::string_view content{reinterpret_cast<const char*>(data.data()), data.size()};
   if (const ProtobufKind kind = kind_of_extension(type); kind != ProtobufKind::none) return text_field(kind, content);
   if (type != kTimestampExtension) return Writer::extension(type, data);
-  TimePoint time;
-  const std::string text = parse_timestamp(data, time) ? format_time(time) : "";
+  const std::string text = timestamp_text(data);
   if (text.empty()) fail(kNoTimestamp);
   text_field(ProtobufKind::text, text);
 }

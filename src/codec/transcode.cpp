@@ -188,10 +188,9 @@ std::string_view ToJson<Format>::extension(std::int8_t type, std::span<const std
     writer_.extension(type, data);
     return {};
   }
-  TimePoint time;
   if (type == kTimestampExtension) {
     why = kNoTimestamp;
-    if (const std::string text = parse_timestamp(data, time) ? format_time(time) : ""; !text.empty()) {
+    if (const std::string text = timestamp_text(data); !text.empty()) {
       writer_.string(text);
       return {};
     }

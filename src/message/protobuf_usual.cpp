@@ -1,10 +1,6 @@
 // See protobuf_usual.hpp.
 #include "message/protobuf_usual.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstring>
-
 #include "base/ascii.hpp"
 #include "base/decimal.hpp"
 #include "base/dotted_name.hpp"
@@ -182,7 +178,7 @@ std::size_t write_id(std::string_view value, const char* end, IdText& id) noexce
 // ---- from JSON ----
 
 /// A text without escapes.
-bool write_text(std::string_view json, char*& to) noexcept {
+bool text_from_json(std::string_view json, char*& to) noexcept {
   const std::size_t size = json.size() - 2;
   // Both lengths have one byte.
   if (json.size() < 2 || size > kShortMax - 2 || json.back() != '"' || json.contains('\\')) return false;
@@ -192,7 +188,7 @@ bool write_text(std::string_view json, char*& to) noexcept {
   return true;
 }
 
-bool write_number(std::string_view json, char*& to) noexcept {
+bool number_from_json(std::string_view json, char*& to) noexcept {
   const bool is_negative = json.starts_with('-');
   if (is_negative) json.remove_prefix(1);
   std::int64_t number = 0;
@@ -289,7 +285,7 @@ char* write_integer_result(char* to, std::int64_t value) noexcept {
 char* write_usual_id(char* to, std::string_view id_json) noexcept {
   char* const begin = to;
   to += 2;
-  if (!(id_json.starts_with('"') ? write_text(id_json, to) : write_number(id_json, to))) return nullptr;
+  if (!(id_json.starts_with('"') ? text_from_json(id_json, to) : number_from_json(id_json, to))) return nullptr;
   begin[0] = kIdTag;
   begin[1] = static_cast<char>(to - begin - 2);
   return to;
