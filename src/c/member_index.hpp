@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rpc/names.hpp"
+#include "base/short_names.hpp"
 
 namespace wirecall::c {
 
@@ -51,7 +51,7 @@ class MemberIndex {
       return found != many_->end() && found->name() == name ? &*found : nullptr;
     }
     for (std::size_t i = 0; i != count_; ++i) {
-      if (rpc::same_name(few_[i].name(), name)) return &few_[i];
+      if (same_name(few_[i].name(), name)) return &few_[i];
     }
     return nullptr;
   }

@@ -4,7 +4,7 @@
 #include <string>
 #include <type_traits>
 
-#include "rpc/names.hpp"
+#include "base/short_names.hpp"
 
 namespace wirecall::c {
 
@@ -92,7 +92,7 @@ void Params::start_over() {
 // Mostly it is the next one.
 bool Params::find_name(std::string_view name) {
   if (!index_) {
-    if (std::string_view member; step(member) && rpc::same_name(name, member)) [[likely]] {
+    if (std::string_view member; step(member) && same_name(name, member)) [[likely]] {
       take(number_);
       return true;
     }

@@ -65,24 +65,26 @@ void BinaryWriter<Format>::number_text(std::string_view text) {
   if (const std::string_view why = append_number<Format>(*out_, text); !why.empty()) fail(why);
 }
 
-/// Copies at most 31 bytes to where 32 can be written. False where they are not all ASCII.
+/// Copies at most 31 bytes. False where they are not all ASCII.
 [[gnu::always_inline]] static inline bool copy_ascii(char* to, const char* from, std::size_t size) noexcept {
   constexpr std::uint64_t kHighBits = 0x8080'8080'8080'8080;
   std::uint64_t any = 0;
-  const auto copy = [&](std::size_t at) {
-    std::uint64_t word;
+  // Words may overlap the one before.
+  const auto copy = [&]<class Word>(Word word, std::size_t at) {
     std::memcpy(&word, from + at, sizeof word);
     std::memcpy(to + at, &word, sizeof word);
     any |= word;
   };
   if (size >= 8) {
-    for (std::size_t at = 0; at + 8 < size; at += 8) copy(at);
-    copy(size - 8);
-  } else {
-    for (std::size_t at = 0; at != size; ++at) {
-      to[at] = from[at];
-      any |= static_cast<unsigned char>(from[at]);
-    }
+    for (std::size_t at = 0; at + 8 < size; at += 8) copy(std::uint64_t{}, at);
+    copy(std::uint64_t{}, size - 8);
+  } else if (size >= 4) {
+    copy(std::uint32_t{}, 0);
+    copy(std::uint32_t{}, size - 4);
+  } else if (size != 0) {
+    copy(std::uint8_t{}, 0);
+    copy(std::uint8_t{}, size / 2);
+    copy(std::uint8_t{}, size - 1);
   }
   return (any & kHighBits) == 0;
 }

@@ -25,12 +25,13 @@ using codec::Type;
 /// The largest head: 64 bits behind a first byte.
 inline constexpr std::size_t kHeadBytesMax = 9;
 
+/// From 0xc0 on: nil, never used, false, true, bin, ext, float, uint, int, fixext, str, array, map.
+inline constexpr std::array<std::uint8_t, 32> kHeadBytes{1, 0, 1, 1, 2, 3, 5, 3, 4, 6, 5, 9, 2, 3, 5, 9,
+                                                         2, 3, 5, 9, 2, 2, 2, 2, 2, 2, 3, 5, 3, 5, 3, 5};
+
 /// The bytes of the head that begins with `first`, or 0 for the one byte that begins none.
 [[nodiscard]] constexpr std::size_t head_bytes(unsigned char first) noexcept {
-  // From 0xc0 on: nil, never used, false, true, bin, ext, float, uint, int, fixext, str, array, map.
-  constexpr std::array<std::uint8_t, 32> kBytes{1, 0, 1, 1, 2, 3, 5, 3, 4, 6, 5, 9, 2, 3, 5, 9,
-                                                2, 3, 5, 9, 2, 2, 2, 2, 2, 2, 3, 5, 3, 5, 3, 5};
-  return first < 0xC0 || first >= 0xE0 ? 1 : kBytes[first - 0xC0];
+  return first < 0xC0 || first >= 0xE0 ? 1 : kHeadBytes[first - 0xC0];
 }
 
 /// The head at `p`, all of whose bytes can be read and whose first is not 0xc1.

@@ -10,13 +10,14 @@ namespace wirecall::msgpack {
 
 namespace {
 
-/// The end of the run of values of one byte that begins at `p`, without the last of `left`, which become fewer.
-const char* pass_run(const char* p, const char* end, std::uint64_t& left, bool deepest) noexcept {
-  const std::uint64_t count = std::min(left - 1, static_cast<std::uint64_t>(end - p));
-  const std::uint64_t passed = one_byte_values(p, count, deepest ? OneByte::scalar : OneByte::empty_container);
-  left -= passed;
-  return p + passed;
+/// How many values of one byte stand in a row at `p`, of `count`.
+std::uint64_t run_of_one_byte(const char* p, const char* end, std::uint64_t count, bool deepest) noexcept {
+  return one_byte_values(p, std::min(count, static_cast<std::uint64_t>(end - p)),
+                         deepest ? OneByte::scalar : OneByte::empty_container);
 }
+
+/// Whether `first` begins a number.
+constexpr bool is_number(unsigned char first) noexcept { return first >= 0xCA && first <= 0xD3; }
 
 }  // namespace
 
@@ -33,15 +34,19 @@ Scan scan(std::string_view bytes, std::uint32_t depth_max) noexcept {
     return Scan{status, static_cast<std::size_t>(at - bytes.data())};
   };
   for (;;) {
-    if (left > kRun) p = pass_run(p, end, left, level == depth_max);
     if (p == end) return incomplete;
     const auto first = static_cast<unsigned char>(*p);
     const auto available = static_cast<std::size_t>(end - p);
     const std::size_t short_bytes = first & 0x1FU;
-    if (first < 0x80) {
-      ++p;
-    } else if ((first & 0xE0) == 0xA0 && short_bytes < available && is_utf8(p + 1, short_bytes, end)) {
+    if ((first & 0xE0) == 0xA0 && short_bytes < available && is_utf8(p + 1, short_bytes, end)) {
       p += 1 + short_bytes;
+    } else if (kOneByte[first] == OneByte::scalar || (kOneByte[first] != OneByte::no && level != depth_max)) {
+      const std::uint64_t run = left > kRun ? run_of_one_byte(p, end, left - 1, level == depth_max) : 1;
+      p += run;
+      left -= run - 1;
+    } else if (is_number(first)) {
+      if (head_bytes(first) > available) return incomplete;
+      p += head_bytes(first);
     } else {
       const std::size_t head_size = head_bytes(first);
       if (head_size == 0) return stop(ScanStatus::malformed, p);

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/short_names.hpp"
 #include "codec/codec_number.hpp"
 #include "codec/decode_failure.hpp"
 
@@ -84,9 +85,10 @@ constexpr std::size_t kNoMember = static_cast<std::size_t>(-1);
 /// Peers mostly send members in the order of declaration, so the search begins where that puts the next one.
 static std::size_t find_member(std::span<const MemberInfo> members, std::string_view name,
                                std::size_t likely) noexcept {
-  if (likely < members.size() && members[likely].name == name) return likely;
+  if (likely < members.size() && same_name(members[likely].name, name)) [[likely]]
+    return likely;
   for (std::size_t i = 0; i < members.size(); ++i) {
-    if (members[i].name == name) return i;
+    if (same_name(members[i].name, name)) return i;
   }
   return kNoMember;
 }

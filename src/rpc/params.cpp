@@ -4,8 +4,8 @@
 #include <iterator>
 
 #include "base/edit_distance.hpp"
+#include "base/short_names.hpp"
 #include "codec/json_reader.hpp"
-#include "rpc/names.hpp"
 #include "wirecall/detail/bind.hpp"
 #include "wirecall/packing.hpp"
 #include "wirecall/registry.hpp"
@@ -93,10 +93,10 @@ static bool decode_positional(const Method& method, R& reader, void* const* argu
 // Which of `params` that is; their number for none. Callers mostly keep the order, so `expected` is tried first.
 [[gnu::always_inline]] static inline std::size_t find_param(std::span<const Param> params, std::size_t expected,
                                                             std::string_view name) noexcept {
-  if (expected < params.size() && rpc::same_name(params[expected].name(), name)) [[likely]]
+  if (expected < params.size() && same_name(params[expected].name(), name)) [[likely]]
     return expected;
   std::size_t i = 0;
-  while (i != params.size() && !rpc::same_name(params[i].name(), name)) ++i;
+  while (i != params.size() && !same_name(params[i].name(), name)) ++i;
   return i;
 }
 
@@ -284,7 +284,8 @@ class FailureList {
 
 /// Whether the params are one packed value, which `bytes` become.
 static bool are_packed(std::string_view params, Reader& reader, std::span<const std::byte>& bytes) {
-  if (params.empty()) return false;
+  constexpr std::size_t kBytesMin = 11;  // a hash, a value of one byte, and what says that they are one packed value
+  if (params.size() < kBytesMin || (reader.is_json() && params.front() != '[')) return false;
   reader.reset(params);
   if (reader.kind() != ValueKind::array) return false;
   static_cast<void>(reader.begin_array());

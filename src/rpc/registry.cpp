@@ -8,11 +8,11 @@
 #include "base/dotted_name.hpp"
 #include "base/edit_distance.hpp"
 #include "base/reserve_extra.hpp"
+#include "base/short_names.hpp"
 #include "message/explain.hpp"
 #include "rpc/access.hpp"
 #include "rpc/cached_method.hpp"
 #include "rpc/dispatcher.hpp"
-#include "rpc/names.hpp"
 #include "wirecall/packing.hpp"
 
 namespace wirecall {
@@ -288,7 +288,7 @@ const Method* Registry::find(std::string_view name) const noexcept {
   const Impl& impl = *impl_;
   const std::uint64_t hash = hash_of(name);
   const Impl::Slot& slot = impl.table[hash & (impl.table.size() - 1)];
-  if (slot.hash == hash && slot.method != nullptr && rpc::same_short_name(slot.method->name(), name)) [[likely]]
+  if (slot.hash == hash && slot.method != nullptr && same_short_name(slot.method->name(), name)) [[likely]]
     return slot.method;
   return impl.find_slowly(name, hash);
 }

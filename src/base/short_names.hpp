@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace wirecall::rpc {
+namespace wirecall {
 
 template <class Word>
 [[gnu::always_inline]] inline bool same_words(const char* a, const char* b, std::size_t size) noexcept {
@@ -31,4 +31,4 @@ template <class Word>
   return same_short_name(a, b) || a == b;
 }
 
-}  // namespace wirecall::rpc
+}  // namespace wirecall
