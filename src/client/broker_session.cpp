@@ -1,6 +1,9 @@
 // See broker_session.hpp.
 #include "client/broker_session.hpp"
 
+#include <algorithm>
+#include <limits>
+
 #include "base/dotted_name.hpp"
 #include "base/reserve_extra.hpp"
 #include "message/error_description.hpp"
@@ -17,6 +20,8 @@ namespace {
 // No call has it: their ids are numbers.
 constexpr std::string_view kHelloId = R"("rpc.hello")";
 
+constexpr std::uint64_t kKeepaliveMsMax = std::numeric_limits<std::uint32_t>::max();
+
 // What is read of the answer to rpc.hello. Other servers may leave out any of it.
 struct ServerLimits {
   std::optional<std::uint64_t> max_message_size;
@@ -26,6 +31,7 @@ struct ServerLimits {
 struct Greeting {
   std::optional<ServerLimits> limits;
   std::optional<std::string> session;
+  std::optional<std::uint64_t> keepalive;
 };
 struct Lagged {
   std::string topic;
@@ -261,6 +267,7 @@ bool BrokerSession::greeted(Lock& lock, ClientConnection& connection, const Rece
   if (!greeting) return true;
   hello.resume = greeting->session.value_or(std::string{});
   hello.resume_endpoint = connection.endpoint().uri();
+  if (greeting->keepalive) connection.keep_alive_for(milliseconds{std::min(*greeting->keepalive, kKeepaliveMsMax)});
   if (!greeting->limits) return true;
   const ServerLimits& limits = *greeting->limits;
   const auto lower = [](std::size_t& own, const std::optional<std::uint64_t>& theirs) {

@@ -1,6 +1,7 @@
 // See connection.hpp.
 #include "client/connection.hpp"
 
+#include "client/driver.hpp"
 #include "client/message_router.hpp"
 
 namespace wirecall::net {
@@ -29,6 +30,20 @@ void ClientConnection::enter(ConnectionState next) noexcept {
   WIRECALL_ASSERT((state_ != ConnectionState::down && state_ != ConnectionState::dialing) || !awaits());
 }
 
+bool ClientConnection::has_lost_server(bool expected, std::chrono::nanoseconds now,
+                                       std::chrono::nanoseconds& wait_max) {
+  constexpr std::uint8_t kLooks = 4;
+  constexpr std::chrono::nanoseconds kNever{0};
+  if (!is_open() || !expected || keepalive == kNever || http != nullptr || by_datagrams()) {
+    next_look = kNever;
+    return false;
+  }
+  const bool due = next_look != kNever && now >= next_look;
+  if (due || next_look == kNever) next_look = now + keepalive / kLooks;
+  shorten(wait_max, next_look - now);
+  return due && session->has_lost_peer(kLooks);
+}
+
 bool ClientConnection::takes_calls() const noexcept {
   return is_up() && !awaiting_response && controls.empty() && in_flight < limits.in_flight_max &&
          session->output_bytes() <= kOutputBytesMax;
@@ -38,6 +53,8 @@ void ClientConnection::begin(std::chrono::nanoseconds now, const Limits& own) no
   WIRECALL_ASSERT(!awaits() && in_flight == 0);
   useful = announced = awaiting_response = resends = ends_with_notification = false;
   since = now;
+  keepalive = std::chrono::milliseconds{own.keepalive_timeout_ms};
+  next_look = std::chrono::nanoseconds{0};
   unattributed.clear();
   missing.reset();
   hello.over();

@@ -82,6 +82,15 @@ class ClientConnection final : public ResponseHandler, public HttpUser {
   /// Nothing of the former connection is left.
   void begin(std::chrono::nanoseconds now, const Limits& own) noexcept;
 
+  /// As its server says, but no shorter than 1 s, since each quarter of it costs a look; 0 for never.
+  void keep_alive_for(std::chrono::milliseconds time) noexcept {
+    keepalive = time.count() == 0 ? time : std::max(time, std::chrono::milliseconds{1000});
+    next_look = std::chrono::nanoseconds{0};
+  }
+  /// Whether its server has been silent for too long, which is looked at now and again while `expected` says that the
+  /// connection is to stay. `wait_max` becomes no more than the time until the next look.
+  [[nodiscard]] bool has_lost_server(bool expected, std::chrono::nanoseconds now, std::chrono::nanoseconds& wait_max);
+
   /// Something that was sent here has not ended.
   [[nodiscard]] bool awaits() const noexcept { return !calls.empty() || !notifications.empty(); }
   /// It owes us nothing, and we it.
@@ -112,17 +121,19 @@ class ClientConnection final : public ResponseHandler, public HttpUser {
   WebSocketHandshake* handshake = nullptr;  ///< the session, while agreeing
   Dialer dialer;
   ConnectionLimits limits;
-  std::chrono::nanoseconds since{0};    ///< when it was made
-  bool useful = false;                  ///< it has served a call
-  bool announced = false;               ///< as made, to who asks for news of connections
-  bool awaiting_response = false;       ///< by HTTP: to the last request
-  bool notifications_fresh = false;     ///< one was sent since the last turn
-  bool ends_with_notification = false;  ///< what was sent last is not answered
-  CallList calls;                       ///< those in the table that were sent here, in the order in which they were
-  std::size_t in_flight = 0;            ///< how many these are
-  bool resends = false;                 ///< some of these are sent again where nothing answers them
-  CallList notifications;               ///< not all taken by the system yet; by HTTP: not responded to
-  std::vector<std::string> controls;    ///< whole messages of our own, to be sent before calls
+  std::chrono::nanoseconds since{0};      ///< when it was made
+  std::chrono::nanoseconds keepalive{0};  ///< of a server that says nothing for so long it is lost; 0 for never
+  std::chrono::nanoseconds next_look{0};  ///< at whether it does; 0 while nothing is expected of it
+  bool useful = false;                    ///< it has served a call
+  bool announced = false;                 ///< as made, to who asks for news of connections
+  bool awaiting_response = false;         ///< by HTTP: to the last request
+  bool notifications_fresh = false;       ///< one was sent since the last turn
+  bool ends_with_notification = false;    ///< what was sent last is not answered
+  CallList calls;                         ///< those in the table that were sent here, in the order in which they were
+  std::size_t in_flight = 0;              ///< how many these are
+  bool resends = false;                   ///< some of these are sent again where nothing answers them
+  CallList notifications;                 ///< not all taken by the system yet; by HTTP: not responded to
+  std::vector<std::string> controls;      ///< whole messages of our own, to be sent before calls
   UnattributedErrors unattributed;
   MissingMethods missing;
   Hello hello;

@@ -164,6 +164,14 @@ void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
   connections_.maintain(lock, wait_max, may_block);
   if (connections_.has_news()) connections_.tell_news(lock);
   if (may_block && driver_.others_drive()) return;  // they have come meanwhile, and call back on their own threads
+  for (const auto& connection : connections_) {
+    const bool expected = connection->awaits() || (declares() && connection.get() == &connections_.first());
+    if (!connection->has_lost_server(expected, shared_.loop.now(), wait_max)) continue;
+    lose(*connection, "the connection to " + connection->endpoint().uri() +
+                          " is gone: the server has said nothing for " +
+                          std::to_string(connection->keepalive / std::chrono::milliseconds{1}) + " ms");
+    wait_max = nanoseconds{0};
+  }
   writer_.write();
   writer_.resend(wait_max);
   for (const auto& connection : connections_) {
@@ -247,8 +255,11 @@ void ClientCore::connection_ended(Connection& ended, CloseReason reason, int err
   ClientConnection& connection = connections_.of(ended);
   if (connection.state() == ConnectionState::agreeing) return connections_.not_agreed(connection, reason, error);
   if (!connection.is_open()) return;  // given up meanwhile
+  lose(connection, connections_.why_gone(connection, reason, error));
+}
+
+void ClientCore::lose(ClientConnection& connection, std::string gone) noexcept {
   const std::uint64_t taken = connection.taken_bytes();
-  std::string gone = connections_.why_gone(connection, reason, error);
   connections_.end(connection, gone);
   connection.controls.clear();
   calls_.connection_ended(connection, taken, gone);

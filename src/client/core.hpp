@@ -91,6 +91,8 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>,
 
   void turn(Lock& lock, std::chrono::nanoseconds wait_max);
   void after_turn(Lock& lock);
+  /// It is of no use any more, for that reason: its calls end, or are made again.
+  void lose(ClientConnection& connection, std::string gone) noexcept;
 
   ClientShared shared_;
   const bool http_;  // there is an endpoint where HTTP is spoken: servers close between calls as a matter of course

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "base/open_file.hpp"
 #include "transport/endpoint_socket.hpp"
 #include "transport/own_stream.hpp"
 #include "transport/tls_connect.hpp"
@@ -32,6 +33,7 @@ static ClientContext context_of(const ClientOptions& options) {
                                    .own = {.certificate = tls.client_cert, .key = tls.client_key},
                                    .pin = tls.pin,
                                    .verify = !tls.no_verify});
+  warn_of_open_file(options.log, tls.client_key, "tls.client_key", "a private key");
   if (tls.no_verify && tls.pin.empty())
     options.log(LogLevel::warning,
                 "tls.no_verify: any server is accepted, and anybody on the way can read and change all that is sent");

@@ -186,21 +186,32 @@ void Channel::end_if_idle(std::uint8_t times) {
   check();
 }
 
-// A peer that is kept though nothing happens is asked from half the time on whether it is still there. One that is not
-// read, or takes nothing, cannot be heard.
 void Channel::end_if_silent(std::uint8_t times) {
   idle_.forget_idle();
+  if (!asks_in_vain(times)) return;
+  ++host_->loop_context.stats.connections_timed_out;
+  within_memory([&] { end(CloseReason::silent); });
+}
+
+// A peer that is kept though nothing happens is asked from half the time on whether it is still there. One that is not
+// read, or takes nothing, cannot be heard.
+bool Channel::asks_in_vain(std::uint8_t times) {
   const std::uint8_t silent = idle_.count_silent();
-  if (silent < (times + 1) / 2 || backpressured() || has_output() || has_backlog()) return;
+  if (silent < (times + 1) / 2 || backpressured() || has_output() || has_backlog()) return false;
+  bool in_vain = false;
   within_memory([&] {
-    if (!send_keepalive()) {
-      if (idle_.begin_system_watch())
-        stream_->watch_peer(std::chrono::milliseconds{host_->limits.keepalive_timeout_ms});
-    } else if (silent >= times) {
-      ++host_->loop_context.stats.connections_timed_out;
-      end(CloseReason::silent);
+    if (send_keepalive()) {
+      in_vain = silent >= times;
+    } else if (idle_.begin_system_watch()) {
+      stream_->watch_peer(std::chrono::milliseconds{host_->limits.keepalive_timeout_ms});
     }
   });
+  return in_vain;
+}
+
+bool Channel::has_lost_peer(std::uint8_t times) {
+  if (over() || input_ended()) return false;
+  return idle_.count_unread(stream_->unsent()) == times || asks_in_vain(times);
 }
 
 }  // namespace wirecall::net

@@ -29,6 +29,10 @@ class Channel : public ChannelInput {
   void finish() final;
   void cut() final { end(CloseReason::finished); }
   void end_if_idle(std::uint8_t times) final;
+  /// For a client, of its server, at the end of each interval: whether for so many intervals in a row nothing has come,
+  /// though it was asked to say something, or none of the output has been taken. It is asked from half of them on, or
+  /// the system watches it where it cannot be asked.
+  [[nodiscard]] bool has_lost_peer(std::uint8_t times);
   void client_authorities_changed(const transport::TlsServerContext& now) final;
   /// Tells the peer that this is the end, where the protocol has a word for that and has not said it: whether output
   /// waits for that. Its owner closes it when that has gone.
@@ -91,6 +95,7 @@ class Channel : public ChannelInput {
   void finish_turn();
   void finish_if_done();
   void end_if_silent(std::uint8_t times);
+  bool asks_in_vain(std::uint8_t times);
 
   /// What is true of it whenever it has returned to the loop.
   void check() const noexcept {

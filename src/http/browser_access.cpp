@@ -47,13 +47,14 @@ static Access access_by_host(const HttpHead& head, const HttpSettings& settings,
   return allows_host(settings, text, host) ? Access::own : Access::foreign_host;
 }
 
-// Whether `origin` is the origin that Host names, over http, or over https where something in front of us ends TLS.
-static bool same_origin(std::string_view origin, const HostAndPort& host) noexcept {
+// Whether `origin` is the origin that Host names: of https where we are spoken to over TLS, else of http, or of https,
+// since something in front of us may end TLS.
+static bool same_origin(std::string_view origin, const HostAndPort& host, Asked asked) noexcept {
   const std::size_t colon = origin.find("://");
   if (colon == origin.npos) return false;
   const std::string_view scheme = origin.substr(0, colon);
   const std::string_view usual_port = same_text(scheme, "https") ? "443" : "80";
-  if (!same_text(scheme, "http") && !same_text(scheme, "https")) return false;
+  if (!same_text(scheme, "https") && (asked.over_tls || !same_text(scheme, "http"))) return false;
   const HostAndPort parts = split_host(origin.substr(colon + 3));
   const auto port = [usual_port](const HostAndPort& address) {
     return address.port.empty() ? usual_port : address.port;
@@ -82,14 +83,14 @@ HostAndPort split_host(std::string_view text) noexcept {
   return parts;
 }
 
-Access access_of(const HttpHead& head, const HttpSettings& settings, bool any_host) {
+Access access_of(const HttpHead& head, const HttpSettings& settings, Asked asked) {
   const HostAndPort host = split_host(head[HttpField::host]);
-  if (!any_host) {
+  if (!asked.of_any_host) {
     if (const Access by_host = access_by_host(head, settings, host); by_host != Access::own) return by_host;
   }
   if (head.has(HttpField::origin)) {
     const std::string_view origin = head[HttpField::origin];
-    if (same_origin(origin, host)) return Access::own;
+    if (same_origin(origin, host, asked)) return Access::own;
     const bool allowed =
         std::ranges::any_of(settings.allow_origins, [&](const std::string& entry) { return same_text(entry, origin); });
     return allowed ? Access::allowed_origin : Access::foreign_origin;

@@ -19,8 +19,12 @@ enum class Access : std::uint8_t {
   foreign_origin,
   cross_site,
 };
-/// `any_host`: Host is not looked at, since no page's name points here.
-[[nodiscard]] Access access_of(const framing::HttpHead& head, const HttpSettings& settings, bool any_host = false);
+/// How a request has come.
+struct Asked {
+  bool over_tls = false;
+  bool of_any_host = false;  ///< Host is not looked at, since no page's name points here
+};
+[[nodiscard]] Access access_of(const framing::HttpHead& head, const HttpSettings& settings, Asked asked = {});
 
 /// What a request is refused with; a status of 0 for one that is let in.
 struct HttpRefusal {

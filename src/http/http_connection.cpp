@@ -30,14 +30,15 @@ constexpr HttpMethods kAnyMethods{HttpMethod::get, HttpMethod::post};
 
 // Whether the page that has sent this, if any, may; else the request has been refused.
 static bool let_in(HttpConnection& connection, const HttpHead& head, const HttpRoute* route) {
-  Access access = access_of(head, connection.settings());
+  Asked asked{.over_tls = connection.tls() != nullptr};
+  Access access = access_of(head, connection.settings(), asked);
   if (access == Access::own) [[likely]]
     return true;
   const bool by_host = access == Access::no_host || access == Access::malformed_host || access == Access::foreign_host;
   // At a unix socket, where no page gets to, or of no use to one.
-  const bool any_host =
+  asked.of_any_host =
       connection.peer_credentials() || (access != Access::malformed_host && route != nullptr && route->any_host);
-  if (by_host && any_host) access = access_of(head, connection.settings(), true);
+  if (by_host && asked.of_any_host) access = access_of(head, connection.settings(), asked);
   if (access == Access::allowed_origin) {
     connection.current().fields.append("Access-Control-Allow-Origin: ").append(head[HttpField::origin]);
     connection.current().fields.append("\r\nVary: Origin\r\n");

@@ -10,6 +10,7 @@
 #include "framing/websocket.hpp"
 #include "http/browser_access.hpp"
 #include "http/http_connection.hpp"
+#include "http/query.hpp"
 #include "http/websocket_deflate.hpp"
 #include "message/message_codec.hpp"
 
@@ -102,12 +103,13 @@ std::expected<WebSocketOffer, std::string_view> choose_subprotocol(std::string_v
 // ---- the handshake ----
 
 // What looks like a token or a hello there would stand in logs, on the way and in browsers.
-static bool has_secret(std::string_view query) noexcept {
+static bool has_secret(std::string_view query) {
   while (!query.empty()) {
     const std::string_view pair = query.substr(0, query.find('&'));
     query.remove_prefix(std::min(pair.size() + 1, query.size()));
-    const std::string_view name = pair.substr(0, pair.find('='));
-    if (name == "hello" || name == "token" || name == "access_token") return true;
+    const std::string name = decode_percent(pair.substr(0, pair.find('='))).value_or(std::string{});
+    for (const std::string_view secret : {"hello", "token", "access_token"})
+      if (std::ranges::equal(name, secret, {}, framing::lower)) return true;
   }
   return false;
 }

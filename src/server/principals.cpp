@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <iterator>
 #include <stdexcept>
-#include <sys/stat.h>
 
 #include "base/printable.hpp"
 #include "codec/json_scan.hpp"
@@ -122,16 +121,6 @@ std::vector<Principal> principals_of(const Options& options) {
   for (Principal& one : PrincipalsText{path}.read(content_of(path))) principals.push_back(std::move(one));
   check_together(options.principals, principals, path);
   return principals;
-}
-
-void net::warn_of_open_file(const LogSink& log, const std::string& path, std::string_view option,
-                            std::string_view content) {
-  constexpr mode_t kOpen = S_IROTH | S_IWOTH | S_IWGRP;
-  struct stat status{};
-  if (path.empty() || ::stat(path.c_str(), &status) != 0 || (status.st_mode & kOpen) == 0) return;
-  std::string line{"other users of this machine can read or change the "};
-  line.append(option).append(", which holds ").append(content).append("; chmod 600 keeps it to its owner");
-  log(LogLevel::warning, line, {{"file", path}});
 }
 
 }  // namespace wirecall

@@ -5,7 +5,7 @@
 #include <ctime>
 #include <stdexcept>
 
-#include "server/principals.hpp"
+#include "base/open_file.hpp"
 
 namespace wirecall::net {
 

@@ -18,8 +18,6 @@ namespace {
 
 // A peer that has not been agreed with sends no more than that: a chain of certificates is a tenth of it.
 constexpr std::uint32_t kHandshakeBytesMax = 128 * 1024;
-// Each new key costs more than the bytes that ask for it. A peer that follows RFC 8446 needs one in 2^24 records.
-constexpr std::uint16_t kKeyUpdatesMax = 64;
 // The most plaintext of one record.
 constexpr std::size_t kRecordBytes = 16 * 1024;
 
@@ -45,7 +43,7 @@ std::string_view text_or_empty(const char* text) noexcept { return text != nullp
 int TlsSession::read_ciphertext(BIO* bio, char* to, std::size_t size, std::size_t* read) noexcept {
   BIO_clear_retry_flags(bio);
   auto& self = *static_cast<TlsSession*>(BIO_get_data(bio));
-  if (self.key_updates_ > kKeyUpdatesMax) return 0;  // OpenSSL would follow all that have come
+  if (self.key_updates_.exceeded()) return 0;  // OpenSSL would follow all that have come
   auto& input = self.input_;
   if (input.empty()) {
     BIO_set_retry_read(bio);
@@ -135,7 +133,10 @@ TlsSession::~TlsSession() {
 // Only new keys are counted: a handshake has its bytes counted, and a record of data costs what it brings.
 void TlsSession::message_seen(int sent, int, int type, const void* bytes, std::size_t size, SSL*, void* self) noexcept {
   if (type != SSL3_RT_HANDSHAKE || sent != 0 || size == 0) return;
-  if (*static_cast<const unsigned char*>(bytes) == SSL3_MT_KEY_UPDATE) ++static_cast<TlsSession*>(self)->key_updates_;
+  if (*static_cast<const unsigned char*>(bytes) != SSL3_MT_KEY_UPDATE) return;
+  using std::chrono::steady_clock;
+  const auto now = std::chrono::floor<std::chrono::seconds>(steady_clock::now().time_since_epoch());
+  static_cast<TlsSession*>(self)->key_updates_.spend(now);
 }
 
 void TlsSession::fail_with(std::string why, TlsFault fault) {
@@ -149,7 +150,7 @@ void TlsSession::fail_with(std::string why, TlsFault fault) {
 void TlsSession::fail(int result) {
   const int error = SSL_get_error(ssl_, result);
   if (no_memory_) return fail_with("no memory");
-  if (key_updates_ > kKeyUpdatesMax) return fail_with("the peer changes keys too often");
+  if (key_updates_.exceeded()) return fail_with("the peer changes keys too often");
   if (error == SSL_ERROR_WANT_READ) return;
   const long verified = SSL_get_verify_result(ssl_);
   TlsFault fault = fault_of(ERR_peek_error(), verified);
@@ -216,7 +217,7 @@ void TlsSession::read_plaintext(Buffer& plaintext) {
     }
     break;
   }
-  if (state_ == State::open && key_updates_ > kKeyUpdatesMax) fail_with("the peer changes keys too often");
+  if (state_ == State::open && key_updates_.exceeded()) fail_with("the peer changes keys too often");
 }
 
 bool TlsSession::send(std::string_view plaintext, Buffer& output) {

@@ -3,6 +3,9 @@
 // (tls_connect.hpp) what its socket brings. One thread at a time.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,6 +30,26 @@ enum class TlsFault : std::uint8_t {
   name,       ///< it is another host's
   validity,   ///< it has expired, or is not valid yet
   pin,        ///< it is not the one that was to be shown
+};
+
+/// How many new keys a peer may ask for: 64 at once, and one more every ten seconds. Each costs more than the bytes
+/// that ask for it. A peer that follows RFC 8446 needs one in 2^24 records, or changes keys by time.
+class KeyUpdateBudget {
+ public:
+  void spend(std::chrono::seconds now) noexcept {
+    const auto period = static_cast<std::uint32_t>(now.count() / kPeriod);
+    count_ -= std::min<std::uint32_t>(count_, period - period_);
+    period_ = period;
+    ++count_;
+  }
+  [[nodiscard]] bool exceeded() const noexcept { return count_ > kAtOnce; }
+
+ private:
+  static constexpr std::uint32_t kAtOnce = 64;
+  static constexpr std::int64_t kPeriod = 10;
+
+  std::uint32_t count_ = 0;
+  std::uint32_t period_ = 0;
 };
 
 class TlsSession {
@@ -100,7 +123,7 @@ class TlsSession {
   std::span<const char> input_;  // that has not been read, while `receive` runs
   Buffer* output_ = nullptr;     // while something of this runs that may send
   std::uint32_t handshake_bytes_ = 0;
-  std::uint16_t key_updates_ = 0;
+  KeyUpdateBudget key_updates_;
   State state_ = State::handshaking;
   TlsFault fault_ = TlsFault::other;
   bool no_memory_ = false;

@@ -218,6 +218,65 @@ TEST(ClientWebSocketClose, of_a_server_is_told_with_its_code_and_reason) {
   EXPECT_EQ(told_of(""), "the server closed it");
 }
 
+// A server that is there no more says nothing, not even that.
+TEST(ClientWebSocketKeepalive, asks_a_server_that_says_nothing_and_leaves_one_that_does_not_answer) {
+  std::string asked;
+  ScriptedServer server{[&](RawPeer peer) {
+    accept_websocket(peer);
+    const std::string head = peer.take(2);
+    peer.take(4 + static_cast<unsigned char>(head[1]) - 128U);  // the call
+    asked = peer.all();
+  }};
+  ClientOptions options;
+  options.connect_attempts = 1;
+  options.limits.keepalive_timeout_ms = 40;
+  Client client{websocket_of(server.uri()), options};
+  const std::expected<int, Error> result = client.try_call<int>("any");
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().code(), -32001);
+  EXPECT_NE(std::string{result.error().message()}.find("has said nothing"), std::string::npos)
+      << result.error().message();
+  server.join();
+  EXPECT_TRUE(asked.starts_with("\x89\x80")) << "a ping, masked";
+}
+
+TEST(ClientWebSocketKeepalive, has_a_subscriber_connect_anew_whose_server_has_vanished) {
+  int connections = 0;
+  ScriptedServer server{2, [&](RawPeer peer) {
+                          ++connections;
+                          accept_websocket(peer);
+                          if (connections == 1) peer.all();
+                        }};
+  ClientOptions options;
+  options.limits.keepalive_timeout_ms = 40;
+  options.reconnect_min_ms = 1;
+  Client client{websocket_of(server.uri()), options};
+  const Subscription subscription = client.subscribe("news.>", [](const Event&) {});
+  server.join();
+  EXPECT_EQ(connections, 2);
+}
+
+TEST(ClientWebSocketKeepalive, keeps_a_server_that_answers_its_pings) {
+  ScriptedServer server{[&](RawPeer peer) {
+    accept_websocket(peer);
+    const std::string head = peer.take(2);
+    const std::string mask = peer.take(4);
+    const std::string call = framing::masked(peer.take(static_cast<unsigned char>(head[1]) - 128U), mask);
+    const std::size_t at = call.find("\"id\":") + 5;
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_EQ(peer.take(6).substr(0, 2), "\x89\x80");
+      peer.send(framing::server_frame(framing::kPongFrame, ""));
+    }
+    peer.send(framing::server_frame(framing::kTextFrame, R"({"jsonrpc":"2.0","result":7,"id":)" +
+                                                             call.substr(at, call.find_first_of(",}", at) - at) + "}"));
+    peer.all();
+  }};
+  ClientOptions options;
+  options.limits.keepalive_timeout_ms = 1000;
+  Client client{websocket_of(server.uri()), options};
+  EXPECT_EQ(client.call<int>("seven"), 7);
+}
+
 TEST(ClientWebSocketClose, is_said_by_a_client_that_goes_and_answered_by_one_that_stays) {
   std::string last;
   ScriptedServer server{2, [&](RawPeer peer) {

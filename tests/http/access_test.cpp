@@ -42,7 +42,7 @@ TEST(HttpAccess, looks_at_the_page_where_any_host_will_do) {
     const std::string text = "POST /rpc HTTP/1.1\r\n" + std::string{fields} + "\r\n";
     framing::HttpHead head;
     EXPECT_EQ(framing::read_http_head(text, 4096, head).size, text.size()) << text;
-    return access_of(head, {}, true);
+    return access_of(head, {}, {.of_any_host = true});
   };
   for (const auto* host : {"", "Host: evil.example\r\n", "Host: /run/calls.sock\r\n", "Host:\r\n"}) {
     EXPECT_EQ(anywhere(host), Access::own) << host;
@@ -86,6 +86,19 @@ TEST(HttpAccess, takes_the_origin_of_host_itself) {
   EXPECT_EQ(of_origin("localhost", "http://LOCALHOST:80"), Access::own);
   EXPECT_EQ(of_origin("localhost", "https://localhost"), Access::own);
   EXPECT_EQ(of_origin("[::1]:8545", "http://[::1]:8545"), Access::own);
+}
+
+TEST(HttpAccess, takes_no_origin_without_encryption_for_its_own_over_tls) {
+  const auto over_tls = [](std::string_view origin) {
+    const std::string text = "POST /rpc HTTP/1.1\r\nHost: localhost\r\nOrigin: " + std::string{origin} + "\r\n\r\n";
+    framing::HttpHead head;
+    EXPECT_EQ(framing::read_http_head(text, 4096, head).size, text.size()) << text;
+    return access_of(head, {}, {.over_tls = true});
+  };
+  EXPECT_EQ(over_tls("https://localhost"), Access::own);
+  EXPECT_EQ(over_tls("https://localhost:443"), Access::own);
+  EXPECT_EQ(over_tls("http://localhost"), Access::foreign_origin);
+  EXPECT_EQ(over_tls("http://localhost:80"), Access::foreign_origin);
 }
 
 TEST(HttpAccess, refuses_other_origins_and_null) {

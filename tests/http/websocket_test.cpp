@@ -158,7 +158,8 @@ TEST(WebSocketHandshake, has_no_body_however_it_comes) {
 }
 
 TEST(WebSocketHandshake, takes_no_secret_in_the_address) {
-  for (const std::string_view query : {"hello=%7B%7D", "a=1&token=secret", "access_token=secret"}) {
+  for (const std::string_view query :
+       {"hello=%7B%7D", "a=1&token=secret", "access_token=secret", "%74oken=secret", "Token=secret"}) {
     EXPECT_EQ(answer({get("/ws?" + std::string{query}, kAsks)}),
               text("400 Bad Request",
                    "Bad Request: a token does not belong in the address: show it by Authorization, by the subprotocol "

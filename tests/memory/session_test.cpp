@@ -26,6 +26,7 @@
 #include "framing/json_text.hpp"
 #include "http/browser_access.hpp"
 #include "server/serving_loop.hpp"
+#include "tests/framing/websocket_frames.hpp"
 #include "tests/memory/failing_memory.hpp"
 #include "tests/memory/spared_backend.hpp"
 #include "tests/transport/simulated_client.hpp"
@@ -123,9 +124,14 @@ std::vector<Said> conversation() {
   };
 }
 
-enum class Protocol : std::uint8_t { json_text, content_length, http };
+enum class Protocol : std::uint8_t { json_text, content_length, http, websocket };
+
+constexpr std::string_view kUpgrade =
+    "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
 std::string framed(Protocol protocol, const std::string& text) {
+  if (protocol == Protocol::websocket) return framing::client_frame(framing::kTextFrame, text);
   const std::string length = "Content-Length: " + std::to_string(text.size()) + "\r\n\r\n";
   if (protocol == Protocol::json_text) return text + "\n";
   if (protocol == Protocol::content_length) return length + text;
@@ -143,6 +149,14 @@ std::string more_of(Protocol protocol) {
   }
   if (protocol == Protocol::content_length) {
     return framed(protocol, call("ask", "[]", 22)) + framed(protocol, R"({"jsonrpc":"2.0","result":4,"id":"h1"})");
+  }
+  if (protocol == Protocol::websocket) {
+    // A message in two fragments, with a ping between them, and a stream.
+    constexpr int kText = 1;
+    constexpr int kLast = 0x80;
+    const std::string text = call("echo", R"(["parts"])", 24);
+    return framing::client_frame(kText, text.substr(0, 9)) + framing::client_frame(framing::kPingFrame, "p") +
+           framing::client_frame(kLast, text.substr(9)) + framed(protocol, call("count", "[4]", 20, R"(,"stream":9)"));
   }
   const std::string chunked = call("echo", R"(["chunks"])", 30);
   return "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -178,8 +192,13 @@ class Told {
       received_.erase(0, end + 1);
       return true;
     }
+    if (upgraded_) return take_frame();
     const std::size_t end = received_.find("\r\n\r\n");
     if (end == std::string::npos) return false;
+    if (protocol_ == Protocol::websocket && received_.starts_with("HTTP/1.1 101 ")) {
+      received_.erase(0, end + 4);
+      return upgraded_ = true;
+    }
     const std::string head = received_.substr(0, end + 2);
     if (protocol_ == Protocol::http) {
       EXPECT_TRUE(head.starts_with("HTTP/1.1 ")) << head;
@@ -197,6 +216,21 @@ class Told {
     if (protocol_ == Protocol::content_length || head.find("application/json") != std::string::npos) message(body);
     return true;
   }
+  // Of a server: not masked.
+  bool take_frame() {
+    if (received_.size() < 2) return false;
+    const auto byte = [this](std::size_t at) { return std::size_t{static_cast<unsigned char>(received_[at])}; };
+    const std::size_t head = byte(1) == 126 ? 4 : 2;
+    if (received_.size() < head) return false;
+    const std::size_t bytes = head == 4 ? byte(2) << 8 | byte(3) : byte(1);
+    EXPECT_LE(byte(1), 126U) << "longer than anything that is said here";
+    if (received_.size() < head + bytes) return false;
+    const bool is_text = byte(0) == framing::kTextFrame;
+    const std::string text = received_.substr(head, bytes);
+    received_.erase(0, head + bytes);
+    if (is_text) message(text);
+    return true;
+  }
   void message(const std::string& text) {
     const json said = json::parse(text, nullptr, false);
     ASSERT_FALSE(said.is_discarded()) << text;
@@ -210,6 +244,7 @@ class Told {
   }
 
   Protocol protocol_;
+  bool upgraded_ = false;  // to WebSocket
   std::string received_;
   std::map<int, json> replies_;
   int responses_ = 0;
@@ -221,6 +256,7 @@ class ConversationClient {
   ConversationClient(Protocol protocol, std::shared_ptr<SimulatedPeer> peer,
                      std::shared_ptr<const transport::TlsClientContext> tls)
       : protocol_(protocol), client_(std::move(peer), std::move(tls), Endpoint{"tls://localhost"}), told_(protocol) {
+    if (protocol == Protocol::websocket) unsent_.emplace_back(kUpgrade);
     for (const Said& said : conversation()) {
       std::string text = framed(protocol, said.text);
       // Some come in two parts.
@@ -235,6 +271,7 @@ class ConversationClient {
     unsent_.push_back(more_of(protocol));
     if (protocol == Protocol::json_text) due_.insert({{20, "null"}, {21, {}}, {23, "null"}});
     if (protocol == Protocol::content_length) due_.insert({{22, "4"}});
+    if (protocol == Protocol::websocket) due_.insert({{20, "null"}, {24, R"("parts")"}});
     if (protocol == Protocol::http) {
       due_.insert({{1, "3"}, {30, R"("chunks")"}});
       responses_due_ += 5;
@@ -513,8 +550,8 @@ TEST_P(SystemMemory, failing_is_felt_by_one_connection_alone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, SessionMemory,
-                         testing::Combine(testing::Values(Protocol::json_text, Protocol::content_length,
-                                                          Protocol::http),
+                         testing::Combine(testing::Values(Protocol::json_text, Protocol::content_length, Protocol::http,
+                                                          Protocol::websocket),
                                           testing::Values(Failing::once, Failing::since)));
 
 INSTANTIATE_TEST_SUITE_P(Ways, SystemMemory,

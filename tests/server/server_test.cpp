@@ -339,9 +339,11 @@ TEST(Server, what_it_has_sent_arrives_though_it_stops) {
   peer.send(R"({"jsonrpc":"2.0","method":"big","params":[5000000],"id":1})");
   peer.send(request(2));
   std::string first = peer.line();
-  EXPECT_GT(first.size(), 5'000'000U);
   running.stop();
-  EXPECT_EQ(peer.line(), answer(2));
+  std::string second = peer.line();
+  if (first == answer(2)) std::swap(first, second);  // on a slow machine the other handler has lost the loop
+  EXPECT_GT(first.size(), 5'000'000U);
+  EXPECT_EQ(second, answer(2));
   EXPECT_TRUE(peer.ended());
 }
 

@@ -180,13 +180,21 @@ int connect(const char* host, const char* port, const char* path) {
   const std::string request = std::string{"GET "} + path + " HTTP/1.1\r\nHost: " + host + ":" + port +
                               "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
                               "Sec-WebSocket-Key: " +
-                              std::string{kKey} + "\r\n\r\n";
+                              std::string{kKey} +
+                              "\r\nSec-WebSocket-Extensions: " + std::string{wirecall::net::kDeflateOffer} + "\r\n\r\n";
   std::string rest;
   if (!socket.send(request)) return 1;
   const std::string text = socket.receive_head(rest);
+  wirecall::framing::HttpFields head;
   if (text.find(wirecall::net::websocket_accept(kKey)) == std::string::npos) return 1;
+  head.block = std::string_view{text}.substr(text.find("\r\n") + 2);
+  const auto agreed = wirecall::net::takes_deflate(wirecall::net::join_field(head, "sec-websocket-extensions"));
+  if (!agreed) return 1;
+  wirecall::net::ZlibDeflate deflate;
+  WebSocket::Packing packing;
+  if (*agreed) packing = {.deflate = &deflate, .bytes_min = 0};
   const wirecall::Limits limits;
-  WebSocket framing{WebSocket::Role::client, limits};
+  WebSocket framing{WebSocket::Role::client, limits, packing};
   for (const std::string& message : echo(socket, framing, std::move(rest))) std::printf("%s\n", message.c_str());
   return 0;
 }
