@@ -13,6 +13,7 @@
 #include "gil.hpp"
 #include "handler_input.hpp"
 #include "message/error_description.hpp"
+#include "method_packing.hpp"
 #include "server.hpp"
 #include "shape.hpp"
 #include "streams.hpp"
@@ -120,6 +121,7 @@ NB_MODULE(_native, module) {
   add_command(module);
   add_client(module);
   add_client_input(module);
+  add_method_packing(module);
 }
 
 }  // namespace wirecall::python

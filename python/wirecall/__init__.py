@@ -32,6 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._native import ConnectionEvent, Context
     from ._out import Out
+    from ._values import Packed
     from .aclient import AsyncClient, aconnect
     from .client import Client, connect
     from .server import Server
@@ -57,6 +58,7 @@ __all__ = [
     "MethodNotFound",
     "NoSubscription",
     "Out",
+    "Packed",
     "ParseError",
     "Server",
     "Timeout",
@@ -76,6 +78,7 @@ _LAZY = {
     "ConnectionEvent": "_native",
     "Context": "_native",
     "Out": "_out",
+    "Packed": "_values",
 }
 
 

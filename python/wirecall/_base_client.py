@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ._methods import Described
     from ._native import Context
+    from ._packing import Layouts
 
     # One endpoint, or several of one service: the next is tried where one does not answer.
     Endpoints = str | list[str] | tuple[str, ...]
@@ -70,6 +71,8 @@ class BaseClient(MethodsByName):
     # The queue to the thread of the asyncio loop, which calls the program's functions; None: the driving thread does.
     _calls: _native.Calls | None = None
     _native: _native.Client
+    # How methods are packed; None: nothing is, since the encoding is another than "packed".
+    _layouts: Layouts | None = None
 
     def __init__(
         self, uri: Endpoints = DEFAULT_URI, *, timeout: float | None = None, wait: float | None = None, **options: Any
@@ -80,6 +83,11 @@ class BaseClient(MethodsByName):
         if wait is not None:
             _check_timeout(wait)
             options["wait_ms"] = max(0, round(wait * 1000))
+        if options.get("encoding") == "packed":
+            from ._packing import Layouts
+
+            options["encoding"] = "protobuf"  # in whose messages packed values are bytes
+            self._layouts = Layouts()
         for endpoint in uri if isinstance(uri, list | tuple) else [uri]:
             check_endpoint(endpoint, "a client takes the endpoint of a server")
         try:

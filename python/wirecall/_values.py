@@ -15,8 +15,29 @@ if TYPE_CHECKING:
 
 MEMBERS, REPLACE, ELEMENTS, JSON, REFUSE, MAPPING, BINARY, EXTENSION = range(8)
 
-# MessagePack's extension types; in JSON {"$image":"<base64>"} and {"$npy":"<base64>"}.
-IMAGE, NPY, TIMESTAMP = 73, 78, -1
+# MessagePack's extension types; in JSON {"$image":"<base64>"}, {"$npy":"<base64>"} and {"$packed":"<base64>"}.
+IMAGE, NPY, PACKED, TIMESTAMP = 73, 78, 80, -1
+
+
+class Packed:
+    """A packed value: bytes that only a layout explains (docs/packed.md)."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Packed) and other.data == self.data
+
+    def __hash__(self) -> int:
+        return hash(self.data)
+
+    def __repr__(self) -> str:
+        return f"Packed({self.data!r})"
+
+    def _bytes(self) -> bytes:
+        return self.data
 
 
 def plan_for(kind: Any) -> tuple[int, Any]:
@@ -38,6 +59,8 @@ def plan_for(kind: Any) -> tuple[int, Any]:
         return REPLACE, _plain_str
     if issubclass(kind, bytearray | memoryview | bytes):
         return BINARY, None
+    if issubclass(kind, Packed):
+        return EXTENSION, (PACKED, kind._bytes)
     model = _model_plan(kind)
     if model is not None:
         return model
@@ -230,11 +253,13 @@ def image_of(data: bytes | bytearray, *, load: bool = True) -> Any:
 
 
 def of_extension(kind: int, data: bytes | bytearray) -> Any:
-    """What an extension is where no hint asks for anything: an array, an image, a point in time."""
+    """What an extension is where no hint asks for anything: an array, an image, a packed value, a point in time."""
     if kind == NPY:
         return array_of(data)
     if kind == IMAGE:
         return image_of(data, load=False)  # nobody has asked for one yet, and it may be a large one
+    if kind == PACKED:
+        return Packed(bytes(data))
     if kind == TIMESTAMP:
         return _datetime_of(data)
     raise ValueError(f"no extension of type {kind}")

@@ -22,15 +22,16 @@ from ._base_client import (
     publish_params,
 )
 from ._bootstrap import DEFAULT_URI
-from .errors import Error, LocalError
+from .errors import Error, LocalError, Timeout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Generator, Iterable
     from types import TracebackType
 
     from ._base_client import Endpoints
     from ._methods import Described
     from ._native import Context, Subscription
+    from ._packing import Step
 
 
 class Reply(asyncio.Future[Any]):
@@ -90,6 +91,7 @@ class AsyncClient(BaseClient):
     answer."""
 
     _loop: asyncio.AbstractEventLoop | None = None
+    _learning: Reply | None = None
 
     def __init__(
         self, uri: Endpoints = DEFAULT_URI, *, timeout: float | None = None, wait: float | None = None, **options: Any
@@ -104,7 +106,23 @@ class AsyncClient(BaseClient):
         def __getattr__(self, name: str) -> AsyncMethod: ...
 
     def _method(self, name: str) -> AsyncMethod:
-        return AsyncMethod(self, name)
+        return AsyncMethod(self, name) if self._layouts is None else PackingAsyncMethod(self, name)
+
+    def _learn_layouts(self, timeout: float | None) -> asyncio.Future[Any]:
+        """The answer to rpc.discover, which is asked for once for all who wait for it. Each may be cancelled."""
+        if self._learning is None or self._learning.done() or self._learning.get_loop() is not self._join():
+            self._learning = self._start("rpc.discover", (), {})
+        learning = asyncio.shield(self._learning)
+        if timeout is None:
+            return learning
+
+        async def wait() -> Any:
+            try:
+                return await asyncio.wait_for(learning, timeout)
+            except TimeoutError:
+                raise Timeout() from None
+
+        return self._join().create_task(wait())
 
     def _join(self) -> asyncio.AbstractEventLoop:
         """The running loop, which is told of answers from the first use on."""
@@ -367,6 +385,65 @@ class AsyncMethod(BaseMethod):
         finally:
             if sender is not None:
                 sender.cancel()
+
+
+class PackingAsyncMethod(AsyncMethod):
+    """The same of a client with encoding="packed": params and result are packed where the method takes them so."""
+
+    __slots__ = ()
+
+    def __call__(
+        self,
+        /,
+        *args: Any,
+        _timeout: float | None = None,
+        _to: str = "",
+        _within: Context | None = None,
+        _idempotent: bool = False,
+        _input: Iterable[Any] | AsyncIterable[Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """As `AsyncMethod`, but returns any future, which is no `Reply`. The first call of a client asks the server for
+        the layouts (rpc.discover), which counts for the call's own `_timeout`; others are sent at once."""
+        from ._packing import DISCOVER, call_steps
+
+        check_call(args, kwargs, _timeout, _to, _within, _idempotent, _input)
+        client: AsyncClient = self._target
+        loop = client._join()
+        deadline = None if _timeout is None else loop.time() + _timeout
+
+        def call(name: str, args: Any, kwargs: Any) -> asyncio.Future[Any]:
+            left = None if deadline is None else max(deadline - loop.time(), 0.001)
+            if name == DISCOVER[0]:
+                return client._learn_layouts(left)
+            return client._start(name, args, kwargs, left, _to, _within, _idempotent, _input)
+
+        if client._layouts is None or _input is not None or self._name.startswith("rpc."):
+            return client._start(self._name, args, kwargs, _timeout, _to, _within, _idempotent, _input)
+
+        async def finish(steps: Generator[Step, Any, Any], reply: asyncio.Future[Any]) -> Any:
+            try:
+                while True:
+                    try:
+                        result = await reply
+                    except Exception as error:
+                        step = steps.throw(error)
+                    else:
+                        step = steps.send(result)
+                    reply = call(*step)
+            except StopIteration as end:
+                return end.value
+
+        steps = call_steps(client._layouts, self._name, args, kwargs)
+        try:
+            reply = call(*next(steps))
+        except Error as error:  # what the server would answer
+            reply = loop.create_future()
+            reply.set_exception(error)
+            return reply
+        task = loop.create_task(finish(steps, reply))
+        task.add_done_callback(lambda _: reply.cancel())  # one that is cancelled before its first step never awaits it
+        return task
 
 
 def aconnect(

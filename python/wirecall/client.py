@@ -8,6 +8,8 @@ with wirecall.connect("tcp://127.0.0.1:8545") as c:
 
 from __future__ import annotations
 
+import time
+
 from ._base_client import BaseBatch, BaseClient, BaseMethod, BatchMethod, call_all_params, check_call, publish_params
 from ._bootstrap import DEFAULT_URI
 from .errors import LocalError
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from ._base_client import Endpoints
     from ._methods import Described
     from ._native import Context, Subscription
+    from ._packing import Layouts
 
 __all__ = ["Batch", "BatchMethod", "Client", "Method", "Outcome", "connect"]
 
@@ -35,7 +38,7 @@ class Client(BaseClient):
         def __getattr__(self, name: str) -> Method: ...
 
     def _method(self, name: str) -> Method:
-        return Method(self._native, name)
+        return Method(self._native, name) if self._layouts is None else PackingMethod(self._native, name, self._layouts)
 
     def _describe(self, function: Callable[..., Any], name: str, check_results: bool) -> Described:
         from ._methods import LOOP, describe
@@ -186,6 +189,61 @@ class Method(BaseMethod):
             except StopIteration:
                 return
             yield item
+
+
+class PackingMethod(Method):
+    """The same of a client with encoding="packed": params and result are packed where the method takes them so."""
+
+    __slots__ = ("_layouts",)
+
+    def __init__(self, target: Any, name: str, layouts: Layouts) -> None:
+        super().__init__(target, name)
+        self._layouts = layouts
+
+    def __getattr__(self, name: str) -> PackingMethod:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return PackingMethod(self._target, f"{self._name}.{name}", self._layouts)
+
+    def __call__(
+        self,
+        /,
+        *args: Any,
+        _timeout: float | None = None,
+        _to: str = "",
+        _within: Context | None = None,
+        _idempotent: bool = False,
+        _input: Iterable[Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """As `Method`. The first call of a client asks the server for the layouts (rpc.discover), which counts for the
+        call's own `_timeout`."""
+        from ._packing import DISCOVER, call_steps
+
+        check_call(args, kwargs, _timeout, _to, _within, _idempotent)
+        deadline = None if _timeout is None else time.monotonic() + _timeout
+
+        def call(name: str, args: Any, kwargs: Any) -> Any:
+            left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
+            if name == DISCOVER[0]:
+                return self._target.call(name, args, kwargs, left, "", _within, False, None)
+            source = None if _input is None else _iterator(_input)
+            return self._target.call(name, args, kwargs, left, _to, _within, _idempotent, source)
+
+        if _input is not None or self._name.startswith("rpc."):
+            return call(self._name, args, kwargs)
+        steps = call_steps(self._layouts, self._name, args, kwargs)
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    result = call(*step)
+                except Exception as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(result)
+        except StopIteration as end:
+            return end.value
 
 
 def _iterator(items: Iterable[Any]) -> Iterator[Any]:

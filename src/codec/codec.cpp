@@ -14,6 +14,7 @@
 #include "codec/protobuf_reader.hpp"
 #include "codec/protobuf_regular.hpp"
 #include "codec/protobuf_writer.hpp"
+#include "wirecall/value.hpp"
 
 namespace wirecall {
 
@@ -23,9 +24,18 @@ static constexpr std::size_t kGotBytesMax = 80;
 std::string codec::shorten(std::string text) {
   if (text.size() <= kGotBytesMax) return text;
   std::size_t size = kGotBytesMax - 3;
-  while ((static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;  // not in the middle of a character
+  // Not in the middle of a character, of which a text that is not UTF-8 may have none.
+  while (size != 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;
   text.resize(size);
   return text += "...";
+}
+
+std::string codec::shown(const Value& value) {
+  try {
+    return shorten(value.dump());
+  } catch (const LocalError&) {
+    return "a value without JSON text";
+  }
 }
 
 namespace {

@@ -75,6 +75,8 @@ void LayoutText::append_struct(const TypeInfo& type, std::span<const LayoutFunct
   text_ += '}';
 }
 
+Layout::Layout(std::string text) : text_(std::move(text)), hash_(hash_of(text_)) {}
+
 Layout::Layout(LayoutFunction append) {
   LayoutText whole;
   append(whole);

@@ -77,7 +77,9 @@ TEST_F(Completion, of_bash_knows_the_words_that_a_flag_takes) {
   EXPECT_EQ(offered(script, {"wirecall", "serve", "--engine", ""}), engines);
   EXPECT_EQ(offered(script, {"wirecall", "serve", "--engine", "="}), engines) << "--engine=";
   EXPECT_EQ(offered(script, {"wirecall", "serve", "--engine", "=", "u"}), Words{"uring"});
-  EXPECT_EQ(offered(script, {"wirecall", "call", "--encoding", ""}), (Words{"json", "msgpack", "cbor", "protobuf"}));
+  const Words encodings{"json", "msgpack", "cbor", "protobuf"};
+  EXPECT_EQ(offered(script, {"wirecall", "notify", "--encoding", ""}), encodings);
+  EXPECT_EQ(offered(script, {"wirecall", "call", "--encoding", "pa"}), Words{"packed"});
   EXPECT_EQ(offered(script, {"wirecall", "serve", "--log-format", "h"}), Words{"human"});
   EXPECT_EQ(offered(script, {"wirecall", "serve", "--log-level", "w"}), Words{"warning"});
   EXPECT_EQ(offered(script, {"wirecall", "reply", "a", "b", "--policy", "r"}), (Words{"round_robin", "random"}));

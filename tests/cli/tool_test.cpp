@@ -51,6 +51,33 @@ TEST_F(Tool, PrintsTheResultOnStdoutAndNothingElse) {
   EXPECT_EQ(ended.status, 0);
 }
 
+TEST_F(Tool, PacksWhatTheMethodTakesPacked) {
+  const std::string http = "http://" + url_.substr(url_.find("//") + 2) + "/rpc";
+  for (const std::string& url : {url_, http}) {
+    const auto packed = [&url](std::vector<std::string> words) {
+      words.insert(words.begin(), "call");
+      words.insert(words.end(), {"--encoding", "packed"});
+      return run(words, url);
+    };
+    EXPECT_EQ(packed({"subtract", "42", "23"}).output, "19\n");
+    EXPECT_EQ(packed({"subtract", "subtrahend=23", "minuend=42", "--timeout", "30s"}).output, "19\n");
+    EXPECT_EQ(packed({"subtract", "42", "23", "--json"}).output, "{\"result\":19}\n");
+    EXPECT_EQ(packed({"subtract", "42", "23", "--raw"}).output,
+              R"({"jsonrpc":"2.0","result":{"$packed":"RhczKxmv4SoTAAAAAAAAAA=="},"id":2})"
+              "\n");
+    const Ended wrong = packed({"subtract", "42", "x"});
+    EXPECT_EQ(wrong.status, 1);
+    EXPECT_NE(wrong.error.find("subtrahend"), std::string::npos) << wrong.error;
+    const Ended unpacked = packed({"sum", "1", "2"});
+    EXPECT_EQ(unpacked.status, 1);
+    EXPECT_NE(unpacked.error.find("sum takes no packed params"), std::string::npos) << unpacked.error;
+    const Ended unknown = packed({"nowhere"});
+    EXPECT_EQ(unknown.status, 1);
+    EXPECT_NE(unknown.error.find("-32601"), std::string::npos) << unknown.error;
+    EXPECT_EQ(packed({"count", "3", "--stream"}).status, 2);
+  }
+}
+
 TEST_F(Tool, TakesArgumentsByNameAndNegativeOnes) {
   EXPECT_EQ(call({"subtract", "subtrahend=23", "minuend=42"}).output, "19\n");
   EXPECT_EQ(call({"subtract", "5", "-3"}).output, "8\n");

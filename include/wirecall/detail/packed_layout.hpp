@@ -61,6 +61,8 @@ class LayoutText {
 class Layout {
  public:
   explicit Layout(LayoutFunction append);
+  /// One of which no more is known than its text.
+  explicit Layout(std::string text);
 
   [[nodiscard]] std::string_view text() const noexcept { return text_; }
   [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }

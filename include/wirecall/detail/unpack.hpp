@@ -106,12 +106,12 @@ class PackedInput {
   bool fail_limits(const MemberInfo& member, EncodeFunction encode, const void* value);
   bool failed_at(std::string_view member);
   bool failed_at(std::size_t position);
+  bool fail(std::string expected, std::string got);
 
  private:
   bool long_count(std::size_t& out);
   Reader* begin_adapted();
   bool take_failure(Reader& reader);
-  bool fail(std::string expected, std::string got);
 
   const char* at_;
   const char* end_;

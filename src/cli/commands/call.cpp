@@ -1,6 +1,7 @@
 // `wirecall call` and `wirecall notify`: one message, and what comes back on stdout.
 #include <cerrno>
 #include <fmt/core.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "cli/terminal.hpp"
 #include "cli/view/blobs.hpp"
 #include "wirecall/client.hpp"
+#include "wirecall/packed_method.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/result_stream.hpp"
 #include "wirecall/value.hpp"
@@ -62,10 +64,43 @@ static int print_json(const Error& error) {
   return print_line(text + "}}");
 }
 
-int print_json(RawClient& caller, std::string_view method, detail::OutgoingCall call, const StopAtSignal& signal) {
+/// What a result says, as JSON text; `packed` is null where it is not packed.
+std::expected<std::string, Error> unpacked(const PackedMethod* packed, std::string result) {
+  if (packed == nullptr) return result;
+  auto answered = Value::parse(result);
+  if (!answered) return std::unexpected(answered.error());
+  const auto value = packed->unpack(*std::move(answered));
+  if (!value) return std::unexpected(value.error());
+  try {
+    return value->dump();
+  } catch (const LocalError& error) {  // such as NaN
+    return std::unexpected(error);
+  }
+}
+
+/// Params as the binary encodings have them: bytes and extensions are values there.
+Value params_of_json(std::string_view json) {
+  if (json.empty()) return {};
+  Buffer text;
+  const std::unique_ptr<Writer> writer = msgpack_codec().writer();
+  writer->reset(text);
+  writer->json(json);
+  if (writer->failed()) throw Error{ErrorCode::invalid_params, writer->failure()};
+  auto params = from_msgpack<Value>(std::as_bytes(std::span{text.view()}));
+  if (!params) throw params.error();
+  return *std::move(params);
+}
+
+int print_json(RawClient& caller, std::string_view method, detail::OutgoingCall call, const PackedMethod* packed,
+               const StopAtSignal& signal) {
   call.keep_response();
   detail::Answer answer = call.wait();
-  if (answer.ok()) return print_line(R"({"result":)" + std::string{answer.result()} + "}");
+  if (answer.ok()) {
+    const auto result = unpacked(packed, std::string{answer.result()});
+    if (result) return print_line(R"({"result":)" + *result + "}");
+    const int printed = print_json(result.error());
+    return printed != kSuccess ? printed : kRpcError;
+  }
   const Error& error = answer.error();
   if (const int printed = print_json(explained(caller, method, error)); printed != kSuccess) return printed;
   if (signal.gave_up(error)) return signal.status();
@@ -73,9 +108,15 @@ int print_json(RawClient& caller, std::string_view method, detail::OutgoingCall 
 }
 
 // An array, an image or bytes go to a file or pipe as such a file has them; a terminal is told what they are.
-int print_result(RawClient& caller, std::string_view method, detail::OutgoingCall call, const StopAtSignal& signal) {
-  const auto result = result_of(caller, method, std::move(call), signal);
-  if (!result) return result.error();
+int print_result(RawClient& caller, std::string_view method, detail::OutgoingCall call, const PackedMethod* packed,
+                 const StopAtSignal& signal) {
+  const auto answered = result_of(caller, method, std::move(call), signal);
+  if (!answered) return answered.error();
+  const auto result = unpacked(packed, *answered);
+  if (!result) {
+    print_error(result.error());
+    return kRpcError;
+  }
   const std::optional<Blob> blob = blob_of(*result);
   if (!blob) return print_line(*result);
   if (!prints_to_terminal()) return print(blob->content);
@@ -146,6 +187,8 @@ class LineSource final : public detail::InputSource {
 
 /// Who was started together with this, to serve or to provide the method, may take so long to do it.
 constexpr std::chrono::milliseconds kWait{250};
+/// Between two looks for a method that is waited for.
+constexpr std::chrono::milliseconds kPause{20};
 
 constexpr const char* kToHelp = "At a broker: only to the provider of that name";
 
@@ -160,6 +203,7 @@ class CallCommand final : public MethodCommand {
                                  "  wirecall call subtract minuend=42 subtrahend=23\n"
                                  "  wirecall call echo value:str=42 --url tcp://127.0.0.1:8545 --timeout 200ms\n"
                                  "  wirecall call subtract 42 23 --url http://127.0.0.1:8545/rpc\n"
+                                 "  wirecall call subtract 42 23 --encoding packed\n"
                                  "  wirecall call --stream count 5\n"
                                  "  seq 3 | wirecall call sum_all --stdin\n"
                                  "  wirecall call resize image=@cat.png width=64 > small.png\n\n"}) {
@@ -186,12 +230,28 @@ class CallCommand final : public MethodCommand {
     app().add_flag("--idempotent", idempotent_,
                    "The method may run several times for this call: by UDP it is sent again while nothing answers");
     add_target_flags("Timeout for connecting and the answer together, as 200ms or 1.5s; of a stream, for each item");
+    add_packed_encoding();
   }
 
  private:
+  // One more word for --encoding: values that are packed go in messages of Protocol Buffers.
+  void add_packed_encoding() {
+    CLI::Option* const encoding = app().get_option("--encoding");
+    std::string help = encoding->get_description();
+    help.insert(std::min(help.rfind(" (default"), help.size()), ", packed");
+    encoding->description(help)->transform(CLI::Validator{[this](std::string& word) {
+                                                            packed_ = word == "packed";
+                                                            if (packed_) word = "protobuf";
+                                                            return std::string{};
+                                                          },
+                                                          ""});
+  }
+
   int run() override {
     const std::string params = params_json();
     Target server = target();
+    if (packed_ && (stream_ || stdin_ || all_))
+      throw UsageError{"--encoding packed is for one call with one result: leave out --stream, --stdin and --all"};
     for (const std::string& url : server.urls) {
       if ((stream_ || all_) && url.starts_with("udp://"))
         throw UsageError{fmt::format("{} needs a connection, and {} has none: name a server of {} by --url",
@@ -202,17 +262,71 @@ class CallCommand final : public MethodCommand {
     server.wait = wait_.value_or(own.count() != 0 ? own : kWait);
     return with_server(server, [&](RawClient& caller, TimeLeft left) -> int {
       const StopAtSignal signal;
+      std::string sent = all_ ? all_params(params) : params;
+      std::optional<PackedMethod> packed;
+      if (packed_) {
+        if (const int status = pack(caller, left, server.wait, signal, packed, sent); status != kSuccess) return status;
+      }
       const std::string called = all_ ? "rpc.call_all" : method();
-      detail::OutgoingCall call = caller.call(called, all_ ? all_params(params) : params, signal.token());
+      detail::OutgoingCall call = caller.call(called, sent, signal.token());
       call.set_to(to_);
       call.set_wait(server.wait);
       call.set_idempotent(idempotent_);
       if (stdin_) call.set_input(std::make_unique<LineSource>());
       if (stream_) return print_stream(caller, called, std::move(call), signal);
       if (left) call.set_timeout(*left);
-      if (json_) return print_json(caller, called, std::move(call), signal);
-      return raw_ ? print_response(std::move(call), signal) : print_result(caller, called, std::move(call), signal);
+      const PackedMethod* const packing = packed ? &*packed : nullptr;
+      if (json_) return print_json(caller, called, std::move(call), packing, signal);
+      return raw_ ? print_response(std::move(call), signal)
+                  : print_result(caller, called, std::move(call), packing, signal);
     });
+  }
+
+  // Asks the server for the method's layouts, and packs `params`, JSON text that is empty for none. A method that the
+  // server does not have is waited for as by the call; after that `params` are left as they are, and the server will
+  // say so. Takes from `left` what that has taken. Returns an exit status; what has failed has been told.
+  int pack(RawClient& caller, TimeLeft& left, std::chrono::milliseconds wait, const StopAtSignal& signal,
+           std::optional<PackedMethod>& packed, std::string& params) const {
+    using std::chrono::steady_clock;
+    const auto begun = steady_clock::now();
+    const TimeLeft given = left;
+    for (;;) {
+      detail::OutgoingCall call = caller.call("rpc.discover", {}, signal.token());
+      if (left) call.set_timeout(*left);
+      const auto discovered = result_of(caller, "rpc.discover", std::move(call), signal);
+      if (!discovered) return discovered.error();
+      const auto passed = std::chrono::floor<std::chrono::milliseconds>(steady_clock::now() - begun);
+      if (given) left = std::max(*given - passed, std::chrono::milliseconds{1});
+      const auto document = Value::parse(*discovered);
+      if (!document) return refuse(document.error());
+      if (PackedMethod::has_method(*document, method())) return pack(*document, packed, params);
+      if (passed >= wait || signal.came()) return kSuccess;
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+  int pack(const Value& document, std::optional<PackedMethod>& packed, std::string& params) const {
+    try {
+      packed = PackedMethod::find(document, method());
+      if (!packed)
+        return refuse({ErrorCode::invalid_params, method() + " takes no packed params: use another --encoding"});
+      const auto sent = packed->pack(params_of_json(params));
+      if (!sent) return refuse(sent.error());
+      params = sent->dump();
+      return kSuccess;
+    } catch (const Error& error) {
+      return refuse(error);
+    } catch (const std::invalid_argument& error) {
+      return refuse({ErrorCode::internal_error, error.what()});
+    }
+  }
+  // As the server's refusal is told.
+  [[nodiscard]] int refuse(const Error& error) const {
+    if (!json_) {
+      print_error(error);
+    } else if (const int printed = print_json(error); printed != kSuccess) {
+      return printed;
+    }
+    return kRpcError;
   }
 
   // Those of rpc.call_all, which asks every provider with `params`.
@@ -229,6 +343,7 @@ class CallCommand final : public MethodCommand {
   bool stream_ = false;
   bool stdin_ = false;
   bool idempotent_ = false;
+  bool packed_ = false;
 };
 
 class NotifyCommand final : public MethodCommand {

@@ -1,6 +1,8 @@
 // See demo.hpp.
 #include "cli/commands/demo.hpp"
 
+#include "wirecall/packing.hpp"
+
 namespace wirecall {
 
 namespace cli {
@@ -101,7 +103,9 @@ static Stream<std::int64_t> count(std::int64_t n) {
 }
 
 void add_demo_methods(Registry& registry) {
-  registry.method("subtract", subtract, {"minuend", "subtrahend"}).summary("the difference of two integers");
+  registry.method("subtract", subtract, {"minuend", "subtrahend"})
+      .summary("the difference of two integers")
+      .packed(packing(subtract));
   registry.method("sum", sum).summary("the sum of any numbers");
   registry.method("echo", echo, {"value"}).summary("the value itself");
   registry.method("sleep", sleep, {"ms"}).summary("waits so many milliseconds, without holding others up");
