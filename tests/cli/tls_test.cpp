@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <vector>
 
+#include "tests/cli/broker_tool.hpp"
 #include "tests/cli/process.hpp"
 #include "tests/transport/certificates.hpp"
 #include "transport/tls_certificate.hpp"
@@ -236,6 +237,35 @@ TEST_F(TlsToolWithFiles, sighup_reads_certificates_anew_and_refuses_bad_ones_as_
   EXPECT_NE(ping(url, pinned(usual_.server)).status, 0);
   server.signal(SIGTERM);
   EXPECT_EQ(server.wait(), 0);
+}
+
+TEST_F(TlsToolWithFiles, every_command_of_a_broker_goes_by_every_scheme_with_a_connection) {
+  Process server{with({})};
+  const std::string port = port_text(server);
+  for (const std::string scheme : {"ws", "tls", "wss"}) {
+    const auto words = [&](std::vector<std::string> own) {
+      own.insert(own.end(), {"--url", scheme + "://127.0.0.1:" + port});
+      if (scheme != "ws") own.insert(own.end(), {"--cafile", usual_.cafile});
+      return own;
+    };
+    const auto output = [&](std::vector<std::string> own) {
+      const Ended ended = run(words(std::move(own)));
+      EXPECT_EQ(ended.status, 0) << scheme << ": " << ended.error;
+      return ended.output;
+    };
+    const std::string greet = "greet." + scheme;
+    const std::string news = "news." + scheme;
+    const Staying provider{words({"reply", greet, "Hello, {0}!"}), {}, "wirecall: provides "};
+    Staying subscriber{words({"sub", news}), {}, "wirecall: subscribed to "};
+    EXPECT_EQ(output({"call", greet, "Ada"}), "\"Hello, Ada!\"\n");
+    EXPECT_EQ(output({"notify", greet, "Ada"}), "");
+    output({"pub", news, "21.5"});
+    EXPECT_EQ(subscriber.line(), "21.5") << scheme;
+    EXPECT_TRUE(output({"ls"}).contains(greet));
+    EXPECT_TRUE(output({"describe", greet}).contains(greet));
+    EXPECT_TRUE(output({"clients"}).contains("127.0.0.1"));
+    EXPECT_TRUE(output({"stats", "--json"}).contains("connections"));
+  }
 }
 
 TEST_F(TlsToolWithFiles, bench_loads_it_by_every_scheme) {
