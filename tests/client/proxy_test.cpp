@@ -13,10 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/connection/peer.hpp"
+#include "tests/client/served.hpp"
 #include "transport/http_proxy.hpp"
-#include "wirecall/broker.hpp"
-#include "wirecall/client.hpp"
 
 namespace wirecall::net {
 namespace {
@@ -168,6 +166,57 @@ TEST(ClientProxy, leads_to_the_server_by_name) {
   EXPECT_TRUE(proxy.asked.starts_with("CONNECT server.example:1234 HTTP/1.1\r\nHost: server.example:1234\r\n"))
       << proxy.asked;
   EXPECT_TRUE(proxy.asked.contains("\r\nProxy-Authorization: Basic YWRhOnNlY3JldA==\r")) << proxy.asked;
+}
+
+// A proxy that takes one connection, and hands on every byte, both ways.
+class Tunnel {
+ public:
+  explicit Tunnel(const std::string& target)
+      : server_([target = Endpoint{target}](RawPeer client) {
+          for (std::string line = client.line(); line != "\r" && !line.empty(); line = client.line()) {
+          }
+          client.send("HTTP/1.1 200 Connection established\r\n\r\n");
+          RawPeer server{target};
+          std::thread back{[&] { hand_on(server, client); }};
+          hand_on(client, server);
+          back.join();
+        }) {}
+  [[nodiscard]] std::string uri() const { return "http://" + server_.uri().substr(6); }
+
+ private:
+  static void hand_on(RawPeer& from, RawPeer& to) {
+    for (std::string byte = from.bytes(1); !byte.empty(); byte = from.bytes(1)) to.send(byte);
+    to.finish();
+  }
+
+  ScriptedServer server_;
+};
+
+TEST(ClientProxy, leads_to_the_server_whatever_is_spoken_then) {
+  const Served served;
+  for (const std::string scheme : {"tcp", "ws", "http", "tls", "wss", "https"}) {
+    const Tunnel proxy{served.tcp};
+    ClientOptions options = trusting();
+    options.proxy = proxy.uri();
+    Client client{by(scheme, served.tcp, "localhost"), options};
+    EXPECT_EQ(client.call<int>("subtract", 42, 23), 19) << scheme;
+  }
+}
+
+TEST(ClientProxy, is_not_trusted_to_lead_to_the_server_that_was_meant) {
+  const Served served;
+  for (const std::string scheme : {"tls", "wss", "https"}) {
+    const Tunnel proxy{served.tcp};
+    ClientOptions options = trusting();
+    options.proxy = proxy.uri();
+    Client client{by(scheme, served.tcp, "server.example"), options};
+    try {
+      client.connect();
+      ADD_FAILURE() << scheme;
+    } catch (const ConnectionError& error) {
+      EXPECT_TRUE(std::string_view{error.message()}.contains("hostname mismatch")) << error.message();
+    }
+  }
 }
 
 TEST(ClientProxy, that_refuses_is_named_and_its_credentials_are_not) {
