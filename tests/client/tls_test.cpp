@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "tests/client/served.hpp"
+#include "wirecall/value.hpp"
 
 namespace wirecall::net {
 namespace {
@@ -50,6 +51,16 @@ TEST_P(TlsClient, uses_one_context_for_several_connections) {
     all.push_back(client.request<std::string>("echo", std::string(50'000, static_cast<char>('a' + i % 26))).future());
   for (int i = 0; i < 64; ++i)
     EXPECT_EQ(all[static_cast<std::size_t>(i)].get(), std::string(50'000, static_cast<char>('a' + i % 26)));
+}
+
+TEST_P(TlsClient, is_shown_with_the_version_that_it_speaks) {
+  ClientOptions options = trusting();
+  options.client_id = "ada";
+  Client client{uri(), options};
+  client.connect();
+  if (std::string_view{GetParam()} == "https") return;  // which has no name there
+  const std::string shown = client.call<Value>("rpc.clients").dump();
+  EXPECT_NE(shown.find(R"("tls":"TLSv1.3")"), std::string::npos) << shown;
 }
 
 INSTANTIATE_TEST_SUITE_P(Schemes, TlsClient, testing::Values("tls", "https", "wss"),
