@@ -3,6 +3,7 @@
 
 #include "framing/length_prefix.hpp"
 #include "framing/websocket.hpp"
+#include "http/websocket_deflate.hpp"
 #include "transport/endpoint_socket.hpp"
 #include "transport/setup.hpp"
 #include "transport/tls_connect.hpp"
@@ -214,7 +215,8 @@ void ConnectionPool::agree(ClientConnection& connection, std::unique_ptr<transpo
   const auto make = [this, &connection](Host& host, std::unique_ptr<transport::ByteStream> agreed) {
     using framing::WebSocket;
     WebSocket::Packing packing;
-    if (connection.handshake->compresses()) packing.deflate = host.deflate;
+    if (const auto window_bits = connection.handshake->window_bits())
+      packing = client_packing(*host.deflate, *window_bits);
     auto framing = std::make_unique<WebSocket>(WebSocket::Role::client, shared_.options.limits, packing);
     const Lock lock = driver_.lock();
     auto session = make_session(connection, std::move(agreed), std::move(framing));

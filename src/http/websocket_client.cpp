@@ -64,9 +64,9 @@ std::expected<WebSocketAnswer, std::string> read_handshake_answer(const HttpResp
   const std::string extensions = join_field(head, "sec-websocket-extensions");
   if ((!extensions.empty() && !request.deflate) || (!protocol.empty() && protocol != request.protocol))
     return std::unexpected{"the server has chosen what was not offered for the WebSocket"};
-  const std::expected<bool, std::string> deflate = takes_deflate(extensions);
-  if (!deflate) return std::unexpected{deflate.error()};
-  return WebSocketAnswer{.deflate = *deflate};
+  const std::expected<std::optional<int>, std::string> window_bits = takes_deflate(extensions);
+  if (!window_bits) return std::unexpected{window_bits.error()};
+  return WebSocketAnswer{.window_bits = *window_bits};
 }
 
 WebSocketHandshake::WebSocketHandshake(Host& host, std::unique_ptr<transport::ByteStream> stream,
@@ -119,7 +119,7 @@ std::size_t WebSocketHandshake::read_head(std::span<char> input) {
     return input.size();
   }
   agreed_ = true;
-  compresses_ = answer->deflate;
+  window_bits_ = answer->window_bits;
   // What follows is the successor's.
   block();
   request_turn_end();

@@ -24,7 +24,7 @@ struct WebSocketRequest {
                                                       Encoding encoding = Encoding::json, bool deflate = false);
 /// What an answer that begins a WebSocket says of it.
 struct WebSocketAnswer {
-  bool deflate = false;  ///< messages are compressed
+  std::optional<int> window_bits;  ///< messages are compressed, ours with that window; nothing: they are not
 };
 /// The error says why that answer begins none.
 [[nodiscard]] std::expected<WebSocketAnswer, std::string> read_handshake_answer(const framing::HttpResponseHead& head,
@@ -39,8 +39,8 @@ class WebSocketHandshake final : public Channel, private Timer {
   void stop_calls() noexcept override {}
   /// Why there is no WebSocket, after the end; empty where that was the connection's own.
   [[nodiscard]] std::string failure() const override { return failure_; }
-  /// Whether messages are compressed, once there is a WebSocket.
-  [[nodiscard]] bool compresses() const noexcept { return compresses_; }
+  /// Of what is sent, where messages are compressed, once there is a WebSocket.
+  [[nodiscard]] std::optional<int> window_bits() const noexcept { return window_bits_; }
 
  private:
   std::size_t read(std::span<char> input) override;
@@ -62,7 +62,7 @@ class WebSocketHandshake final : public Channel, private Timer {
   Buffer head_;  // the beginning of the answer
   std::string failure_;
   bool agreed_ = false;
-  bool compresses_ = false;
+  std::optional<int> window_bits_;
   bool timed_ = false;
 };
 

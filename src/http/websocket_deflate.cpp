@@ -1,6 +1,7 @@
 // See websocket_deflate.hpp.
 #include "http/websocket_deflate.hpp"
 
+#include <limits>
 #include <utility>
 
 #include "framing/token.hpp"
@@ -13,6 +14,9 @@ using framing::same_word;
 constexpr std::size_t kShownBytesMax = 512;
 // Of which zlib is not capable.
 constexpr int kWindowBitsNever = 8;
+constexpr int kWindowBitsMax = 15;
+constexpr std::string_view kDeflateAnswer =
+    "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
 
 namespace {
 
@@ -95,7 +99,8 @@ struct DeflateParameters {
   bool server_no_context_takeover = false;
   bool client_no_context_takeover = false;
   std::optional<int> server_max_window_bits;
-  bool has_client_max_window_bits = false;  // whose value, which an offer may leave away, is of no use to either end
+  bool has_client_max_window_bits = false;
+  std::optional<int> client_max_window_bits;  // an offer may leave the value away
 
   // False for one that is unknown or there twice, and for a value that it may not have.
   bool take(const Parameter& parameter) noexcept {
@@ -107,8 +112,10 @@ struct DeflateParameters {
       return !has_value && !std::exchange(client_no_context_takeover, true);
     if (same_word(parameter.name, "server_max_window_bits"))
       return bits && !std::exchange(server_max_window_bits, bits).has_value();
-    if (same_word(parameter.name, "client_max_window_bits"))
+    if (same_word(parameter.name, "client_max_window_bits")) {
+      client_max_window_bits = bits;
       return (bits || !has_value) && !std::exchange(has_client_max_window_bits, true);
+    }
     return false;
   }
 
@@ -137,7 +144,7 @@ std::expected<std::optional<DeflateAgreement>, std::string_view> agree_on_deflat
   while (list.next_extension()) {
     const std::optional<DeflateParameters> offer = read_deflate(list);
     if (agreed || !offer || offer->server_max_window_bits == kWindowBitsNever) continue;
-    agreed = DeflateAgreement{.answer = std::string{kDeflateOffer}};
+    agreed = DeflateAgreement{.answer = std::string{kDeflateAnswer}};
     if (!offer->server_max_window_bits) continue;
     agreed->window_bits = *offer->server_max_window_bits;
     agreed->answer.append("; server_max_window_bits=").append(std::to_string(agreed->window_bits));
@@ -147,19 +154,26 @@ std::expected<std::optional<DeflateAgreement>, std::string_view> agree_on_deflat
 }
 
 // We keep nothing between messages: so a server has to say that it does neither (section 7.1.1.1). How large its window
-// is does not matter: ours is large enough for any.
-std::expected<bool, std::string> takes_deflate(std::string_view answer) {
+// is does not matter: ours is large enough for any. That of ours has a value in an answer (section 7.1.2.2).
+std::expected<std::optional<int>, std::string> takes_deflate(std::string_view answer) {
   ExtensionList list{answer};
-  bool taken = false;
+  std::optional<int> taken;
   bool fits = true;
   while (list.next_extension()) {
     const std::optional<DeflateParameters> said = read_deflate(list);
-    fits = fits && !taken && said && said->server_no_context_takeover && !said->has_client_max_window_bits;
-    taken = true;
+    fits = fits && !taken && said && said->server_no_context_takeover &&
+           said->has_client_max_window_bits == said->client_max_window_bits.has_value();
+    taken = said ? said->client_max_window_bits.value_or(kWindowBitsMax) : kWindowBitsMax;
   }
   if (fits && !list.malformed()) return taken;
   return std::unexpected{"the server has answered the offer of compression with what cannot be: " +
                          std::string{answer.substr(0, kShownBytesMax)}};
+}
+
+framing::WebSocket::Packing client_packing(framing::MessageDeflate& deflate, int window_bits) noexcept {
+  if (window_bits == kWindowBitsNever)
+    return {.deflate = &deflate, .bytes_min = std::numeric_limits<std::size_t>::max()};
+  return {.deflate = &deflate, .window_bits = window_bits};
 }
 
 }  // namespace wirecall::net

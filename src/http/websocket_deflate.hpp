@@ -9,11 +9,13 @@
 #include <string>
 #include <string_view>
 
+#include "framing/websocket.hpp"
+
 namespace wirecall::net {
 
-/// What a client offers.
+/// What a client offers: it keeps to any window that the server asks for.
 inline constexpr std::string_view kDeflateOffer =
-    "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
+    "permessage-deflate; server_no_context_takeover; client_no_context_takeover; client_max_window_bits";
 
 /// How messages are compressed: what of the offers is taken.
 struct DeflateAgreement {
@@ -25,8 +27,11 @@ struct DeflateAgreement {
 [[nodiscard]] std::expected<std::optional<DeflateAgreement>, std::string_view> agree_on_deflate(
     std::string_view offers);
 
-/// Whether `answer`, the field's value, takes up kDeflateOffer: false for an empty one. The error says, for people, why
-/// the connection must fail: the field is malformed, or says what was not offered or cannot be.
-[[nodiscard]] std::expected<bool, std::string> takes_deflate(std::string_view answer);
+/// The window of what a client sends, from 8 to 15 bits, where `answer`, the field's value, takes up kDeflateOffer;
+/// nullopt for an empty one. The error says, for people, why the connection must fail: the field is malformed, or says
+/// what was not offered or cannot be.
+[[nodiscard]] std::expected<std::optional<int>, std::string> takes_deflate(std::string_view answer);
+/// How a client packs with that window: not at all with one that zlib is not capable of. `deflate` outlives what packs.
+[[nodiscard]] framing::WebSocket::Packing client_packing(framing::MessageDeflate& deflate, int window_bits) noexcept;
 
 }  // namespace wirecall::net

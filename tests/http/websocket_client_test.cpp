@@ -40,7 +40,7 @@ class Asking : public Http {
     auto made = std::make_unique<WebSocketHandshake>(
         host, std::make_unique<transport::SocketStream>(loop, descriptor), Endpoint{"ws://place/ws"}, options_,
         [this](Host& own, std::unique_ptr<transport::ByteStream> stream) {
-          compresses = handshake->compresses();
+          compresses = handshake->window_bits().has_value();
           framing::WebSocket::Packing packing;
           if (compresses) packing.deflate = own.deflate;
           return std::make_unique<MessageConnection>(
@@ -54,7 +54,7 @@ class Asking : public Http {
     constexpr std::string_view kName = "Sec-WebSocket-Key: ";
     EXPECT_TRUE(asked.starts_with("GET /ws HTTP/1.1\r\nHost: place\r\n")) << asked;
     EXPECT_EQ(asked.find("\r\nSec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover; "
-                         "client_no_context_takeover\r\n") != std::string::npos,
+                         "client_no_context_takeover; client_max_window_bits\r\n") != std::string::npos,
               deflate)
         << asked;
     if (const std::size_t at = asked.find(kName); at != std::string::npos) key = asked.substr(at + kName.size(), 24);

@@ -3,8 +3,11 @@
 #include "http/websocket_deflate.hpp"
 
 #include <gtest/gtest.h>
+#include <limits>
 #include <string>
 #include <string_view>
+
+#include "http/zlib_deflate.hpp"
 
 namespace wirecall::net {
 namespace {
@@ -113,7 +116,7 @@ TEST(DeflateOffer, that_breaks_the_grammar_fails) {
 
 std::string taken(std::string_view said) {
   const auto takes = takes_deflate(said);
-  if (takes) return *takes ? "yes" : "no";
+  if (takes) return !*takes ? "no" : **takes == 15 ? "yes" : std::to_string(**takes);
   EXPECT_EQ(takes.error(),
             "the server has answered the offer of compression with what cannot be: " + std::string{said});
   return "refused";
@@ -121,7 +124,7 @@ std::string taken(std::string_view said) {
 
 TEST(DeflateAnswer, that_keeps_nothing_is_taken) {
   EXPECT_EQ(taken(""), "no");
-  EXPECT_EQ(taken(kDeflateOffer), "yes");
+  EXPECT_EQ(taken("permessage-deflate; server_no_context_takeover; client_no_context_takeover"), "yes");
   for (const std::string_view said :
        {"permessage-deflate; server_no_context_takeover", "Permessage-Deflate;Server_No_Context_Takeover",
         "permessage-deflate; client_no_context_takeover; server_no_context_takeover; server_max_window_bits=8",
@@ -130,13 +133,26 @@ TEST(DeflateAnswer, that_keeps_nothing_is_taken) {
     EXPECT_EQ(taken(said), "yes") << said;
 }
 
+TEST(DeflateAnswer, may_ask_for_a_smaller_window) {
+  for (int bits = 8; bits < 15; ++bits) {
+    const std::string said =
+        "permessage-deflate; server_no_context_takeover; client_max_window_bits=" + std::to_string(bits);
+    EXPECT_EQ(taken(said), std::to_string(bits));
+  }
+  EXPECT_EQ(taken("permessage-deflate; server_no_context_takeover; client_max_window_bits=\"15\""), "yes");
+  ZlibDeflate deflate;
+  EXPECT_EQ(client_packing(deflate, 10).window_bits, 10);
+  EXPECT_EQ(client_packing(deflate, 8).bytes_min, std::numeric_limits<std::size_t>::max()) << "zlib has none of 8";
+}
+
 TEST(DeflateAnswer, that_was_not_offered_or_cannot_be_fails) {
   const std::string kept = "permessage-deflate; server_no_context_takeover";
   for (const std::string& said :
        {std::string{"permessage-deflate"}, std::string{"permessage-deflate; client_no_context_takeover"},
         kept + "; server_no_context_takeover", kept + "; client_no_context_takeover; client_no_context_takeover",
-        kept + "=1", kept + "; client_max_window_bits", kept + "; client_max_window_bits=10",
-        kept + "; server_max_window_bits", kept + "; server_max_window_bits=7", kept + "; server_max_window_bits=16",
+        kept + "=1", kept + "; client_max_window_bits", kept + "; client_max_window_bits=7",
+        kept + "; client_max_window_bits=10; client_max_window_bits=10", kept + "; server_max_window_bits",
+        kept + "; server_max_window_bits=7", kept + "; server_max_window_bits=16",
         kept + "; server_max_window_bits=\"\"", kept + "; server_max_window_bits=10; server_max_window_bits=10",
         kept + "; unknown", kept + ", " + kept, kept + ", x", "x, " + kept, kept + ";", std::string{";"}})
     EXPECT_EQ(taken(said), "refused") << said;

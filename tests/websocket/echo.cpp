@@ -192,7 +192,8 @@ int connect(const char* host, const char* port, const char* path) {
   if (!agreed) return 1;
   wirecall::net::ZlibDeflate deflate;
   WebSocket::Packing packing;
-  if (*agreed) packing = {.deflate = &deflate, .bytes_min = 0};
+  if (*agreed) packing = wirecall::net::client_packing(deflate, **agreed);
+  if (packing.bytes_min < 1024) packing.bytes_min = 0;  // of short messages, too
   const wirecall::Limits limits;
   WebSocket framing{WebSocket::Role::client, limits, packing};
   for (const std::string& message : echo(socket, framing, std::move(rest))) std::printf("%s\n", message.c_str());
