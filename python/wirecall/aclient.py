@@ -407,8 +407,10 @@ class PackingAsyncMethod(AsyncMethod):
         the layouts (rpc.discover), which counts for the call's own `_timeout`; others are sent at once."""
         from ._packing import DISCOVER, call_steps
 
-        check_call(args, kwargs, _timeout, _to, _within, _idempotent, _input)
         client: AsyncClient = self._target
+        if client._layouts is None or _input is not None or self._name.startswith("rpc."):
+            return client._start(self._name, args, kwargs, _timeout, _to, _within, _idempotent, _input)
+        check_call(args, kwargs, _timeout, _to, _within, _idempotent)
         loop = client._join()
         deadline = None if _timeout is None else loop.time() + _timeout
 
@@ -416,10 +418,7 @@ class PackingAsyncMethod(AsyncMethod):
             left = None if deadline is None else max(deadline - loop.time(), 0.001)
             if name == DISCOVER[0]:
                 return client._learn_layouts(left)
-            return client._start(name, args, kwargs, left, _to, _within, _idempotent, _input)
-
-        if client._layouts is None or _input is not None or self._name.startswith("rpc."):
-            return client._start(self._name, args, kwargs, _timeout, _to, _within, _idempotent, _input)
+            return client._start(name, args, kwargs, left, _to, _within, _idempotent)
 
         async def finish(steps: Generator[Step, Any, Any], reply: asyncio.Future[Any]) -> Any:
             try:

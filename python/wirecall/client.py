@@ -220,6 +220,9 @@ class PackingMethod(Method):
         call's own `_timeout`."""
         from ._packing import DISCOVER, call_steps
 
+        if _input is not None or self._name.startswith("rpc."):
+            options: dict[str, Any] = {"_timeout": _timeout, "_to": _to, "_within": _within, "_idempotent": _idempotent}
+            return super().__call__(*args, _input=_input, **options, **kwargs)
         check_call(args, kwargs, _timeout, _to, _within, _idempotent)
         deadline = None if _timeout is None else time.monotonic() + _timeout
 
@@ -227,11 +230,8 @@ class PackingMethod(Method):
             left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
             if name == DISCOVER[0]:
                 return self._target.call(name, args, kwargs, left, "", _within, False, None)
-            source = None if _input is None else _iterator(_input)
-            return self._target.call(name, args, kwargs, left, _to, _within, _idempotent, source)
+            return self._target.call(name, args, kwargs, left, _to, _within, _idempotent, None)
 
-        if _input is not None or self._name.startswith("rpc."):
-            return call(self._name, args, kwargs)
         steps = call_steps(self._layouts, self._name, args, kwargs)
         try:
             step = next(steps)
