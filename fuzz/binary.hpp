@@ -15,6 +15,7 @@
 
 #include "codec/json_scan.hpp"
 #include "codec/transcode.hpp"
+#include "fuzz/packed_params.hpp"
 #include "fuzz/simdjson_opinion.hpp"
 #include "fuzz/texts.hpp"
 #include "message/binary_transcoder.hpp"
@@ -158,6 +159,7 @@ void check_usual(std::string_view message, bool whole, const wirecall::message::
     return std::vector<std::uint32_t>{of.integers.data(), of.integers.data() + of.integer_count};
   };
   require(!directly || integers(usual) == integers(in_steps), "other integers", input);
+  check_packed(usual, codec_of<Of>(), input);
 }
 
 template <class Of>

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "codec/json_scan.hpp"
+#include "fuzz/packed_params.hpp"
 #include "fuzz/texts.hpp"
 #include "message/protobuf_transcoder.hpp"
 #include "wirecall/message.hpp"
@@ -81,6 +82,7 @@ void check_request(std::string_view input) {
   // As data, an object of one name that begins with `$` would be wrapped.
   const bool is_wrapped = params.starts_with(R"({"$":)") && !same.params().starts_with(R"({"$":)");
   require(is_wrapped || same.params() == params, "other params", input);
+  fuzz::check_packed(request, wirecall::protobuf_codec(), input);
 }
 
 }  // namespace

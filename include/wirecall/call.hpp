@@ -189,6 +189,9 @@ class Call {
       : state_(&state), message_(&message), method_(&method), watchdog_slot_(slot) {}
 
   [[gnu::noinline]] void end_result_slowly();
+  /// A whole reply with that packed, but for the sending; false where it is to be written otherwise. Of a call that
+  /// nothing is unusual of.
+  [[nodiscard]] bool append_packed(std::int64_t value);
   void answered(int code) noexcept;
   [[nodiscard]] std::string caller() const;
   [[nodiscard]] ReplySink* late_sink() const noexcept;

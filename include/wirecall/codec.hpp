@@ -138,6 +138,9 @@ class Reader {
   /// packed (packed.hpp), or a protobuf message's own bytes. Else false, without a failure. The view lasts until the
   /// next reset.
   bool read_own_form(std::int8_t type, std::span<const std::byte>& data);
+  /// Reads `value`, of which holds what reset says, if it is an array of one element that has that form. The reader has
+  /// to be reset afterwards, whatever is returned.
+  virtual bool read_array_of_own_form(std::string_view value, std::int8_t type, std::span<const std::byte>& data);
   /// Whether it has since this was asked last, so that the answer is to have such a form, too.
   [[nodiscard]] bool take_own_form() noexcept { return std::exchange(own_form_, false); }
   /// Whether this is the JsonReader, which dispatch calls directly.
@@ -147,6 +150,8 @@ class Reader {
   explicit Reader(bool json = false) noexcept : json_(json) {}
   /// For reset: `bytes` is the size of the encoded value.
   void allow_rereading(std::size_t bytes) noexcept { reread_left_ = bytes * 16 + 65'536; }
+  /// A value has been read that has the form of its own. Always true.
+  bool took_own_form() noexcept { return own_form_ = true; }
 
  private:
   bool json_;
@@ -207,6 +212,9 @@ class Writer {
   /// The same of an integer, of a width that the packing knows.
   bool packs_integer(std::int64_t value);
 
+  /// Memory for the bytes of a value that are made before they are written; what it holds may be overwritten.
+  [[nodiscard]] Buffer& scratch() noexcept { return scratch_; }
+
   /// Whether this is the JsonWriter.
   [[nodiscard]] virtual bool is_json() const noexcept { return false; }
   [[nodiscard]] bool failed() const noexcept { return !failure_.empty(); }
@@ -228,12 +236,11 @@ class Writer {
 
  private:
   bool write_packed(const void* value, const TypeInfo& type);
-  void extend_packed();
 
   std::string failure_;
   const detail::ResultPacking* packing_ = nullptr;
   bool own_form_ = false;
-  Buffer packed_;  ///< memory for packed values
+  Buffer scratch_;
 };
 
 /// How one value of an encoding ended.

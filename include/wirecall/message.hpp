@@ -94,6 +94,7 @@ struct Received {
   bool method_escaped;             ///< `method()` holds escapes: unescape before comparing
   Encoding encoding;               ///< of params and result; JSON from read_message
   std::uint8_t integer_count = 0;  ///< of `integers`; 0 when params have to be read from their span
+  bool params_packed = false;      ///< the params are known to be one packed value, which is `packed`
   std::uint32_t present;           ///< bit_of each member that is there; only these have a span
   std::size_t batch_size;
   std::string_view text;  ///< the message itself, first to last byte
@@ -108,6 +109,7 @@ struct Received {
   std::array<std::uint32_t, kIntegersKept> integers;
   std::array<Span, kIntegersKept> integer_names;
   bool integers_named;
+  Span packed;  ///< a packed value's bytes
 
   [[nodiscard]] bool has(Member member) const noexcept { return (present & bit_of(member)) != 0; }
   [[nodiscard]] std::string_view operator[](Member member) const noexcept {

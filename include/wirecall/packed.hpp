@@ -88,9 +88,8 @@ struct Adapt<Packed<T>> {
     return reader.fail(input.take_failure());
   }
   static void encode(Writer& writer, const Packed<T>& packed) {
-    Buffer bytes;
-    append_packed(bytes, packed.value);
-    writer.extension(kPackedExtension, std::as_bytes(std::span{bytes.view()}));
+    detail::write_packed(writer, detail::layout_of<T>(),
+                         [&packed](detail::PackedOutput& output) { detail::pack(output, packed.value); });
   }
   static std::string schema() { return json_schema(detail::TypeInfoOf<T>::value); }
 };

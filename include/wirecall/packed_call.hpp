@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -47,15 +46,13 @@ template <class... A>
 template <class... A>
 struct Adapt<detail::PackedParams<A...>> {
   static void encode(Writer& writer, const detail::PackedParams<A...>& params) {
-    Buffer bytes;
-    detail::PackedOutput output{bytes, detail::layout_of<std::tuple<A...>>()};
-    if constexpr (sizeof...(A) == 0) {
-      output.number(std::uint8_t{0});
-    } else {
-      std::apply([&](const A&... argument) { (detail::pack(output, argument), ...); }, params.values);
-    }
-    output.finish();
-    writer.extension(kPackedExtension, std::as_bytes(std::span{bytes.view()}));
+    detail::write_packed(writer, detail::layout_of<std::tuple<A...>>(), [&params](detail::PackedOutput& output) {
+      if constexpr (sizeof...(A) == 0) {
+        output.number(std::uint8_t{0});
+      } else {
+        std::apply([&](const A&... argument) { (detail::pack(output, argument), ...); }, params.values);
+      }
+    });
   }
 };
 

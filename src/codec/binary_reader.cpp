@@ -157,6 +157,15 @@ bool BinaryReader<Format>::read_extension(std::int8_t& type, std::span<const std
   return true;
 }
 
+template <class Format>
+bool BinaryReader<Format>::read_array_of_own_form(std::string_view value, std::int8_t type,
+                                                  std::span<const std::byte>& data) {
+  const std::string_view content = Format::only_extension(value.data(), value.data() + value.size(), type);
+  if (content.empty()) return Reader::read_array_of_own_form(value, type, data);
+  data = std::as_bytes(std::span{content});
+  return took_own_form();
+}
+
 /// An array or map whose head is one byte.
 template <class Format>
 inline bool BinaryReader<Format>::begin_short(unsigned char form, bool map) {

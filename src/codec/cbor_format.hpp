@@ -169,6 +169,19 @@ struct Format {
     return 1 + argument_bytes(first);
   }
 
+  static std::string_view only_extension(const char* p, const char* end, std::int8_t type) noexcept {
+    const auto left = static_cast<std::size_t>(end - p);
+    if (left < 8) return {};
+    char head[6];  // of an array, and the tag
+    head[0] = static_cast<char>(kShortArray + 1);
+    write_argument(head + 1, Major::tag, kExtensionTag | static_cast<std::uint8_t>(type));
+    if (std::memcmp(p, head, sizeof head) != 0) return {};
+    const unsigned form = byte_at(p + 6) - (static_cast<unsigned>(Major::binary) << 5);
+    const std::size_t size = form < 24 ? form : form == 24 ? byte_at(p + 7) : 0;
+    const std::size_t bytes = form < 24 ? 7 : 8;
+    return size > left - bytes ? std::string_view{} : std::string_view{p + bytes, size};
+  }
+
   // Reading, as of msgpack::Format.
   static Head read_head(const char* p) noexcept { return cbor::read_head(p); }
   static const char* skip_value(const char* p) noexcept { return cbor::skip_value(p); }

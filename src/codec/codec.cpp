@@ -72,9 +72,19 @@ bool Reader::read_own_form(std::int8_t type, std::span<const std::byte>& data) {
     return false;
   }
   std::int8_t found = 0;
-  if (read_extension(found, data) && found == type) return own_form_ = true;
+  if (read_extension(found, data) && found == type) return took_own_form();
   clear_failure();
   rewind(start);
+  return false;
+}
+
+bool Reader::read_array_of_own_form(std::string_view value, std::int8_t type, std::span<const std::byte>& data) {
+  if (json_ && value.front() != '[') return false;
+  reset(value);
+  if (kind() != ValueKind::array) return false;
+  static_cast<void>(begin_array());
+  if (next_element() && read_own_form(type, data) && !next_element()) return true;
+  own_form_ = false;
   return false;
 }
 

@@ -235,7 +235,7 @@ inline char* write_size(char* to, const SizeForms& forms, std::uint32_t size) no
 }
 
 inline char* write_extension_head(char* to, std::int8_t type, std::uint32_t size) noexcept {
-  if (std::has_single_bit(size) && size <= 16) {
+  if (size <= 16 && size != 0 && (size & (size - 1)) == 0) {  // 1, 2, 4, 8 or 16
     *to++ = static_cast<char>(0xD4 + std::countr_zero(size));
   } else {
     to = write_size(to, kExtensionForms, size);
@@ -279,6 +279,20 @@ struct Format {
             : bytes == 2 ? load_big_endian<std::uint16_t>(p + 1)
                          : load_big_endian<std::uint32_t>(p + 1);
     return 1 + bytes;
+  }
+
+  /// What an extension of that type holds which is the one element of an array, and has at most 255 bytes; empty where
+  /// something else is at `p`, which need not have been validated.
+  static std::string_view only_extension(const char* p, const char* end, std::int8_t type) noexcept {
+    const auto left = static_cast<std::size_t>(end - p);
+    if (left < 4 || static_cast<unsigned char>(p[0]) != kShortArray + 1) return {};
+    const auto form = static_cast<unsigned char>(p[1]);
+    const bool has_size = form == 0xC7;
+    std::size_t size = has_size ? static_cast<unsigned char>(p[2]) : 0;
+    if (form >= 0xD4 && form <= 0xD8) size = std::size_t{1} << (form - 0xD4);
+    const std::size_t head = has_size ? 4 : 3;
+    if (size > left - head || static_cast<std::int8_t>(p[head - 1]) != type) return {};
+    return {p + head, size};
   }
 
   // Reading, of what has been validated.

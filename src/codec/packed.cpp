@@ -136,15 +136,13 @@ void PackedOutput::finish() {
 
 // ---- PackedInput ----
 
-bool PackedInput::begin(const Layout& layout) {
+// Of an older layout, or another.
+bool PackedInput::begin_otherwise(const Layout& layout) {
   std::uint64_t hash = 0;
   if (left() < sizeof hash) return fail("the hash of a layout", std::to_string(left()) + " bytes");
   std::memcpy(&hash, at_, sizeof hash);
   at_ += sizeof hash;
-  hash = in_wire_order(hash);
-  if (hash == layout.hash()) [[likely]]
-    return true;
-  older_ = layout.find_older(hash);
+  older_ = layout.find_older(in_wire_order(hash));
   if (older_ != nullptr) return true;
   failure_ = std::make_unique<DecodeFailure>();
   failure_->layout = layout.text();
@@ -164,9 +162,7 @@ std::optional<Error> with_own_layout(const Error& error, std::string_view layout
                R"({"layout":)" + to_json(theirs->layout) + R"(,"own":)" + to_json(layout) + '}'};
 }
 
-bool PackedInput::finish() {
-  return at_ == end_ || fail("the end of the value", std::to_string(left()) + " further bytes");
-}
+bool PackedInput::fail_further() { return fail("the end of the value", std::to_string(left()) + " further bytes"); }
 
 bool PackedInput::long_count(std::size_t& out) {
   out = 0;
@@ -257,34 +253,17 @@ bool PackedInput::failed_at(std::size_t position) {
 
 namespace wirecall {
 
-template <class Pack>
-static void pack_into(Buffer& packed, const detail::ResultPacking& packing, const Pack& pack) {
-  packed.clear();
-  detail::PackedOutput output{packed, packing.layout()};
-  pack(output);
-  output.finish();
-}
-
-/// What has been packed is the next value.
-void Writer::extend_packed() {
-  constexpr std::size_t kKeptBytesMax = std::size_t{1} << 20;
-  extension(kPackedExtension, std::as_bytes(std::span{packed_.view()}));
-  if (packed_.capacity() > kKeptBytesMax) packed_.release();
-}
-
 bool Writer::write_packed(const void* value, const TypeInfo& type) {
   const detail::ResultPacking& packing = *std::exchange(packing_, nullptr);
   if (packing.type != &type) return false;
-  pack_into(packed_, packing, [&](detail::PackedOutput& output) { packing.pack(output, value); });
-  extend_packed();
+  detail::write_packed(*this, packing.layout(), [&](detail::PackedOutput& output) { packing.pack(output, value); });
   return true;
 }
 
 bool Writer::packs_integer(std::int64_t value) {
-  if (packing_ == nullptr || packing_->pack_integer == nullptr) return false;
-  const detail::ResultPacking& packing = *std::exchange(packing_, nullptr);
-  pack_into(packed_, packing, [&](detail::PackedOutput& output) { packing.pack_integer(output, value); });
-  extend_packed();
+  if (packing_ == nullptr || packing_->integer_bytes == 0) return false;
+  const detail::PackedInteger packed{*std::exchange(packing_, nullptr), value};
+  extension(kPackedExtension, std::as_bytes(std::span{packed.view()}));
   return true;
 }
 

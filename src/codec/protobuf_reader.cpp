@@ -146,6 +146,16 @@ bool ProtobufReader::begin(ProtobufKind kind, std::string_view expected) {
   return true;
 }
 
+bool ProtobufReader::read_array_of_own_form(std::string_view value, std::int8_t type,
+                                            std::span<const std::byte>& data) {
+  std::string_view content;
+  if (type == kPackedExtension)
+    content = protobuf_wire::only_content(value.data(), value.data() + value.size(), protobuf_wire::kPackedTag);
+  if (content.empty()) return Reader::read_array_of_own_form(value, type, data);
+  data = std::as_bytes(std::span{content});
+  return took_own_form();
+}
+
 bool ProtobufReader::begin_array() { return begin(ProtobufKind::list, "array"); }
 bool ProtobufReader::begin_object() { return begin(ProtobufKind::map, "object"); }
 

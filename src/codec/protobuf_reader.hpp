@@ -31,6 +31,7 @@ class ProtobufReader final : public Reader {
   bool next_member(std::string_view& name) override;
   std::string_view skip() override;
   bool read_json(std::string_view& out) override;
+  bool read_array_of_own_form(std::string_view value, std::int8_t type, std::span<const std::byte>& data) override;
   std::string json(std::size_t bytes_max) override;
   [[nodiscard]] const char* mark() const noexcept override { return at_; }
   void rewind(const char* mark) noexcept override;

@@ -45,6 +45,18 @@ inline constexpr std::uint32_t kRegularDepthMax = 64;
 
 [[nodiscard]] Scan scan_regular(std::string_view bytes, std::uint32_t depth_max) noexcept;
 
+/// What a list of one value holds, bytes of that tag, if each of their lengths has one byte; empty where
+/// something else is at `p`, which need not be regular.
+[[nodiscard]] inline std::string_view only_content(const char* p, const char* end, char tag) noexcept {
+  constexpr std::size_t kHead = 7;  // lengths of the value, the list, the element and its content, and tags between
+  if (static_cast<std::size_t>(end - p) <= kHead) return {};
+  const auto size = static_cast<unsigned char>(p[6]);
+  const char head[kHead]{static_cast<char>(size + 6), kListTag, static_cast<char>(size + 4), kElementTag,
+                         static_cast<char>(size + 2), tag,      static_cast<char>(size)};
+  if (size + 6U >= 0x80 || size > static_cast<std::size_t>(end - p) - kHead) return {};
+  return std::memcmp(p, head, kHead) == 0 ? std::string_view{p + kHead, size} : std::string_view{};
+}
+
 // ---- of what is regular ----
 
 /// The varint at `p`, which becomes its end.

@@ -253,19 +253,35 @@ void BinaryTranscoder<Format>::end_reply(Buffer& out, std::string_view id_json) 
 }
 
 template <class Format>
-void BinaryTranscoder<Format>::append_integer_result(Buffer& out, std::int64_t value, std::string_view id_json,
-                                                     Place place) {
+template <class Write>
+void BinaryTranscoder<Format>::append_small_result(Buffer& out, std::string_view id_json, Place place,
+                                                   const Write& write) {
   constexpr std::string_view kHead = kResultHeadOf<Format>;
   constexpr std::string_view kIdHead = kIdHeadOf<Format>;
-  char* to = out.reserve(Format::kMessageTag.size() + kHead.size() + kIdHead.size() + 2 * Format::kHeadBytesMax);
+  char* to = out.reserve(Format::kMessageTag.size() + kHead.size() + kIdHead.size() + 2 * Format::kHeadBytesMax +
+                         kPackedResultMax);
   if constexpr (!Format::kMessageTag.empty()) {
     if (place == Place::message) to = put(to, Format::kMessageTag);
   }
-  to = put(Format::write_integer(put(to, kHead), value), kIdHead);
+  to = put(write(put(to, kHead)), kIdHead);
   if (const char* const end = write_number_id<Format>(to, id_json); end != nullptr) [[likely]]
     return out.set_end(end);
   out.set_end(to);
   append_id(out, id_json);
+}
+
+template <class Format>
+void BinaryTranscoder<Format>::append_integer_result(Buffer& out, std::int64_t value, std::string_view id_json,
+                                                     Place place) {
+  append_small_result(out, id_json, place, [value](char* to) { return Format::write_integer(to, value); });
+}
+
+template <class Format>
+void BinaryTranscoder<Format>::append_packed_result(Buffer& out, std::string_view packed, std::string_view id_json,
+                                                    Place place) {
+  append_small_result(out, id_json, place, [packed](char* to) {
+    return put(Format::write_extension_head(to, kPackedExtension, packed.size()), packed);
+  });
 }
 
 template <class Format>

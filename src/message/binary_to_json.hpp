@@ -145,6 +145,7 @@ bool BinaryTranscoder<Format>::read_directly(std::string_view message, Buffer& t
   received.method_escaped = false;
   received.encoding = encoding();
   received.integer_count = members.integer_count;
+  received.params_packed = false;
   received.integers = members.integers;
   received.integers_named = false;
   received.present = present;

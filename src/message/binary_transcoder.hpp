@@ -58,6 +58,7 @@ class BinaryTranscoder final : public NativeTranscoder {
   void begin_result(Buffer& out, Place place) override;
   void end_reply(Buffer& out, std::string_view id_json) override;
   void append_integer_result(Buffer& out, std::int64_t value, std::string_view id_json, Place place) override;
+  void append_packed_result(Buffer& out, std::string_view packed, std::string_view id_json, Place place) override;
   void append_error(Buffer& out, const Error& error, std::string_view id_json, Place place) override;
   void begin_batch(Buffer& out, std::size_t count) override;
   void begin_item(Buffer& out, bool credited, std::string_view name_json) override;
@@ -74,6 +75,9 @@ class BinaryTranscoder final : public NativeTranscoder {
     std::string_view value;
   };
 
+  /// A whole reply, whose result `write` writes: kPackedResultMax bytes behind a head, at most.
+  template <class Write>
+  void append_small_result(Buffer& out, std::string_view id_json, Place place, const Write& write);
   bool read_directly(std::string_view message, Buffer& text, Received& received,
                      const EnvelopeMembers& members) override;
   bool append_term(std::string_view value, Buffer& text);

@@ -314,6 +314,7 @@ template <class Ops>
                                                       Received& out) noexcept {
   Seen seen;
   out.integer_count = 0;
+  out.params_packed = false;
   out.encoding = Encoding::json;
   const char* p = begin + 1;
   if (load8(p) == kUsualStart && load8(p + 8) == kUsualVersion) [[likely]] {

@@ -67,6 +67,11 @@ void ProtobufTranscoder::append_integer_result(Buffer& out, std::int64_t value, 
   end_reply(out, id_json);
 }
 
+void ProtobufTranscoder::append_packed_result(Buffer& out, std::string_view packed, std::string_view id_json, Place) {
+  out.set_end(write_packed_result(out.reserve(packed.size() + 4), packed));
+  end_reply(out, id_json);
+}
+
 void ProtobufTranscoder::append_error(Buffer& out, const Error& error, std::string_view id_json, Place) {
   Buffer data{error.data()};
   writer_.reset();

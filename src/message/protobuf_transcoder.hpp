@@ -23,6 +23,7 @@ class ProtobufTranscoder final : public WholeTranscoder, public ReplyWriter {
   void begin_result(Buffer& out, Place) override;
   void end_reply(Buffer& out, std::string_view id_json) override;
   void append_integer_result(Buffer& out, std::int64_t value, std::string_view id_json, Place) override;
+  void append_packed_result(Buffer& out, std::string_view packed, std::string_view id_json, Place) override;
   void append_error(Buffer& out, const Error& error, std::string_view id_json, Place) override;
 
  private:

@@ -168,6 +168,16 @@ bool pass_integers(const char*& p, const char* end, Received& out) noexcept {
   return true;
 }
 
+/// Params that are one packed value, with lengths of one byte.
+bool pass_packed(const char*& p, const char* end, Received& out) noexcept {
+  const std::string_view packed = only_content(p, end, kPackedTag);
+  if (packed.empty()) return false;
+  out.params_packed = true;
+  out.packed = {packed.data(), packed.size()};
+  p = packed.data() + packed.size();
+  return true;
+}
+
 /// Writes what an id is in JSON, if it is a number or a short text.
 std::size_t write_id(std::string_view value, const char* end, IdText& id) noexcept {
   if (value.size() < 2 || value.size() > id.size() || (value[0] != kIntegerTag && value[0] != kTextTag)) return 0;
@@ -234,13 +244,14 @@ bool read_usual_request(std::string_view message, std::uint32_t depth_max, IdTex
   };
   static_cast<void>(add(Member::jsonrpc, "\"2.0\"", 5));
   out.integer_count = 0;
+  out.params_packed = false;
   while (p != end) {
     const char tag = *p++;
     if (p == end) return false;
     bool is_usual = false;
     if (tag == kParamsTag) {
       const char* const params = p;
-      if (!pass_integers(p, end, out)) {
+      if (!pass_integers(p, end, out) && !pass_packed(p, end, out)) {
         p = depth_max == 0 ? nullptr : regular_end(params, end, depth_max - 1);
         if (p == nullptr) return false;
         const codec::ProtobufKind kind = regular_at(params).kind;
@@ -280,6 +291,14 @@ char* write_integer_result(char* to, std::int64_t value) noexcept {
   to = write_varint(begin + 3, to_zigzag(value));
   begin[1] = static_cast<char>(to - begin - 2);
   return to;
+}
+
+char* write_packed_result(char* to, std::string_view packed) noexcept {
+  *to++ = kResultTag;
+  *to++ = static_cast<char>(packed.size() + 2);
+  *to++ = kPackedTag;
+  *to++ = static_cast<char>(packed.size());
+  return put(to, packed);
 }
 
 char* write_usual_id(char* to, std::string_view id_json) noexcept {

@@ -31,6 +31,8 @@ inline constexpr char kResultTag = protobuf_wire::short_tag(kResultField, protob
 /// Writes a result that is an integer, as the field that it has in an envelope.
 [[nodiscard]] char* write_integer_result(char* to, std::int64_t value) noexcept;
 inline constexpr std::size_t kIntegerResultBytesMax = 3 + protobuf_wire::kVarintBytesMax;
+/// The same of a packed value of at most 100 bytes, in 4 more.
+[[nodiscard]] char* write_packed_result(char* to, std::string_view packed) noexcept;
 
 /// Writes an id, given as JSON, as the field that it has in an envelope: at most id_json.size() + kUsualIdBytesMax
 /// bytes. Null where it is neither a number of 18 digits nor a short text without escapes.

@@ -122,6 +122,7 @@ void NativeTranscoder::restore(Encoding encoding, std::string_view message, Rece
     if (before(message.data(), span.data()) && before(span.data() + span.size(), message.data() + message.size()))
       continue;  // which has been read directly
     received.integer_count = 0;
+    received.params_packed = false;
     if (span.front() != '[') {  // null, or what is refused
       received.present &= ~bit_of(member);
       continue;

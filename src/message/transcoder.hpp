@@ -64,6 +64,9 @@ class ReplyWriter {
   virtual void end_reply(Buffer& out, std::string_view id_json) = 0;
   /// A whole reply with that as its result.
   virtual void append_integer_result(Buffer& out, std::int64_t value, std::string_view id_json, Place place) = 0;
+  /// The same of a packed value of at most kPackedResultMax bytes.
+  virtual void append_packed_result(Buffer& out, std::string_view packed, std::string_view id_json, Place place) = 0;
+  static constexpr std::size_t kPackedResultMax = 16;  ///< a hash, and an integer
   /// A whole reply. The texts have padding behind them.
   virtual void append_error(Buffer& out, const Error& error, std::string_view id_json,
                             Place place = Place::message) = 0;

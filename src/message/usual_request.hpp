@@ -8,6 +8,7 @@
 #include "base/decimal.hpp"
 #include "base/dotted_name.hpp"
 #include "message/binary_walk.hpp"
+#include "message/envelope_text.hpp"
 #include "wirecall/message.hpp"
 
 namespace wirecall::message {
@@ -56,6 +57,17 @@ template <class Format>
   return size + 2;
 }
 
+/// Passes over params that are one packed value, of up to 255 bytes; false where they are something else.
+template <class Format>
+[[nodiscard, gnu::always_inline]] inline bool pass_packed(const char*& p, const char* end, Received& out) noexcept {
+  const std::string_view packed = Format::only_extension(p, end, kPackedExtension);
+  if (packed.empty()) return false;
+  out.params_packed = true;
+  out.packed = {packed.data(), packed.size()};
+  p = packed.data() + packed.size();
+  return true;
+}
+
 /// Reads `message`, which begins behind what tells its encoding, into `out`; `id` is what that has of it. `pass` passes
 /// over a value and checks it, if it is an array or map, and else returns false. False where the message is something
 /// else, or none at all: then `out` means nothing.
@@ -75,40 +87,54 @@ template <class Format, class Pass>
   if (count > 4) return false;
   std::uint32_t present = 0;
   out.integer_count = 0;
+  out.params_packed = false;
   const auto add = [&](Member member, const char* data, std::size_t size) {
     out.spans[static_cast<std::size_t>(member)] = {data, size};
     const bool is_new = (present & bit_of(member)) == 0;
     present |= bit_of(member);
     return is_new;
   };
+  // Of which there is at least the head.
+  const auto read_method = [&]() __attribute__((always_inline)) {
+    const std::size_t size = static_cast<unsigned char>(*p) - std::size_t{Format::kShortString};
+    if (size > Format::kShortStringMax || size >= static_cast<std::size_t>(end - p)) return false;
+    const std::string_view name{p + 1, size};
+    p += 1 + size;
+    // Received::method() is what is between its quotes, of which nobody sees any where nothing is escaped.
+    return is_plain_ascii(name.data(), size) && !is_reserved(name) && add(Member::method, name.data() - 1, size + 2);
+  };
+  // Nearly all begin with these two.
+  constexpr std::string_view kBegin = EnvelopeText<Format, "jsonrpc", "2.0", "method">::view;
+  static_assert(kBegin.size() + 2 == kBytesMin);
+  if (count >= 2 && std::memcmp(p, kBegin.data(), kBegin.size()) == 0) [[likely]] {
+    p += kBegin.size();
+    count -= 2;
+    static_cast<void>(add(Member::jsonrpc, "\"2.0\"", 5));
+    if (!read_method()) return false;
+  }
   for (; count != 0; --count) {
     const auto left = static_cast<std::size_t>(end - p);
     if (left < 4) return false;  // which the shortest has
     const std::uint64_t word = load_until(p, end);
     bool is_usual = true;
-    if (word == kJsonrpc.word) {
-      if (left < 8 + sizeof kVersion || std::memcmp(p + 8, kVersion.data(), sizeof kVersion) != 0) return false;
-      is_usual = add(Member::jsonrpc, "\"2.0\"", 5);
-      p += 8 + sizeof kVersion;
-    } else if ((word & kId.mask) == kId.word) {
+    if ((word & kId.mask) == kId.word) {
       p += 3;
       const std::size_t size = read_id<Format>(p, end, id);
       is_usual = size != 0 && add(Member::id, id.data(), size);
     } else if (left < 8) {
       return false;
-    } else if ((word & kMethod.mask) == kMethod.word) {
-      p += 7;
-      const std::size_t size = static_cast<unsigned char>(*p) - std::size_t{Format::kShortString};
-      if (size > Format::kShortStringMax || size >= left - 7) return false;
-      const std::string_view name{p + 1, size};
-      // Received::method() is what is between its quotes, of which nobody sees any where nothing is escaped.
-      is_usual = is_plain_ascii(name.data(), size) && !is_reserved(name) && add(Member::method, p, size + 2);
-      p += 1 + size;
     } else if ((word & kParams.mask) == kParams.word) {
       p += 7;
       const char* const params = p;
-      is_usual = (pass_integers<Format>(p, end, out) || pass(p)) &&
+      is_usual = (pass_integers<Format>(p, end, out) || pass_packed<Format>(p, end, out) || pass(p)) &&
                  add(Member::params, params, static_cast<std::size_t>(p - params));
+    } else if ((word & kMethod.mask) == kMethod.word) {
+      p += 7;
+      is_usual = read_method();
+    } else if (word == kJsonrpc.word) {
+      if (left < 8 + sizeof kVersion || std::memcmp(p + 8, kVersion.data(), sizeof kVersion) != 0) return false;
+      is_usual = add(Member::jsonrpc, "\"2.0\"", 5);
+      p += 8 + sizeof kVersion;
     } else {
       return false;
     }

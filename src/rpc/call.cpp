@@ -9,6 +9,7 @@
 #include "rpc/items.hpp"
 #include "rpc/pending.hpp"
 #include "wirecall/detail/bind.hpp"
+#include "wirecall/packing.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall {
@@ -224,14 +225,23 @@ void Call::end_result() {
 
 void Call::integer_result(std::int64_t value) {
   rpc::CallState& state = *state_;
-  if (state.answered || state.own_form || state.rare || is_notification() ||
-      !state.peer.loop.codecs.readers.reader->is_json() || !state.reply.append_integer(value, message_->id()))
-      [[unlikely]] {
+  const bool is_usual = !state.answered && !state.rare && !is_notification();
+  const bool is_appended = is_usual && (state.own_form ? append_packed(value)
+                                                       : state.peer.loop.codecs.readers.reader->is_json() &&
+                                                             state.reply.append_integer(value, message_->id()));
+  if (!is_appended) [[unlikely]] {
     if (Writer* writer = begin_result(); writer != nullptr && !writer->packs_integer(value)) writer->integer(value);
     return end_result();
   }
   state.answered = true;
   state.reply.close_written();
+}
+
+bool Call::append_packed(std::int64_t value) {
+  const detail::Packing* const packing = method_->packing();
+  if (packing == nullptr || packing->result.integer_bytes == 0 || !state_->reply.is_native()) return false;
+  static_assert(detail::PackedInteger::kBytesMax <= message::ReplyWriter::kPackedResultMax);
+  return state_->reply.append_packed(detail::PackedInteger{packing->result, value}.view(), message_->id());
 }
 
 void Call::end_result_slowly() {

@@ -282,31 +282,27 @@ class FailureList {
   return false;
 }
 
-/// Whether the params are one packed value, which `bytes` become.
-static bool are_packed(std::string_view params, Reader& reader, std::span<const std::byte>& bytes) {
-  constexpr std::size_t kBytesMin = 11;  // a hash, a value of one byte, and what says that they are one packed value
-  if (params.size() < kBytesMin || (reader.is_json() && params.front() != '[')) return false;
-  reader.reset(params);
-  if (reader.kind() != ValueKind::array) return false;
-  static_cast<void>(reader.begin_array());
-  if (reader.next_element() && reader.read_own_form(kPackedExtension, bytes) && !reader.next_element()) return true;
-  static_cast<void>(reader.take_own_form());
+[[gnu::always_inline]] static inline bool unpack_whole(PackedInput& input, const Method& method,
+                                                       void* const* arguments) {
+  const Packing& packing = *method.packing();
+  std::size_t position = 0;
+  if (!input.begin(packing.params())) return false;
+  if (packing.unpack(input, arguments, position)) return input.finish();
+  if (position < method.params().size()) input.failed_at(method.params()[position].name());
   return false;
 }
 
-static bool unpack_params(std::span<const std::byte> bytes, const Method& method, Reader& reader,
-                          void* const* arguments) {
-  const Packing& packing = *method.packing();
-  PackedInput input{bytes, Limits{}.depth};
-  std::size_t position = 0;
-  if (input.begin(packing.params())) {
-    if (packing.unpack(input, arguments, position)) {
-      if (input.finish()) return true;
-    } else if (position < method.params().size()) {
-      input.failed_at(method.params()[position].name());
-    }
+bool has_packing(const Method& method) noexcept { return method.packing() != nullptr; }
+
+bool unpack_params(Call& call, void* const* arguments) {
+  const Received::Span& packed = call.message().packed;
+  PackedInput input{std::as_bytes(std::span{packed.data, packed.size}), Limits{}.depth};
+  if (!unpack_whole(input, call.method(), arguments)) [[unlikely]] {
+    call.error(packed_error(input.take_failure()));
+    return false;
   }
-  return reader.fail(input.take_failure());
+  call.use_own_form();
+  return true;
 }
 
 bool decode_params(std::string_view params, const Method& method, ParamReaders& readers, void* const* arguments) {
@@ -315,7 +311,10 @@ bool decode_params(std::string_view params, const Method& method, ParamReaders& 
   static_cast<void>(reader.take_own_form());
   if (method.packing() != nullptr) [[unlikely]] {
     std::span<const std::byte> bytes;
-    if (are_packed(params, reader, bytes)) return unpack_params(bytes, method, reader, arguments);
+    if (!params.empty() && reader.read_array_of_own_form(params, kPackedExtension, bytes)) {
+      PackedInput input{bytes, Limits{}.depth};
+      return unpack_whole(input, method, arguments) || reader.fail(input.take_failure());
+    }
   }
   std::uint64_t given = 0;
   if (!params.empty() && !decode_given(params, method, reader, arguments, given)) [[unlikely]]

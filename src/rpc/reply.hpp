@@ -132,6 +132,15 @@ class Reply {
     discard();
     return false;
   }
+  /// The same with a packed value of at most ReplyWriter::kPackedResultMax bytes, natively.
+  [[nodiscard]] bool append_packed(std::string_view packed, std::string_view id_json) {
+    open();
+    writer().append_packed_result(*out_, packed, id_json, place());
+    if (bytes_with_array() <= bytes_max_) [[likely]]
+      return true;
+    discard();
+    return false;
+  }
   /// Without memory it either throws, and the reply is still begun, or the sink knows what to do.
   [[gnu::always_inline]] void close() {
     if (sink_ != nullptr) [[likely]] {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <expected>
+#include <future>
 #include <gtest/gtest.h>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -252,6 +253,51 @@ TEST_P(PackedCalls, ReachAServer) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), -5);
     EXPECT_STREQ(error.message().c_str(), "refused");
+  }
+}
+
+TEST_P(PackedCalls, GoInBatchesAndAsNotifications) {
+  Server server;
+  std::promise<std::string> noted;
+  const auto note = [&noted](const std::string& text) { noted.set_value(text); };
+  server.method<math::mean>({"values"}).packed(packing<math::mean>());
+  server.method<math::add>().packed(packing<math::add>());
+  server.method("note", note).packed(packing(note));
+  const Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
+  const RunningServer running{server};
+  Client client{endpoint.uri(), options()};
+  const auto [sum, mean, other, plain] =
+      client.batch()
+          .call<Packed<std::int16_t>>(method_name<math::add>(), Packed{std::tuple{std::int16_t{-300}, std::int8_t{5}}})
+          .call<Packed<double>>(method_name<math::mean>(), Packed{std::tuple{std::vector{1.0, 2.0}}})
+          .call<Packed<double>>(method_name<math::mean>(), Packed{std::tuple{1}})
+          .call<math::add>(std::int16_t{1}, std::int8_t{2})
+          .send();
+  EXPECT_EQ(sum.value().value, -295);
+  EXPECT_EQ(mean.value().value, 1.5);
+  EXPECT_EQ(other.error().data(), R"x({"layout":"([f64])"})x");
+  EXPECT_EQ(plain.value(), 3);
+  client.notify("note", Packed{std::tuple{std::string{"noted"}}});
+  EXPECT_EQ(noted.get_future().get(), "noted");
+}
+
+TEST_P(PackedCalls, WithoutALayoutAreRefusedAloneAndInABatch) {
+  Server server;
+  const auto any = [](Value value) { return value; };
+  server.method("any", any).packed(packing(any));
+  const Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
+  const RunningServer running{server};
+  Client client{endpoint.uri(), options()};
+  for (const std::size_t bytes : {1, 4, 7}) {
+    const Value value{Extension{kPackedExtension, std::vector<std::byte>(bytes)}};
+    const auto [inside, other] = client.batch().call<Value>("any", value).call<Value>("any", 1).send();
+    const auto alone = client.request<Value>("any", value).try_call();
+    ASSERT_FALSE(alone.has_value());
+    ASSERT_FALSE(inside.has_value());
+    EXPECT_EQ(alone.error().code(), -32602);
+    EXPECT_NE(alone.error().data().find("the hash of a layout"), std::string::npos) << alone.error().data();
+    EXPECT_EQ(inside.error().data(), alone.error().data());
+    EXPECT_EQ(other.value(), Value{1});
   }
 }
 

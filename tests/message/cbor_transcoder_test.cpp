@@ -118,6 +118,12 @@ TEST(CborTranscoder, WhatIsWrittenInPartsIsWhatIsWrittenWhole) {
             to_hex(reply));
   EXPECT_EQ(written([&](Buffer& out) { transcoder.append_integer_result(out, -7, "1", Place::element); }),
             to_hex(reply.substr(3)));
+  const std::string packed = encoded(R"({"jsonrpc":"2.0","result":{"$packed":"AAECAwQFBgcICQoLDA0ODw=="},"id":"a"})");
+  constexpr std::string_view kBytes{"\0\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17", 16};
+  EXPECT_EQ(written([&](Buffer& out) { transcoder.append_packed_result(out, kBytes, "\"a\"", Place::message); }),
+            to_hex(packed));
+  EXPECT_EQ(written([&](Buffer& out) { transcoder.append_packed_result(out, kBytes, "\"a\"", Place::element); }),
+            to_hex(packed.substr(3)));
   EXPECT_EQ(written([&](Buffer& out) { transcoder.append_error(out, Error{-5, "x"}, "\"a\"", Place::message); }),
             to_hex(encoded(R"({"jsonrpc":"2.0","error":{"code":-5,"message":"x"},"id":"a"})")));
   EXPECT_EQ(written([&](Buffer& out) {

@@ -620,6 +620,9 @@ TEST(ProtobufTranscoder, RepliesAreWrittenAsTheyWouldBeFromJson) {
           std::numeric_limits<std::int64_t>::max()})
       EXPECT_EQ(written([&](Buffer& out) { transcoder.append_integer_result(out, value, id, Place::message); }),
                 to_hex(protobuf_of(R"({"jsonrpc":"2.0","result":)" + std::to_string(value) + R"(,"id":)" + id + "}")));
+    EXPECT_EQ(
+        written([&](Buffer& out) { transcoder.append_packed_result(out, "abcdefghijklmnop", id, Place::message); }),
+        to_hex(protobuf_of(R"({"jsonrpc":"2.0","result":{"$packed":"YWJjZGVmZ2hpamtsbW5vcA=="},"id":)" + id + "}")));
     EXPECT_EQ(written([&](Buffer& out) {
                 transcoder.begin_result(out, Place::message);
                 const std::unique_ptr<Writer> writer = protobuf_codec().writer();

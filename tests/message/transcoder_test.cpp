@@ -320,6 +320,20 @@ TEST(Transcoder, ALongBatchIsReadAsWhatItsRefusalNeeds) {
   EXPECT_EQ(batch_size(request), 0U);
 }
 
+TEST(Transcoder, APackedResultIsWrittenAsAWholeOne) {
+  MsgpackTranscoder transcoder;
+  for (const std::string_view id : {"1", "4294967295", R"("a")", "null"}) {
+    for (const auto& [bytes, base64] : {std::pair<std::string_view, std::string_view>{"abcdefghi", "YWJjZGVmZ2hp"},
+                                        {"abcdefghijkl", "YWJjZGVmZ2hpamts"},
+                                        {"abcdefghijklmnop", "YWJjZGVmZ2hpamtsbW5vcA=="}}) {
+      Buffer out;
+      transcoder.append_packed_result(out, bytes, id, NativeTranscoder::Place::message);
+      EXPECT_EQ(to_hex(out.view()), to_hex(msgpack_of(R"({"jsonrpc":"2.0","result":{"$packed":")" +
+                                                      std::string{base64} + R"("},"id":)" + std::string{id} + "}")));
+    }
+  }
+}
+
 TEST(Transcoder, IsUsedAgainAndAgain) {
   MsgpackTranscoder transcoder;
   Buffer out;

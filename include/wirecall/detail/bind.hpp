@@ -30,6 +30,11 @@ inline constexpr std::size_t kLongParams = 256 * 1024;
 /// Decodes positional or named params, defaults filled in, into `arguments` (one pointer each, in order). False after
 /// a failure, which `readers.reader` tells. Any thread.
 bool decode_params(std::string_view params, const Method& method, ParamReaders& readers, void* const* arguments);
+/// Whether packed params are unpacked for that method.
+[[nodiscard]] bool has_packing(const Method& method) noexcept;
+/// Unpacks the params of a call whose message says that they are packed, for a method with a packing. False where they
+/// do not fit: the call has been answered then.
+bool unpack_params(Call& call, void* const* arguments);
 /// Puts the integers that `message` has by name in the order of the method's parameters. False when they are not just
 /// these.
 bool order_by_name(const Received& message, const Method& method, std::uint32_t* values) noexcept;
@@ -177,20 +182,26 @@ template <class... A>
   }
 }
 
+/// What is decoded of `arguments`, in their order.
 template <class Arguments>
-[[gnu::noinline]] bool decode_arguments(std::string_view params, const Method& method, ParamReaders& readers,
-                                        Arguments& arguments) {
-  void* pointers[std::tuple_size_v<Arguments> + 1] = {};
+[[gnu::always_inline]] inline std::array<void*, std::tuple_size_v<Arguments> + 1> pointers_to(Arguments& arguments) {
+  std::array<void*, std::tuple_size_v<Arguments> + 1> pointers = {};
   std::apply(
       [&pointers](auto&... argument) {
-        [[maybe_unused]] void** next = pointers;
+        [[maybe_unused]] void** next = pointers.data();
         [[maybe_unused]] const auto add = [&next]<class A>(A& decoded) {
           if constexpr (!is_input<A>) *next++ = &decoded;
         };
         (add(argument), ...);
       },
       arguments);
-  return decode_params(params, method, readers, pointers);
+  return pointers;
+}
+
+template <class Arguments>
+[[gnu::noinline]] bool decode_arguments(std::string_view params, const Method& method, ParamReaders& readers,
+                                        Arguments& arguments) {
+  return decode_params(params, method, readers, pointers_to(arguments).data());
 }
 
 struct NoContext {};
@@ -278,11 +289,15 @@ void invoke_sync(void* callable, Call& call) {
   if (!S::kAllSent || !take_kept(call.message(), call.method(), arguments)) {
     if (call.params().size() >= kLongParams) [[unlikely]]
       return invoke_long<S, F>(callable, call);
-    ParamReaders& readers = call.param_readers();
-    if (!decode_arguments(call.params(), call.method(), readers, arguments))
-      return call.invalid_params(*readers.reader);
-    if (readers.reader->take_own_form()) [[unlikely]]
-      call.use_own_form();
+    if (call.message().params_packed && has_packing(call.method())) {
+      if (!unpack_params(call, pointers_to(arguments).data())) return;
+    } else {
+      ParamReaders& readers = call.param_readers();
+      if (!decode_arguments(call.params(), call.method(), readers, arguments))
+        return call.invalid_params(*readers.reader);
+      if (readers.reader->take_own_form()) [[unlikely]]
+        call.use_own_form();
+    }
   }
   auto context = context_of<S>(call);
   WatchdogScope scope{call.watchdog_slot(), call.method(), &call};

@@ -92,12 +92,51 @@ class PackedOutput {
   Buffer adapted_;
 };
 
+/// Writes as one value what `pack` packs by that layout. Throws as append_packed.
+template <class Pack>
+void write_packed(Writer& writer, const Layout& layout, const Pack& pack) {
+  // Of a large value the memory is given back, also after a throw.
+  struct Scratch {
+    explicit Scratch(Buffer& memory) : bytes(memory) { bytes.clear(); }
+    Scratch(Scratch&&) = delete;
+    ~Scratch() {
+      constexpr std::size_t kKeptBytesMax = std::size_t{1} << 20;
+      if (bytes.capacity() > kKeptBytesMax) bytes.release();
+    }
+    Buffer& bytes;
+  };
+  const Scratch scratch{writer.scratch()};
+  PackedOutput output{scratch.bytes, layout};
+  pack(output);
+  output.finish();
+  writer.extension(kPackedExtension, std::as_bytes(std::span{scratch.bytes.view()}));
+}
+
 /// How a function's result is packed.
 struct ResultPacking {
   const TypeInfo* type;
   const Layout& (*layout)();
   void (*pack)(PackedOutput& out, const void* result);
-  void (*pack_integer)(PackedOutput& out, std::int64_t result);  ///< null where it is no signed integer
+  std::uint8_t integer_bytes;  ///< of a signed integer; else 0
+};
+
+/// A result that is a signed integer, packed.
+class PackedInteger {
+ public:
+  static constexpr std::size_t kBytesMax = 2 * sizeof(std::uint64_t);
+
+  PackedInteger(const ResultPacking& packing, std::int64_t result)
+      : size_(sizeof(std::uint64_t) + packing.integer_bytes) {
+    const std::uint64_t hash = in_wire_order(packing.layout().hash());
+    const std::int64_t wire = in_wire_order(result);  // of which a narrower one has the first bytes
+    std::memcpy(bytes_, &hash, sizeof hash);
+    std::memcpy(bytes_ + sizeof hash, &wire, sizeof wire);
+  }
+  [[nodiscard]] std::string_view view() const noexcept { return {bytes_, size_}; }
+
+ private:
+  char bytes_[kBytesMax];
+  std::size_t size_;
 };
 
 // ---- templates ----
@@ -201,16 +240,9 @@ void pack_erased(PackedOutput& out, const void* value) {
 }
 
 template <class T>
-consteval auto integer_packing() -> void (*)(PackedOutput&, std::int64_t) {
-  if constexpr (kKind<T> == Kind::integer && std::is_signed_v<T>) {
-    return [](PackedOutput& out, std::int64_t value) { out.number(static_cast<T>(value)); };
-  } else {
-    return nullptr;
-  }
-}
+inline constexpr std::uint8_t kIntegerBytes = kKind<T> == Kind::integer && std::is_signed_v<T> ? sizeof(T) : 0;
 
 template <class T>
-inline constexpr ResultPacking kResultPacking{&TypeInfoOf<T>::value, &layout_of<T>, &pack_erased<T>,
-                                              integer_packing<T>()};
+inline constexpr ResultPacking kResultPacking{&TypeInfoOf<T>::value, &layout_of<T>, &pack_erased<T>, kIntegerBytes<T>};
 
 }  // namespace wirecall::detail

@@ -32,9 +32,18 @@ class PackedInput {
         depth_left_(depth_max < kDepthMax ? depth_max : kDepthMax) {}
 
   /// Reads the layout's hash.
-  [[nodiscard]] bool begin(const Layout& layout);
+  [[nodiscard]] bool begin(const Layout& layout) {
+    std::uint64_t hash = 0;
+    if (left() < sizeof hash) [[unlikely]]
+      return begin_otherwise(layout);
+    std::memcpy(&hash, at_, sizeof hash);
+    if (in_wire_order(hash) != layout.hash()) [[unlikely]]
+      return begin_otherwise(layout);
+    at_ += sizeof hash;
+    return true;
+  }
   /// Whether all bytes have been read.
-  [[nodiscard]] bool finish();
+  [[nodiscard]] bool finish() { return at_ == end_ || fail_further(); }
   /// Only after a failure.
   [[nodiscard]] DecodeFailure take_failure() { return std::move(*failure_); }
 
@@ -109,6 +118,8 @@ class PackedInput {
   bool fail(std::string expected, std::string got);
 
  private:
+  bool begin_otherwise(const Layout& layout);
+  bool fail_further();
   bool long_count(std::size_t& out);
   Reader* begin_adapted();
   bool take_failure(Reader& reader);
