@@ -31,6 +31,7 @@ constexpr Way kWays[] = {
     {"JSON, TCP", "tcp://127.0.0.1:0", "json"},
     {"MessagePack, TCP", "tcp://127.0.0.1:0", "msgpack"},
     {"CBOR, TCP", "tcp://127.0.0.1:0", "cbor"},
+    {"protobuf, TCP", "tcp://127.0.0.1:0", "protobuf"},
     {"packed, TCP", "tcp://127.0.0.1:0", "packed"},
     {"JSON, unix", "unix:///tmp/bench-typed-%d.sock", "json"},
     {"MessagePack, unix", "unix:///tmp/bench-typed-%d.sock", "msgpack"},

@@ -64,6 +64,7 @@ std::unique_ptr<System> call_wirecall(const std::string& uri, const std::string&
   wirecall::ClientOptions options;
   if (encoding == "msgpack") options.encoding = wirecall::Encoding::msgpack;
   if (encoding == "cbor") options.encoding = wirecall::Encoding::cbor;
+  if (encoding == "protobuf") options.encoding = wirecall::Encoding::protobuf;
   if (encoding == "packed") {
     options.encoding = wirecall::Encoding::msgpack;
     return std::make_unique<Packed>(uri, std::move(options));

@@ -46,7 +46,7 @@ template <class... A>
 template <class... A>
 struct Adapt<detail::PackedParams<A...>> {
   static void encode(Writer& writer, const detail::PackedParams<A...>& params) {
-    detail::write_packed(writer, detail::layout_of<std::tuple<A...>>(), [&params](detail::PackedOutput& output) {
+    detail::write_packed(writer, detail::layout_of<std::tuple<A...>>(), [&](detail::PackedOutput& output) {
       if constexpr (sizeof...(A) == 0) {
         output.number(std::uint8_t{0});
       } else {

@@ -52,6 +52,27 @@ def test_a_function_that_can_tell_a_float_from_an_int_is_called_for_both(app: wi
     assert calls == [3]
 
 
+def test_what_stands_for_bytes_in_json_is_no_argument_of_binary_callers(app: wirecall.Server) -> None:
+    @app(cache=10)
+    def kind(x: Any) -> str:
+        return type(x).__name__
+
+    @app(cache=10)
+    def names(x: dict[str, Any]) -> list[str]:
+        return sorted(x)
+
+    with app.serving() as uri, wirecall.connect(uri) as json, wirecall.connect(uri, encoding="cbor") as cbor:
+        for client, other in (json, cbor), (cbor, json):
+            assert client.kind({"$bytes": "QUI="}) == "dict"
+            assert other.kind(b"AB") == "bytes"
+            assert client.kind([{"$npy": "QUI="}]) == "list"
+            assert other.kind({"$bytes": "QUI="}) == "dict"
+            assert client.kind(b"AB") == "bytes"
+            assert client.names({"$": {"a": 1}}) == ["$"]
+            assert other.names({"a": 1}) == ["a"]
+            assert client.names({"a": 1}) == ["a"]
+
+
 def test_errors_are_not_kept(app: wirecall.Server) -> None:
     calls = []
 

@@ -30,6 +30,7 @@ ALONE = {
     "arrays": "json [0.6 0.8] b'cba'\nmsgpack [0.6 0.8] b'cba'\n",
     "blocking": "[0, 1, 2, 3, 4]\nopened\n",
     "calling_back": "ann wants to be bob\nbob\nann wants to be root\nann\n",
+    "inputs": "5050\n{'quotient': 3, 'remainder': 1}\ncomputing the square of 12\n144 144\n[1, 3, 42]\n",
     "broker": "HELLO\n1 has it\nsensors.roof.temp 21.5\n",
 }
 

@@ -88,7 +88,7 @@ def uri(app, handlers) -> Iterator[str]:
         yield uri
 
 
-@pytest.fixture(params=["json", "msgpack"])
+@pytest.fixture(params=["json", "msgpack", "cbor", "protobuf"])
 def client(uri, request) -> Iterator[wirecall.Client]:
     with wirecall.connect(uri, encoding=request.param) as c:
         yield c
@@ -261,7 +261,7 @@ async def numbers(count: int) -> AsyncIterator[int]:
         yield i
 
 
-@pytest.mark.parametrize("encoding", ["json", "msgpack"])
+@pytest.mark.parametrize("encoding", ["json", "msgpack", "cbor", "protobuf"])
 def test_an_asyncio_client_sends_iterators_of_both_kinds(uri, encoding):
     async def program(c: wirecall.AsyncClient) -> list[Any]:
         return await asyncio.gather(

@@ -180,6 +180,25 @@ def test_layouts_that_are_not_understood_are_errors_of_the_caller(app):
         layouts.packing_of("f")
 
 
+def test_methods_that_come_later_are_asked_for_again():
+    from wirecall._packing import DISCOVER, Layouts, call_steps
+
+    layout = {"params": "(i8)", "result": "i8"}
+    with_f = {"methods": [{"name": "f", "params": [{"name": "x"}], "result": {"x-packed": layout}}]}
+    layouts = Layouts()
+    layouts.learn({"methods": []})
+    assert next(call_steps(layouts, "f", (1,), {})) == ("f", (1,), {})  # it has been asked just now
+    layouts.kept_for = 0.0
+    steps = call_steps(layouts, "f", (1,), {})
+    assert next(steps) == DISCOVER
+    params = (wirecall.Packed(fnv("(i8)") + b"\x01"),)
+    assert steps.send(with_f) == ("f", params, {})
+    assert next(call_steps(layouts, "f", (1,), {})) == ("f", params, {})
+    packing = layouts.packing_of("f")
+    layouts.learn(with_f)  # as further calls that have asked together
+    assert layouts.packing_of("f") is packing
+
+
 def test_defaults_are_those_of_the_description():
     params = [{"name": "x"}, {"name": "y", "schema": {"default": b"\x00"}}]
     described = {"params": params, "result": {"x-packed": {"params": "(i8,bytes)", "result": "null"}}}

@@ -30,19 +30,25 @@ class Layouts:
         # Descriptions by name, and what has been made of them; one object, so that no thread sees a half of it.
         self._known: tuple[dict[str, Any], dict[str, _native.MethodPacking | None]] | None = None
         self._learned_at = 0.0
-
-    @property
-    def known(self) -> bool:
-        return self._known is not None
+        self._document: Any = None  # of which that is
 
     def learn(self, document: Any) -> None:
         """From the result of rpc.discover."""
+        if self._known is not None and document is self._document:
+            return  # as for calls that have asked together
         methods = document.get("methods") if isinstance(document, dict) else None
         if not isinstance(methods, list):
             raise LocalError("the server's answer to rpc.discover is no OpenRPC document")
         described = {str(method.get("name")): method for method in methods if isinstance(method, dict)}
         self._learned_at = time.monotonic()
+        self._document = document
         self._known = described, {}
+
+    def lacks(self, name: str) -> bool:
+        """There was no such method, and it is time to ask again."""
+        if self._known is None:
+            return True
+        return name not in self._known[0] and time.monotonic() - self._learned_at >= self.kept_for
 
     def doubt(self) -> None:
         """Something does not fit: perhaps the server's methods are others by now."""
@@ -69,7 +75,7 @@ def call_steps(layouts: Layouts, name: str, args: Any, kwargs: Any) -> Generator
 
     Where the server refuses the params and names the layout that the method has by now, which is another, the call is
     made again: it has not been executed."""
-    if not layouts.known:
+    if layouts.lacks(name):
         yield from _learn(layouts)
     packing = layouts.packing_of(name)
     if packing is None:

@@ -163,6 +163,17 @@ void Params::refuse_extra(std::string_view name, bool twice) {
   }
 }
 
+void Params::take_further(std::size_t number) {
+  std::vector<bool>& taken = extras().taken;
+  if (taken.size() <= number) taken.resize(number + 1);
+  taken[number] = true;
+}
+
+bool Params::is_taken(std::size_t number) const noexcept {
+  if (number < 64) return (taken_ >> number & 1) != 0;
+  return extras_ != nullptr && number < extras_->taken.size() && extras_->taken[number];
+}
+
 // Mostly the reader has passed all values already, one after the other.
 bool Params::all_read() {
   if (shape_ == Shape::unknown) start_over();
@@ -177,16 +188,16 @@ bool Params::all_read() {
     return true;
   }
   if (shape_ != Shape::object) return true;
-  const auto is_taken = [this] { return number_ < 64 && (taken_ >> number_ & 1) != 0; };
   while (step(name)) {
-    if (!is_taken()) break;
+    if (!is_taken(number_)) break;
   }
   const std::size_t count = number_ == kNoValue ? 0 : number_ + 1;
   if (ended_ && count <= 64 && taken_ == (count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1))
     return true;
   start_over();
-  while (step(name) && is_taken()) {
+  while (step(name) && is_taken(number_)) {
   }
+  if (ended_) return true;
   const std::string extra{name};
   const std::size_t number = number_;
   bool twice = false;

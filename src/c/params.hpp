@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "c/member_index.hpp"
 #include "c/values.hpp"
@@ -32,6 +33,7 @@ struct Extras {
   std::unique_ptr<Reader> reader;
   std::optional<Context> context;      ///< once it was asked for
   std::shared_ptr<Detached> deferred;  ///< what wc_call_defer has made of the call
+  std::vector<bool> taken;             ///< by number, of members behind the 64th: somebody has asked for them
 };
 
 class Params : public Values {
@@ -123,9 +125,13 @@ class Params : public Values {
   bool find_position(std::size_t index);
   bool find_name(std::string_view name);
   /// The reader stands at the member of that number, which somebody has asked for.
-  void take(std::size_t number) noexcept {
-    if (number < 64) taken_ |= std::uint64_t{1} << number;
+  void take(std::size_t number) {
+    if (number >= 64) [[unlikely]]
+      return take_further(number);
+    taken_ |= std::uint64_t{1} << number;
   }
+  [[gnu::noinline]] void take_further(std::size_t number);
+  [[nodiscard]] bool is_taken(std::size_t number) const noexcept;
   /// False, and the call has failed, where there are too many members.
   [[gnu::noinline]] bool make_index();
   bool step(std::string_view& name);

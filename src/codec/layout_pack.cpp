@@ -20,7 +20,7 @@ using Kind = LayoutNode::Kind;
 class LayoutWriter {
  public:
   LayoutWriter(Buffer& out, const detail::Layout& layout, const Value& value)
-      : buffer_(&out), out_(out, layout), attempts_left_(kAttemptsMin + kAttemptsPerValue * count_values(value)) {}
+      : buffer_(&out), out_(out, layout), attempts_left_(kAttemptsMin + kAttemptsPerValue * steps_of(value)) {}
 
   bool pack(const LayoutNode& node, const Value& value) {
     ++steps_;
@@ -43,12 +43,18 @@ class LayoutWriter {
   static constexpr std::uint64_t kAttemptsMin = 65'536;
   static constexpr std::uint64_t kAttemptsPerValue = 64;  // as many as a variant has alternatives
 
-  static std::uint64_t count_values(const Value& value) {
+  // To copy so many bytes, or to look at so many members, is as much as a value.
+  static constexpr std::uint64_t kBytesOfStep = 256;
+  static constexpr std::uint64_t kMembersOfStep = 16;
+
+  static std::uint64_t steps_of(const Value& value) {
     std::uint64_t count = 1;
+    if (value.is_string()) count += value.as_string().size() / kBytesOfStep;
+    if (value.kind() == ValueKind::bytes) count += value.as_bytes().size() / kBytesOfStep;
     if (value.is_array())
-      for (const Value& element : value.as_array()) count += count_values(element);
+      for (const Value& element : value.as_array()) count += steps_of(element);
     if (value.is_object())
-      for (const auto& [name, member] : value.as_object()) count += count_values(member);
+      for (const auto& [name, member] : value.as_object()) count += steps_of(member) + name.size() / kBytesOfStep;
     return count;
   }
 
@@ -72,7 +78,12 @@ class LayoutWriter {
 
   bool pack_content(const LayoutNode& node, const Value& value) {
     switch (node.kind) {
-      case Kind::any: return out_.adapted(value), true;
+      case Kind::any: {
+        const std::size_t before = buffer_->size();
+        out_.adapted(value);
+        steps_ += (buffer_->size() - before) / kBytesOfStep;
+        return true;
+      }
       case Kind::null: return value.is_null() || fail(node, &value);
       case Kind::boolean:
         if (!value.is_bool()) return fail(node, &value);
@@ -83,6 +94,7 @@ class LayoutWriter {
       case Kind::duration: return number(node, value) || fail(node, &value);
       case Kind::string:
         if (!value.is_string()) return fail(node, &value);
+        steps_ += value.as_string().size() / kBytesOfStep;
         out_.string(value.as_string());
         return true;
       case Kind::bytes:
@@ -138,6 +150,7 @@ class LayoutWriter {
     } catch (const Error&) {
       return false;
     }
+    steps_ += bytes.size() / kBytesOfStep;
     if (node.kind == Kind::bytes) {
       out_.count(bytes.size());
     } else if (bytes.size() != node.length) {
@@ -172,6 +185,7 @@ class LayoutWriter {
   bool time(const LayoutNode& node, const Value& value) {
     if (!value.is_string() && !value.is_extension()) return false;
     const std::vector<std::byte> encoded = to_msgpack(value);
+    steps_ += encoded.size() / kBytesOfStep;
     const std::unique_ptr<Reader> reader = msgpack_codec().reader();
     reader->reset({reinterpret_cast<const char*>(encoded.data()), encoded.size()});
     std::int64_t ticks = 0;
@@ -214,8 +228,10 @@ class LayoutWriter {
   bool map(const LayoutNode& node, const Value& value) {
     if (!value.is_object()) return fail(node, &value);
     out_.count(value.size());
-    for (const auto& [name, element] : value.as_object())
+    for (const auto& [name, element] : value.as_object()) {
+      steps_ += name.size() / kBytesOfStep;
       if (!key(*node.parts[0], name) || !pack(*node.parts[1], element)) return failed_at(name);
+    }
     return true;
   }
 
@@ -226,6 +242,7 @@ class LayoutWriter {
     std::vector<const Value*> members(node.parts.size());
     for (std::size_t i = 0; i < members.size(); ++i) {
       members[i] = value.find(node.names[i]);
+      steps_ += value.size() / kMembersOfStep;
       if (members[i] != nullptr || node.parts[i]->kind == Kind::optional) continue;
       fail(*node.parts[i], nullptr);
       return failed_at(node.names[i]);

@@ -47,12 +47,13 @@ void Controller::answered() {
 }
 
 void Controller::apply_to(wirecall::detail::OutgoingCall& call) {
+  std::optional<milliseconds> timeout = timeout_;
   if (within_) {
     call.set_context(context_);
-    if (timeout_ && context_.remaining() != kNoDeadline)
-      timeout_ = std::min(*timeout_, std::chrono::ceil<milliseconds>(context_.remaining()));
+    if (timeout && context_.remaining() != kNoDeadline)
+      timeout = std::min(*timeout, std::chrono::ceil<milliseconds>(context_.remaining()));
   }
-  if (timeout_) call.set_timeout(*timeout_);
+  if (timeout) call.set_timeout(*timeout);
   call.set_stop(stop_.get_token());
 }
 

@@ -92,6 +92,16 @@ void put_object(Buffer& out, const Value::Object& members, Numbers numbers) {
   }
 }
 
+// Whether there is an object that may stand for something else in JSON, as {"$bytes":"..."} does, and not in other
+// encodings.
+bool holds_mark(const Value& value) {
+  if (value.is_array()) return std::ranges::any_of(value.as_array(), holds_mark);
+  if (!value.is_object()) return false;
+  const Value::Object& members = value.as_object();
+  return (!members.empty() && members.front().first.starts_with('$')) ||
+         std::ranges::any_of(members, [](const Value::Member& member) { return holds_mark(member.second); });
+}
+
 // Whether the type is of that kind, of any type or known by a schema alone, or has parts that are.
 bool is_or_holds(const TypeInfo& type, TypeKind kind, std::set<const TypeInfo*>& seen) {
   if (!seen.insert(&type).second) return false;
@@ -182,6 +192,7 @@ CacheKeyWriter::CacheKeyWriter() : writer_(msgpack_codec().writer()), reader_(ms
 std::string_view CacheKeyWriter::write(Call& call, detail::WriteCacheKey write, bool sorted) {
   encoded_.clear();
   writer_->reset(encoded_);
+  writer_->use_own_form(nullptr);  // of protobuf messages all is looked at, fields that nobody knows as well
   // An array of all but the count of its elements, so that a method without parameters has a key, too.
   encoded_.push_back('\xDC');
   if (!write(call, *writer_)) return {};
@@ -211,11 +222,17 @@ std::string_view CacheKeyWriter::write_untyped(Call& call, const Method& untyped
   if (!detail::decode_params(call.params(), untyped, call.param_readers(), pointers.data())) return {};
   canonical_.clear();
   canonical_.push_back('\xDC');
+  bool marked = false;
   for (std::size_t i = 0; i < given.size(); ++i) {
     const Numbers numbers = untyped.signature().arguments[i].type == &kAlike ? Numbers::alike : Numbers::as_decoded;
-    append_canonical(canonical_, Value{std::move(given[i].values)}, numbers);
-    append_canonical(canonical_, Value{Value::Object{std::move(given[i].others)}}, numbers);
+    const auto append = [&](const Value& part) {
+      append_canonical(canonical_, part, numbers);
+      marked = marked || holds_mark(part);
+    };
+    append(Value{std::move(given[i].values)});
+    append(Value{Value::Object{std::move(given[i].others)}});
   }
+  if (marked) canonical_.push_back(call.message().is_json() ? 'j' : 'b');
   return canonical_.view();
 }
 

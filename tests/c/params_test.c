@@ -46,6 +46,20 @@ static void json(wc_call *call, void *user) {
   if (wc_param_json(call, 0, "value", &value, &size)) wc_result_json(call, value, size);
 }
 
+/* The sum of m0 to m69, which it reads backwards with user data. */
+static void seventy(wc_call *call, void *user) {
+  int64_t value, sum = 0;
+  char name[8];
+  int i, at;
+  for (i = 0; i < 70; ++i) {
+    at = user != NULL ? 69 - i : i;
+    snprintf(name, sizeof name, "m%d", at);
+    if (!wc_param_i64(call, (size_t)at, name, &value)) return;
+    sum += value;
+  }
+  wc_result_i64(call, sum);
+}
+
 static void optional(wc_call *call, void *user) {
   int64_t a = 7;
   const char *text = "none";
@@ -171,6 +185,21 @@ static void test_refused(wc_server *server) {
 }
 
 /* An object has an unknown member anywhere: among 70, of which 64 are told apart by a bit each. */
+static void test_seventy(wc_server *server) {
+  char params[1000] = "{\"m0\":0";
+  size_t size = strlen(params);
+  int i;
+  for (i = 1; i < 70; ++i) size += (size_t)snprintf(params + size, sizeof params - size, ",\"m%d\":%d", i, i);
+  strcpy(params + size, "}");
+  CHECK_TEXT(reply_to(server, "seventy", params), RESULT("2415"));
+  CHECK_TEXT(reply_to(server, "seventy_backwards", params), RESULT("2415"));
+  strcpy(params + size, ",\"m70\":1}");
+  CHECK_TEXT(reply_to(server, "seventy", params), INVALID("[\"m70\"]", "nothing", "1"));
+  CHECK_TEXT(reply_to(server, "seventy_backwards", params), INVALID("[\"m70\"]", "nothing", "1"));
+  strcpy(params + size, ",\"m69\":1}");
+  CHECK_TEXT(reply_to(server, "seventy", params), INVALID("[\"m69\"]", "one value", "1"));
+}
+
 static void test_many_members(wc_server *server) {
   char params[1024] = "{";
   int i;
@@ -248,6 +277,8 @@ int main(void) {
   CHECK(wc_server_method(server, "bytes", bytes, NULL) == WC_OK);
   CHECK(wc_server_method(server, "json", json, NULL) == WC_OK);
   CHECK(wc_server_method(server, "optional", optional, NULL) == WC_OK);
+  CHECK(wc_server_method(server, "seventy", seventy, NULL) == WC_OK);
+  CHECK(wc_server_method(server, "seventy_backwards", seventy, server) == WC_OK);
   CHECK(wc_server_method(server, "nested", nested, NULL) == WC_OK);
   CHECK(wc_server_method(server, "scaled", scaled, NULL) == WC_OK);
   CHECK(wc_server_method(server, "change", change, NULL) == WC_OK);
@@ -258,6 +289,7 @@ int main(void) {
   test_types(server);
   test_optional(server);
   test_refused(server);
+  test_seventy(server);
   test_many_members(server);
   test_cursors(server);
   test_declared(server);

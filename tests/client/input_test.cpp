@@ -188,7 +188,8 @@ class ClientInputsServed : public testing::TestWithParam<Encoding> {
   std::optional<RunningServer> running_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Each, ClientInputsServed, testing::Values(Encoding::json, Encoding::msgpack));
+INSTANTIATE_TEST_SUITE_P(Each, ClientInputsServed,
+                         testing::Values(Encoding::json, Encoding::msgpack, Encoding::cbor, Encoding::protobuf));
 
 TEST_P(ClientInputsServed, reach_their_handlers) {
   Client client = connected();

@@ -71,7 +71,8 @@ class SharedCall : public testing::TestWithParam<Encoding> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Each, SharedCall, testing::Values(Encoding::json, Encoding::msgpack));
+INSTANTIATE_TEST_SUITE_P(Each, SharedCall,
+                         testing::Values(Encoding::json, Encoding::msgpack, Encoding::cbor, Encoding::protobuf));
 
 struct SharedServer {
   SharedServer() {

@@ -228,6 +228,21 @@ TEST(LayoutPacker, GivesUpWhereVariantsAreTriedWithoutEnd) {
   EXPECT_NE(refusal("{a:optional<one_of<#0,#0>>}", json), "taken");
 }
 
+TEST(LayoutPacker, CopiesNoMoreForAlternativesInVainThanTheyMayCost) {
+  const std::string json = R"({"image":")" + std::string(1 << 20, 'x') + R"(","format":"png"})";
+  const auto one_of = [](std::size_t count, const std::string& each, const std::string& last) {
+    std::string layout = "one_of<";
+    for (std::size_t i = 1; i < count; ++i) layout += each + ",";
+    return layout + last + ">";
+  };
+  for (const std::string kind : {"any", "str"}) {
+    const std::string vain = "{image:" + kind + ",format:u8}";
+    const std::string fits = "{image:" + kind + ",format:str}";
+    EXPECT_EQ(refusal(one_of(8, vain, fits), json), "taken");
+    EXPECT_NE(refusal(one_of(64, one_of(64, vain, vain), fits), json), "taken");
+  }
+}
+
 TEST(LayoutPacker, TakesRepeatedKeysAsTheTypesDoThatHaveThem) {
   expect_the_same(std::multimap<std::string, int>{{"a", 1}, {"a", 1}});
 }

@@ -145,6 +145,20 @@ TEST(OwnBytesOf, WhatIsNoSuchMessageIsRefused) {
   EXPECT_NE(ask("tree", deep).find("the bytes of a kinds.Tree"), std::string::npos);
 }
 
+TEST(OwnBytesOf, ArgumentsOfKeptResultsDifferByTheirUnknownFields) {
+  Registry registry;
+  registry.method("unknown", &unknown_of, wirecall::MethodOptions{.params = {"message"}, .cache = {.entries = 10}});
+  const auto ask = [&](std::string_view message) {
+    return registry.handle(R"({"jsonrpc":"2.0","method":"unknown","params":[)" + std::string{message} + R"(],"id":1})");
+  };
+  const std::string known = R"({"bigInt":"5"})";
+  const std::string bytes = R"({"$message":")" + base64_of(with_unknown(5).SerializeAsString()) + R"("})";
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(ask(bytes), R"({"jsonrpc":"2.0","result":7,"id":1})");
+    EXPECT_EQ(ask(known), R"({"jsonrpc":"2.0","result":0,"id":1})");
+  }
+}
+
 TEST(OwnBytesOf, ResultsThatAreKeptAreProto3Json) {
   Registry registry;
   registry.method(

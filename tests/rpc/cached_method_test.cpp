@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "message/transcoder.hpp"
+#include "tests/rpc/instruction_count.hpp"
 #include "tests/rpc/peer.hpp"
 #include "wirecall/registry.hpp"
 
@@ -610,6 +611,26 @@ TEST_F(CachedMethod, as_many_runs_as_in_a_model_and_one_answer_a_call) {
       ASSERT_EQ(loop.context.stats.cache_entries, kept.size()) << "step " << step;
     }
   }
+}
+
+TEST_F(CachedMethod, costs_the_methods_beside_it_nothing) {
+  if (!test::kCountsInstructions) GTEST_SKIP() << "instructions cannot be counted in this build";
+  const auto instructions = [](bool is_cached) {
+    Registry registry;
+    registry.method("plain", [](int a, int b) { return a - b; });
+    const auto beside = [](int n) { return n; };
+    if (is_cached) {
+      registry.method("beside", beside, {.params = {"n"}, .cache = {.entries = 10}});
+    } else {
+      registry.method("beside", beside, {"n"});
+    }
+    const test::PaddedText text{request("plain", "[42,23]")};
+    Buffer reply;
+    for (int i = 0; i < 3; ++i) registry.handle_padded(text.view(), reply);
+    return test::count_instructions([&] { registry.handle_padded(text.view(), reply); });
+  };
+  constexpr std::uint64_t kMost = 5;
+  EXPECT_LE(instructions(true), instructions(false) + kMost);
 }
 
 }  // namespace

@@ -270,7 +270,8 @@ class CallCommand final : public MethodCommand {
       const std::string called = all_ ? "rpc.call_all" : method();
       detail::OutgoingCall call = caller.call(called, sent, signal.token());
       call.set_to(to_);
-      call.set_wait(server.wait);
+      // A method that was waited for in vain, to be told how it is packed, is not called otherwise.
+      call.set_wait(packed_ && !packed ? std::chrono::milliseconds{0} : server.wait);
       call.set_idempotent(idempotent_);
       if (stdin_) call.set_input(std::make_unique<LineSource>());
       if (stream_) return print_stream(caller, called, std::move(call), signal);
