@@ -89,15 +89,18 @@ class Context {
   /// is not sent to anybody any more.
   [[nodiscard]] const std::stop_token& stop_token() const noexcept { return stop_; }
   [[nodiscard]] bool cancelled() const noexcept { return stop_.stop_requested(); }
-  /// The timers of the thread that serves the call; null without a loop (Registry::handle).
+  /// The timers of the thread that serves the call; null without a loop (Registry::handle), and where the handler may
+  /// go on after its server (a generated protobuf service).
   [[nodiscard]] Scheduler* scheduler() const noexcept { return scheduler_; }
-  /// When the call fails with timeout (-32002): a time of scheduler()->now(). kNoDeadline for a stream whose caller has
-  /// set no timeout, and where scheduler() is null.
+  /// When the call fails with timeout (-32002): a time of scheduler()->now(), of the steady clock where that is null.
+  /// kNoDeadline for a stream whose caller has set no timeout, and without a loop.
   [[nodiscard]] std::chrono::nanoseconds deadline() const noexcept { return bounds_.deadline; }
   /// Nanoseconds until the deadline: 0 once it has passed, kNoDeadline where there is none.
   [[nodiscard]] std::chrono::nanoseconds remaining() const noexcept {
     if (bounds_.deadline == kNoDeadline) return kNoDeadline;
-    const std::chrono::nanoseconds left = bounds_.deadline - scheduler_->now();
+    const std::chrono::nanoseconds now =
+        scheduler_ != nullptr ? scheduler_->now() : std::chrono::steady_clock::now().time_since_epoch();
+    const std::chrono::nanoseconds left = bounds_.deadline - now;
     return left.count() > 0 ? left : std::chrono::nanoseconds{0};
   }
   /// How many calls this one was made within: 0 for a call that no handler has made.

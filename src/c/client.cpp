@@ -16,18 +16,7 @@ struct wc_pending {
 namespace wirecall::c {
 namespace {
 
-// The clock of the loops, for a Context whose time another thread asks for.
-class SteadyClock final : public Scheduler {
- public:
-  void start(Timer&, std::chrono::nanoseconds) override {}
-  void stop(Timer&) noexcept override {}
-  [[nodiscard]] std::chrono::nanoseconds now() const noexcept override {
-    return std::chrono::steady_clock::now().time_since_epoch();
-  }
-};
-
 void set_options(detail::OutgoingCall& call, const wc_call_options* given) {
-  static SteadyClock clock;
   if (given == nullptr) return;
   if (given->size < sizeof(std::size_t) + sizeof(std::int64_t))
     throw std::invalid_argument("the options have no size: set it to sizeof(wc_call_options)");
@@ -37,10 +26,7 @@ void set_options(detail::OutgoingCall& call, const wc_call_options* given) {
     call.set_timeout(std::chrono::milliseconds{std::max<std::int64_t>(options.timeout_ms, 0)});
   if (options.idempotent) call.set_idempotent(true);
   if (options.to != nullptr) call.set_to(options.to);
-  if (options.within == nullptr) return;
-  const Context& context = context_of(*options.within);
-  call.set_context(Context{
-      {}, {}, context.stop_token(), &clock, {.began = {}, .deadline = context.deadline(), .hops = context.hops()}});
+  if (options.within != nullptr) call.set_context(context_of(*options.within));
 }
 
 detail::OutgoingCall outgoing(Client& client, const char* method, const char* params_json,

@@ -1,17 +1,10 @@
 // Detached (call.hpp): answers that are given later, on any thread.
-#include <mutex>
-
 #include "c/call.hpp"
 #include "wirecall/detail/detached_context.hpp"
+#include "wirecall/detail/drop_after_loop.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::c {
-namespace {
-
-// Sinks whose loop has gone: several may be dropped at once, by several threads, and share what they refer to.
-std::mutex dropped_sinks;
-
-}  // namespace
 
 Detached::Detached(Call& call)
     : text_(call.params()),
@@ -25,10 +18,7 @@ Detached::Detached(Call& call)
   sink_.keeps(text_.size());
 }
 
-Detached::~Detached() {
-  const std::scoped_lock lock{dropped_sinks};
-  const ReplySink dropped{std::move(sink_)};
-}
+Detached::~Detached() { detail::drop_after_loop(sink_); }
 
 void Detached::resume() noexcept {
   reply_.give(sink_);

@@ -2,7 +2,6 @@
 #include "protobuf/message_forms.hpp"
 
 #include <charconv>
-#include <google/protobuf/io/coded_stream.h>
 
 #include "codec/base64.hpp"
 #include "wirecall/protobuf/message_json.hpp"
@@ -93,14 +92,6 @@ bool parse_base64(std::string_view text, std::string& out) {
   if (size == codec::kNotBase64) return false;
   out.resize(size);
   return true;
-}
-
-// Each of our levels is at most two of protobuf's, which counts the entries of maps. Its own limit is 100.
-bool parse_held(const std::string& bytes, Message& out) {
-  google::protobuf::io::CodedInputStream in{reinterpret_cast<const std::uint8_t*>(bytes.data()),
-                                            static_cast<int>(bytes.size())};
-  in.SetRecursionLimit(2 * kDepthMax);
-  return out.ParsePartialFromCodedStream(&in) && in.ConsumedEntireMessage();
 }
 
 }  // namespace wirecall::protobuf

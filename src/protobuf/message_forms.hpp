@@ -51,8 +51,6 @@ inline constexpr std::int32_t kNanosMax = 999'999'999;
 /// Standard or URL-safe, padded or not.
 [[nodiscard]] bool parse_base64(std::string_view text, std::string& out);
 
-/// Reads what an Any holds, of up to kDepthMax levels.
-[[nodiscard]] bool parse_held(const std::string& bytes, Message& out);
 /// The prototype of the type that an Any's URL names; null where none is linked or registered. Thread: any.
 [[nodiscard]] const Message* find_prototype(std::string_view type_url);
 

@@ -211,7 +211,7 @@ class MessageReader {
       }
       Message& entry = *to.reflection.AddMessage(&to.message, &to.field);
       const Reflection& reflection = *entry.GetReflection();
-      if (!key({entry, reflection, key_field}, name) || !value({entry, reflection, value_field}, depth))
+      if (!key({entry, reflection, key_field}, name) || !value({entry, reflection, value_field}, depth + 1))
         return in_.failed_at(name);
     }
     return true;

@@ -90,7 +90,7 @@ class MessageWriter {
       const Message& entry = message.GetReflection()->GetRepeatedMessage(message, &field, i);
       const Reflection& reflection = *entry.GetReflection();
       out_.key(key_text({entry, reflection, key}));
-      value({entry, reflection, held}, depth);
+      value({entry, reflection, held}, depth + 1);
     }
     out_.end_object();
   }
@@ -232,7 +232,7 @@ class MessageWriter {
       return out_.fail("a google.protobuf.Any holds a type that is neither linked nor registered");
     if (depth > kDepthMax) return out_.fail("a protobuf message nests deeper than 100 levels");
     const std::unique_ptr<Message> held{prototype->New()};
-    if (!parse_held(bytes, *held)) return out_.fail("a google.protobuf.Any holds no message of its type");
+    if (!held->ParsePartialFromString(bytes)) return out_.fail("a google.protobuf.Any holds no message of its type");
     if (!has_form_of_its_own(*held->GetDescriptor())) return members(*held, depth);
     out_.key(kAnyValue);
     message(*held, depth);

@@ -7,6 +7,8 @@
 
 #include "protobuf/whole_params.hpp"
 #include "wirecall/detail/bind.hpp"
+#include "wirecall/detail/detached_context.hpp"
+#include "wirecall/detail/drop_after_loop.hpp"
 #include "wirecall/protobuf/controller.hpp"
 #include "wirecall/protobuf/message_json.hpp"
 
@@ -25,8 +27,10 @@ class ServedCall final : public google::protobuf::Closure, public Executor::Cont
       : method_(method),
         request_(method.service.GetRequestPrototype(&method.method).New()),
         response_(method.service.GetResponsePrototype(&method.method).New()),
-        controller_(Controller::ServedTag{}, call.context()),
+        controller_(Controller::ServedTag{}, wirecall::detail::detached_context(call.context())),
         executor_(call.executor()) {}
+  /// On any thread: the service may run its closure after the server has gone.
+  ~ServedCall() override { wirecall::detail::drop_after_loop(sink_); }
 
   /// False where the params are no request: the call has been answered.
   [[nodiscard]] bool read(Call& call) {

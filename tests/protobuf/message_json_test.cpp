@@ -300,11 +300,17 @@ TEST(MessageJson, a_hundred_levels_are_the_most) {
   EXPECT_EQ(written(any), "! a protobuf message nests deeper than 100 levels");
 }
 
-TEST(MessageJson, protobufs_own_bound_of_levels_leaves_room_for_ours_within_an_any) {
-  // A level of a Struct is three of protobuf's bytes, which are read with a bound of 100 where nothing else is said.
+TEST(MessageJson, entries_of_maps_are_levels_so_that_protobuf_parses_what_an_any_holds) {
   const auto nest = [](const std::string& inner) { return R"({"a":)" + inner + '}'; };
-  const std::string packed = R"({"@type":"a/google.protobuf.Struct","value":)" + nested(49, nest) + '}';
-  EXPECT_EQ(there_and_back<google::protobuf::Any>(packed), packed);
+  const auto packed = [&](int levels) {
+    return R"({"@type":"a/google.protobuf.Struct","value":)" + nested(levels, nest) + '}';
+  };
+  EXPECT_EQ(there_and_back<google::protobuf::Any>(packed(33)), packed(33));
+  google::protobuf::Struct held;
+  EXPECT_TRUE(read_as<google::protobuf::Any>(packed(33)).UnpackTo(&held));
+  EXPECT_NE(refusal<google::protobuf::Any>(packed(34)), "");
+  EXPECT_EQ(refusal<google::protobuf::Struct>(nested(34, nest)), "");
+  EXPECT_NE(refusal<google::protobuf::Struct>(nested(35, nest)), "");
 }
 
 TEST(MessageJson, it_is_the_same_in_messagepack) {

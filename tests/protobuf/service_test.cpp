@@ -1,4 +1,5 @@
 // Services, generated ones and others: served, called by stubs and by coroutines; a call within a call.
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <future>
@@ -6,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "echo.pb.h"
 #include "services.pb.h"
@@ -220,6 +222,59 @@ TEST(Service, a_closure_may_be_run_later_and_by_another_thread) {
   pair.stub->Echo(&controller, &request, &response, nullptr);
   EXPECT_EQ(response.response(), "from a thread") << controller.ErrorText();
   EXPECT_TRUE(pair.service.cancelled.wait()) << "the callback of NotifyOnCancel runs at the end";
+}
+
+/// Keeps all its calls.
+class Keeping : public echo::EchoService {
+ public:
+  struct Kept {
+    RpcController* controller;
+    EchoResponse* response;
+    Closure* done;
+  };
+  void Echo(RpcController* controller, const EchoRequest*, EchoResponse* response, Closure* done) override {
+    kept.push_back({controller, response, done});
+    if (kept.size() == kCalls) all_kept.come();
+  }
+
+  static constexpr std::size_t kCalls = 16;
+  std::vector<Kept> kept;  // the loop's, until the server has gone
+  Moment all_kept;
+};
+
+TEST(Service, closures_may_be_run_by_several_threads_after_the_server_has_gone) {
+  Keeping service;
+  {
+    std::optional<Server> server{std::in_place, options()};
+    wirecall::protobuf::add_service(*server, service);
+    Client client{server->listen("tcp://127.0.0.1:0").uri()};
+    std::optional<RunningServer> running{std::in_place, *server};
+    Channel channel{client};
+    EchoService_Stub stub{&channel};
+    const EchoRequest request = request_of("keep");
+    std::array<EchoResponse, Keeping::kCalls> responses;
+    std::array<Moment, Keeping::kCalls> ended;
+    for (std::size_t at = 0; at != Keeping::kCalls; ++at)
+      stub.Echo(nullptr, &request, &responses[at], NewCallback(&ended[at], &Moment::come));
+    ASSERT_TRUE(service.all_kept.wait());
+    client.close();
+    for (Moment& moment : ended) ASSERT_TRUE(moment.wait());
+    running.reset();
+    server.reset();
+  }
+  std::atomic<std::size_t> next{0};
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread != 4; ++thread)
+    threads.emplace_back([&] {
+      for (std::size_t at = next++; at < service.kept.size(); at = next++) {
+        const auto& [controller, response, done] = service.kept[at];
+        EXPECT_TRUE(controller->IsCanceled());
+        EXPECT_GT(Controller::of(controller).context().remaining(), 0ns);
+        EXPECT_LE(Controller::of(controller).context().remaining(), 60s);
+        response->set_response("too late");
+        done->Run();
+      }
+    });
 }
 
 TEST(Service, a_deadline_ends_the_call_at_both_ends) {

@@ -59,7 +59,8 @@ class Controller final : public google::protobuf::RpcController {
   [[nodiscard]] bool IsCanceled() const override;
   /// Has `callback` run once: at the cancellation, on the thread of the call's loop, or else when the call is answered.
   void NotifyOnCancel(google::protobuf::Closure* callback) override;
-  /// The call that the service serves: deadline, caller, id.
+  /// The call that the service serves: deadline, caller's name, id, on any thread and as long as there is the
+  /// controller. It has no scheduler, since the service may go on after its server.
   [[nodiscard]] const Context& context() const noexcept { return context_; }
 
  private:

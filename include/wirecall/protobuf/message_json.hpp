@@ -25,7 +25,9 @@
 
 namespace wirecall::protobuf {
 
-/// Levels of nested messages, of Any and of the values of Struct, the message itself being the first.
+/// Levels of nested messages, the message itself being the first, as protobuf counts them in their bytes: an entry of a
+/// map is one, and so each level of a Struct is three. What an Any holds counts as well. So whoever is given a message,
+/// or an Any, can parse its bytes.
 inline constexpr int kDepthMax = 100;
 
 /// Reads a message, in either form. It is cleared first. After false, `reader.failure()` tells why.
