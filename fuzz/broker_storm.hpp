@@ -60,6 +60,7 @@ class BrokerStorm {
     if ((flags & 4) != 0) options.limits.in_flight = 6;
     if ((flags & 8) != 0) options.limits.max_message_size = 5000;
     options.disclose_callers = (flags & 16) != 0;
+    message_max_ = options.limits.max_message_size;
     if (is_traced()) {
       options.log_level = wirecall::LogLevel::debug;
       options.log = [](const wirecall::LogRecord& record) {
@@ -217,6 +218,7 @@ class BrokerStorm {
     peer->number = peers_.size();
     peer->framing = framing;
     peer->wire = std::move(wire);
+    peer->message_max = message_max_;
     if (guarded_) peer->authorization = std::string{"Authorization: Bearer "} + StormActions::token_of(*peer) + "\r\n";
     if (framing == StormFraming::websocket) peer->wire->send(kWebSocketHandshake);
     peers_.push_back(std::move(peer));
@@ -268,6 +270,7 @@ class BrokerStorm {
   StormModel::Peers peers_;
   StormModel model_;
   StormActions actions_{choices_, peers_};
+  std::size_t message_max_ = 0;
   std::size_t reloads_ = 0;
   int pause_ = 0;
   int settling_ = 0;

@@ -2,6 +2,7 @@
 // thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -294,7 +295,12 @@ class StormActions {
         case 0: return send(peer, {{"jsonrpc", "2.0"}, {"id", json::array()}, {"method", "work"}});
         case 1: return send(peer, json::array());
         case 2: return send(peer, json(5));
-        case 3: return send(peer, {{"jsonrpc", "2.0"}, {"result", 5}, {"id", 1 + choices_.byte()}});
+        case 3: {
+          const json id = 1 + choices_.byte();
+          // A call that has come to it, it may answer.
+          if (std::ranges::find(peer.serving, id, &StormPeer::Serving::id) != peer.serving.end()) return;
+          return send(peer, {{"jsonrpc", "2.0"}, {"result", 5}, {"id", id}});
+        }
         default:
           peer.garbled = true;
           trace(peer, "<-", "bytes that may belong to what follows");

@@ -43,7 +43,7 @@ class StormModel {
   }
 
   void receive(StormPeer& peer, const json& message, const std::string& text) {
-    trace(peer, "->", peer.framing == StormFraming::msgpack ? message.dump() : text);
+    trace(peer, "->", is_binary(peer.framing) ? message.dump() : text);
     if (message.is_discarded()) return fault_at(peer, "received what is no message: " + text.substr(0, 200));
     if (message.is_array()) {
       if (message.empty()) fault_at(peer, "received an empty array");

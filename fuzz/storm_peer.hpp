@@ -14,14 +14,19 @@
 #include <utility>
 #include <vector>
 
+#include "message/protobuf_transcoder.hpp"
 #include "tests/runtime/simulated_backend.hpp"
 
 namespace fuzz {
 
 using nlohmann::json;
 
-enum class StormFraming : std::uint8_t { lines, headers, lengths, msgpack, http, websocket };
-constexpr std::size_t kStormFramings = 6;
+enum class StormFraming : std::uint8_t { lines, headers, lengths, msgpack, cbor, protobuf, http, websocket };
+constexpr std::size_t kStormFramings = 8;
+
+inline bool is_binary(StormFraming framing) {
+  return framing == StormFraming::msgpack || framing == StormFraming::cbor || framing == StormFraming::protobuf;
+}
 
 /// A connection as its peer sees it.
 struct StormPeer {
@@ -45,6 +50,7 @@ struct StormPeer {
   StormFraming framing = StormFraming::lines;
   std::shared_ptr<wirecall::runtime::SimulatedPeer> wire;
   std::string authorization;  // a header field of HTTP; empty for none
+  std::size_t message_max = 0;
   std::string received;
   std::map<std::string, Asked> calls;  // by id as JSON
   std::vector<Serving> serving;
@@ -58,7 +64,7 @@ struct StormPeer {
   bool named = false;
   bool junk = false;        // has sent what may be refused without an id
   bool garbled = false;     // its bytes may be read as something else, and stay without an answer
-  bool may_be_cut = false;  // because of other peers, with an answer or without
+  bool may_be_cut = false;  // because of other peers or a long message, with an answer or without
   bool finished = false;    // has closed its sending side
   bool closed = false;      // by the broker, and the peer has noticed
   bool abandoned = false;   // reset, or closed by the broker: its calls expect nothing
@@ -84,6 +90,36 @@ inline void abandon(StormPeer& peer) {
   peer.abandoned = true;
   peer.calls.clear();
   peer.serving.clear();
+}
+
+inline std::string as_protobuf(const std::string& text) {
+  wirecall::message::ProtobufTranscoder transcoder;
+  wirecall::Buffer json{text};
+  wirecall::Buffer bytes;
+  static_cast<void>(transcoder.from_json(json.padded(), wirecall::Limits{}, bytes));
+  return std::string{bytes.view()};
+}
+inline json from_protobuf(const std::string& bytes) {
+  using Status = wirecall::message::Transcoder::Status;
+  wirecall::message::ProtobufTranscoder transcoder;
+  wirecall::Buffer text;
+  if (transcoder.to_json(bytes, wirecall::Limits{}, text) != Status::done) return json(json::value_t::discarded);
+  return json::parse(text.view(), nullptr, false);
+}
+
+/// A message of that framing's encoding.
+inline std::string encoded(StormFraming framing, const json& message) {
+  if (framing == StormFraming::protobuf) return as_protobuf(message.dump());
+  const bool cbor = framing == StormFraming::cbor;
+  const std::vector<std::uint8_t> bytes = cbor ? json::to_cbor(message) : json::to_msgpack(message);
+  // Arrays without the tag are MessagePack's.
+  return (cbor ? "\xD9\xD9\xF7" : "") + std::string{bytes.begin(), bytes.end()};
+}
+inline json decoded(StormFraming framing, const std::string& bytes) {
+  if (bytes.starts_with('{') || bytes.starts_with('[')) return json::parse(bytes, nullptr, false);
+  if (framing == StormFraming::protobuf) return from_protobuf(bytes);
+  if (framing == StormFraming::cbor) return json::from_cbor(bytes, true, false, json::cbor_tag_handler_t::ignore);
+  return json::from_msgpack(bytes, true, false);
 }
 
 inline std::string behind_length(const std::string& payload) {
@@ -115,15 +151,15 @@ inline constexpr std::string_view kWebSocketHandshake =
 inline void send(StormPeer& peer, const json& message, bool pretty = false) {
   const std::string text = message.dump(pretty ? 1 : -1);
   trace(peer, "<-", text);
+  if (text.size() > peer.message_max) peer.may_be_cut = true;
   const std::string length = "Content-Length: " + std::to_string(text.size()) + "\r\n";
   switch (peer.framing) {
     case StormFraming::lines: return peer.wire->send(text + "\n");
     case StormFraming::headers: return peer.wire->send(length + "\r\n" + text);
     case StormFraming::lengths: return peer.wire->send(behind_length(text));
-    case StormFraming::msgpack: {
-      const std::vector<std::uint8_t> msgpack = json::to_msgpack(message);
-      return peer.wire->send(behind_length({msgpack.begin(), msgpack.end()}));
-    }
+    case StormFraming::msgpack:
+    case StormFraming::cbor:
+    case StormFraming::protobuf: return peer.wire->send(behind_length(encoded(peer.framing, message)));
     case StormFraming::websocket: return peer.wire->send(websocket_frame(text));
     case StormFraming::http:
       return peer.wire->send("POST /rpc HTTP/1.1\r\nHost: localhost\r\n" + peer.authorization + length + "\r\n" + text);
@@ -245,16 +281,16 @@ void read(StormPeer& peer, Model& model) {
         break;
       }
       case StormFraming::lengths:
-      case StormFraming::msgpack: {
+      case StormFraming::msgpack:
+      case StormFraming::cbor:
+      case StormFraming::protobuf: {
         if (peer.received.size() < 4) return;
         std::size_t bytes = 0;
         for (std::size_t i = 0; i < 4; ++i) bytes = bytes << 8 | static_cast<unsigned char>(peer.received[i]);
         if (bytes > std::size_t{1} << 28) return stop_reading(peer, model, "a length of " + std::to_string(bytes));
         if (peer.received.size() < 4 + bytes) return;
         const std::string payload = taken(peer, 4, bytes);
-        const bool text = payload.starts_with('{') || payload.starts_with('[');
-        model.receive(peer, text ? json::parse(payload, nullptr, false) : json::from_msgpack(payload, true, false),
-                      payload);
+        model.receive(peer, decoded(peer.framing, payload), payload);
         break;
       }
       case StormFraming::websocket:

@@ -316,6 +316,43 @@ TEST_P(PackedCalls, AreRefusedWithBothLayouts) {
   }
 }
 
+TEST_P(PackedCalls, AreRefusedByAProviderThatDoesNotPack) {
+  Broker broker;
+  const Endpoint endpoint = broker.listen("tcp://127.0.0.1:0");
+  const RunningServer running{broker};
+  for (const std::string_view of_provider : {"json", "msgpack", "cbor", "protobuf"}) {
+    Client provider{endpoint.uri(), ClientOptions::from_json(R"({"encoding":")" + std::string{of_provider} + "\"}")};
+    provider.provide<math::mean>({.params = {"values"}});
+    provider.connect();
+    Client client{endpoint.uri(), options()};
+    try {
+      call_packed<math::mean>(client, std::vector{1.0, 2.0});
+      FAIL() << of_provider;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), -32602) << of_provider;
+      EXPECT_NE(error.data().find(R"("expected":"array of number")"), std::string::npos) << error.data();
+    }
+    EXPECT_EQ(client.call<math::mean>(std::vector{1.0, 2.0}), 1.5) << of_provider;
+  }
+}
+
+TEST_P(PackedCalls, AResultOfAnotherLayoutIsAnErrorOfTheCallers) {
+  Server server;
+  const auto rounded = [](const std::vector<double>& values) { return static_cast<int>(math::mean(values)); };
+  server.method(std::string{method_name<math::mean>()}, rounded).packed(packing(rounded));
+  const Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
+  const RunningServer running{server};
+  Client client{endpoint.uri(), options()};
+  try {
+    call_packed<math::mean>(client, std::vector{1.0, 2.0});
+    FAIL();
+  } catch (const LocalError& error) {
+    EXPECT_EQ(error.code(), -32603);
+    EXPECT_NE(error.data().find(R"("layout":"f64")"), std::string::npos) << error.data();
+  }
+  EXPECT_EQ(client.call<int>(method_name<math::mean>(), std::vector{1.0, 2.0}), 1);  // and the connection goes on
+}
+
 TEST_P(PackedCalls, ReachAProviderThroughABroker) {
   Broker broker;
   const Endpoint endpoint = broker.listen("tcp://127.0.0.1:0");

@@ -107,6 +107,7 @@ TEST_P(SharedCall, calls_functions_by_their_own_names_and_returns_what_they_retu
   EXPECT_EQ(mean, 3);
   EXPECT_EQ(client.call<double>("shared.mean", values), 3);
   EXPECT_EQ(client.call<kLargerInt>(2, 3), 3);
+  EXPECT_EQ((client.call<static_cast<int (*)(int, int)>(shared::larger)>(2, 3)), 3);
   EXPECT_EQ(client.call<kLargerText>("a", "b"), "b");
   EXPECT_EQ(client.call<std::string>("shared.larger_text", "a", "b"), "b");
   EXPECT_EQ(client.call<shared::current>(1), 3);

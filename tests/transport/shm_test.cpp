@@ -1,12 +1,15 @@
 // How two processes connect for shared memory: what each of them refuses.
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <gtest/gtest.h>
 #include <optional>
 #include <string>
 #include <sys/eventfd.h>
+#include <sys/fsuid.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <thread>
 #include <vector>
@@ -37,12 +40,15 @@ std::string connecting(milliseconds timeout = milliseconds{5000}) {
 // Listens where the client looks, and does with the connection what a test says.
 class FalseServer {
  public:
-  explicit FalseServer(const std::function<void(int socket)>& serve) {
+  /// `prepare` is given the socket that listens.
+  explicit FalseServer(
+      const std::function<void(int socket)>& serve, const std::function<void(int listener)>& prepare = [](int) {}) {
     folder_.make();
     BoundSocket bound = listen_on_path(kEndpoint, shm_socket_path(kEndpoint));
     listener_ = Descriptor{bound.descriptor};
     file_ = std::move(bound.file);
     ::fcntl(listener_.get(), F_SETFL, 0);
+    prepare(listener_.get());
     thread_ = std::thread{[this, serve] {
       const Descriptor socket{::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
       if (socket.get() >= 0) serve(socket.get());
@@ -164,6 +170,51 @@ TEST(Shm, a_folder_of_another_user_is_refused) {
   folder.make();
   ASSERT_EQ(::chown(folder.own().c_str(), 12345, 12345), 0);
   EXPECT_NE(connecting().find("not a folder of this user's alone"), std::string::npos);
+}
+
+// Runs `what` as another user, who may open this one's files all the same: on a thread of its own, since the system
+// call, unlike the C library's function, changes the user of a thread. Only root can.
+void as_another_user(const std::function<void()>& what) {
+  std::thread{[&] {
+    constexpr uid_t kNobody = 65534;
+    ASSERT_EQ(::syscall(SYS_setresuid, -1, kNobody, -1), 0);
+    ::setfsuid(0);
+    what();
+  }}.join();
+}
+
+TEST(Shm, a_server_of_another_user_is_refused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  const auto listen_as_another = [](int listener) {
+    as_another_user([&] { EXPECT_EQ(::listen(listener, 1), 0); });  // whose user the kernel tells from then on
+  };
+  const FalseServer server{[](int socket) {
+                             char byte = 0;
+                             EXPECT_EQ(::recv(socket, &byte, 1, 0), 0) << "the client has said nothing, and left";
+                           },
+                           listen_as_another};
+  EXPECT_NE(connecting().find("it is served by another user"), std::string::npos);
+}
+
+TEST(Shm, a_client_of_another_user_is_given_nothing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  const RuntimeFolder folder;
+  Loop loop;
+  std::size_t accepted = 0;
+  const auto acceptor = open_acceptor(loop, kEndpoint, [&](PendingConnection) { ++accepted; }, [](int) {});
+  std::atomic<bool> left{false};
+  std::thread another{[&] {
+    as_another_user([&] {
+      const Descriptor socket{connect_to_path(kEndpoint, shm_socket_path(kEndpoint), milliseconds{5000})};
+      char byte = 0;
+      EXPECT_EQ(::recv(socket.get(), &byte, 1, 0), 0) << "no memory, and the end";
+    });
+    left = true;
+    loop.wake();
+  }};
+  while (!left) loop.turn();
+  another.join();
+  EXPECT_EQ(accepted, 0U);
 }
 
 TEST(Shm, a_name_whose_path_is_too_long_is_refused) {
