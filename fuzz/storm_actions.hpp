@@ -290,17 +290,18 @@ class StormActions {
   void junk() {
     with_peer([this](StormPeer& peer) {
       if (!choices_.one_in(4)) return;
+      const std::size_t which = choices_.below(5);
+      const json id = 1 + choices_.byte();
+      // The peer may answer a call that it has received, or that is on the way to it.
+      const bool may_be_asked = std::ranges::find(peer.serving, id, &StormPeer::Serving::id) != peer.serving.end() ||
+                                peer.wire->window < (std::size_t{1} << 40);
+      if (which == 3 && may_be_asked) return;
       peer.junk = peer.may_be_cut = true;
-      switch (choices_.below(5)) {
+      switch (which) {
         case 0: return send(peer, {{"jsonrpc", "2.0"}, {"id", json::array()}, {"method", "work"}});
         case 1: return send(peer, json::array());
         case 2: return send(peer, json(5));
-        case 3: {
-          const json id = 1 + choices_.byte();
-          // A call that has come to it, it may answer.
-          if (std::ranges::find(peer.serving, id, &StormPeer::Serving::id) != peer.serving.end()) return;
-          return send(peer, {{"jsonrpc", "2.0"}, {"result", 5}, {"id", id}});
-        }
+        case 3: return send(peer, {{"jsonrpc", "2.0"}, {"result", 5}, {"id", id}});
         default:
           peer.garbled = true;
           trace(peer, "<-", "bytes that may belong to what follows");

@@ -151,7 +151,9 @@ inline constexpr std::string_view kWebSocketHandshake =
 inline void send(StormPeer& peer, const json& message, bool pretty = false) {
   const std::string text = message.dump(pretty ? 1 : -1);
   trace(peer, "<-", text);
-  if (text.size() > peer.message_max) peer.may_be_cut = true;
+  const std::string payload = is_binary(peer.framing) ? encoded(peer.framing, message) : text;
+  // In JSON, as which a broker looks at it, it may be larger.
+  if (std::max(text.size(), payload.size()) > peer.message_max) peer.may_be_cut = true;
   const std::string length = "Content-Length: " + std::to_string(text.size()) + "\r\n";
   switch (peer.framing) {
     case StormFraming::lines: return peer.wire->send(text + "\n");
@@ -159,7 +161,7 @@ inline void send(StormPeer& peer, const json& message, bool pretty = false) {
     case StormFraming::lengths: return peer.wire->send(behind_length(text));
     case StormFraming::msgpack:
     case StormFraming::cbor:
-    case StormFraming::protobuf: return peer.wire->send(behind_length(encoded(peer.framing, message)));
+    case StormFraming::protobuf: return peer.wire->send(behind_length(payload));
     case StormFraming::websocket: return peer.wire->send(websocket_frame(text));
     case StormFraming::http:
       return peer.wire->send("POST /rpc HTTP/1.1\r\nHost: localhost\r\n" + peer.authorization + length + "\r\n" + text);

@@ -75,7 +75,7 @@ class ReplySink {
   void error_in_flight();
   /// False once answered, and when the caller has disconnected.
   [[nodiscard]] bool wanted() const noexcept;
-  /// Whether it is no call's: made so, or moved from.
+  /// True when default-constructed or moved from.
   [[nodiscard]] bool empty() const noexcept { return calls_ == nullptr; }
   /// Whoever answers has a copy of the params, of so many bytes: they count among what the caller's connection holds
   /// for as long as there is this sink. Once, before the call is answered.

@@ -121,7 +121,7 @@ namespace this_task {
 
 /// Waits for `duration`; throws Cancelled as soon as stop is requested. `scheduler` must outlive the wait.
 [[nodiscard]] Task<void> sleep_for(Scheduler& scheduler, std::chrono::nanoseconds duration);
-/// The same with the timers of the call's thread. Throws Error where there are none (a registry called directly).
+/// The same with the timers of the call's thread. Throws Error where there are none (`scheduler()` is null).
 [[nodiscard]] Task<void> sleep_for(const Context& context, std::chrono::nanoseconds duration);
 
 /// Bridges a callback to a task: give a copy to whoever will call `set` or `fail`, and await another, once:

@@ -112,6 +112,10 @@ class PyServer {
   [[nodiscard]] std::vector<std::string> endpoints() const { return options_.listen_uris(); }
   void listen_shared(const Listeners& listeners, std::size_t number) { server_->listen(listeners, number); }
 
+  /// "sha256:" and the fingerprint of the certificate that the server has made; empty where it has made none.
+  [[nodiscard]] std::string made_certificate() const {
+    return options_.tls.self_signed ? "sha256:" + server_->certificate_fingerprint() : std::string{};
+  }
   /// As a record of its log, where that is JSON; else false.
   bool log_listening(const std::string& version, const std::string& endpoints, std::int64_t methods,
                      std::int64_t workers) {
@@ -206,6 +210,7 @@ void add_server(nb::module_& module) {
       .def("listen", &PyServer::listen)
       .def("endpoints", &PyServer::endpoints)
       .def("listen_shared", &PyServer::listen_shared)
+      .def("made_certificate", &PyServer::made_certificate)
       .def("log_listening", &PyServer::log_listening, nb::arg("version"), nb::arg("endpoints"), nb::arg("methods"),
            nb::arg("workers"))
       .def("install_sighup", &PyServer::install_sighup, nb::arg("load"), nb::arg("replaces"))

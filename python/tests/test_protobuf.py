@@ -99,6 +99,22 @@ def test_a_hundred_levels_are_the_most():
         read(Tree, nested(101))
 
 
+def test_entries_of_maps_are_levels_so_that_what_an_any_holds_can_be_parsed():
+    def struct(levels: int) -> str:
+        return '{"a":' * (levels - 1) + "{}" + "}" * (levels - 1)
+
+    def packed(levels: int) -> str:
+        return f'{{"@type":"a/google.protobuf.Struct","value":{struct(levels)}}}'
+
+    held = struct_pb2.Struct()
+    assert read(any_pb2.Any, packed(33)).Unpack(held)
+    read(struct_pb2.Struct, struct(34))
+    by = '{"by":{"x":' * 50 + "{}" + "}}" * 50
+    for kind, text in [(any_pb2.Any, packed(34)), (struct_pb2.Struct, struct(35)), (Tree, by)]:
+        with pytest.raises(ValueError, match="100 levels"):
+            read(kind, text)
+
+
 def test_the_place_of_a_mistake_is_told():
     with pytest.raises(ValueError) as failure:
         read(Tree, '{"next":{"next":{"bigCount":"x"}}}')

@@ -6,9 +6,12 @@ import asyncio
 import hashlib
 import json
 import pathlib
+import queue
+import re
 import socket
 import ssl
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -67,6 +70,10 @@ def files(authority: Authority) -> Files:
 
 
 def add_methods(app: wirecall.Server) -> None:
+    @app
+    def count(to: int) -> Iterator[int]:
+        yield from range(to)
+
     @app
     def sum(a: int, b: int) -> int:
         return a + b
@@ -129,13 +136,50 @@ def test_asynchronous_clients_call_by_every_scheme(port: int, authority: Authori
     assert asyncio.run(call()) == [2 * i for i in range(20)]
 
 
-def test_clients_provide_by_tls(port: int, authority: Authority) -> None:
+@pytest.mark.parametrize(("scheme", "other"), [("tls", "wss"), ("wss", "tls")])
+def test_clients_provide_stream_subscribe_and_publish_by_tls(
+    port: int, authority: Authority, scheme: str, other: str
+) -> None:
     with (
-        wirecall.connect(f"tls://localhost:{port}", cafile=authority.cafile) as provider,
-        wirecall.connect(f"wss://localhost:{port}", cafile=authority.cafile) as caller,
+        wirecall.connect(f"{scheme}://localhost:{port}", cafile=authority.cafile, websocket_deflate=True) as one,
+        wirecall.connect(f"{other}://localhost:{port}", cafile=authority.cafile) as two,
     ):
-        provider.provide("product", lambda a, b: a * b)
-        assert caller.product(6, 7) == 42
+        one.provide("product", lambda a, b: a * b)
+        assert two.product(6, 7) == 42
+        assert list(one.count.stream(100)) == list(range(100))
+        heard: queue.Queue[tuple[str, object]] = queue.Queue()
+        one.subscribe("news.*", lambda topic, value: heard.put((topic, value)))
+        assert two.publish("news.local", {"a": 1}) == 1
+        assert heard.get(timeout=60) == ("news.local", {"a": 1})
+
+
+def test_a_certificate_that_a_server_makes_can_be_pinned(tmp_path: pathlib.Path) -> None:
+    program = tmp_path / "calc.py"
+    program.write_text(
+        "import wirecall\n"
+        'app = wirecall.Server("calc", tls={"self_signed": True})\n'
+        "@app\n"
+        "def sum(a: int, b: int) -> int:\n"
+        "    return a + b\n"
+        'app.run("tcp://127.0.0.1:0")\n'
+    )
+    with subprocess.Popen([sys.executable, str(program)], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            port = re.search(r":(\d+)", process.stderr.readline())
+            pin = re.search(r"sha256:[0-9a-f]{64}", process.stderr.readline())
+            assert port is not None
+            assert pin is not None
+            with wirecall.connect(f"tls://localhost:{port[1]}", tls={"pin": pin[0]}) as c:
+                assert c.sum(2, 3) == 5
+        finally:
+            process.kill()
+
+
+def test_workers_do_not_make_a_certificate_each() -> None:
+    app = wirecall.Server("calc", tls={"self_signed": True})
+    with pytest.raises(ValueError, match=r"tls\.cert and tls\.key"):
+        app.run("tcp://127.0.0.1:0", workers=2)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

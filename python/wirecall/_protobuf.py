@@ -7,7 +7,8 @@ import json
 import re
 from typing import Any
 
-from google.protobuf import json_format
+from google.protobuf import descriptor_pool, json_format, message_factory
+from google.protobuf.message import DecodeError
 
 from ._library_types import at_place
 
@@ -53,13 +54,37 @@ def read(kind: Any, text: bytes) -> Any:
     if not _has_form_of_its_own(kind.DESCRIPTOR.full_name) and not text.lstrip().startswith(b"{"):
         raise ValueError("an object")  # json_format takes an empty array
     try:
-        return json_format.Parse(text, kind(), max_recursion_depth=DEPTH_MAX)
+        message = json_format.Parse(text, kind(), max_recursion_depth=DEPTH_MAX)
     except json_format.ParseError as failure:
         words, place = str(failure), []
         while step := _STEP.match(words):
             place.append(step[1])
             words = words[step.end() :]
         raise at_place(ValueError(words.partition("\n")[0].rstrip(".")), tuple(place)) from None
+    # A level of JSON is three of protobuf's at most.
+    if text.count(b"{") + text.count(b"[") > DEPTH_MAX // 3 and _levels(message) > DEPTH_MAX:
+        raise ValueError(f"no more than {DEPTH_MAX} levels of messages")
+    return message
+
+
+def _levels(message: Any) -> int:
+    """As protobuf counts them in bytes, where an entry of a map is one; and with what an Any holds."""
+    if message.DESCRIPTOR.full_name == "google.protobuf.Any" and message.type_url:
+        known = descriptor_pool.Default().FindMessageTypeByName(message.type_url.rpartition("/")[2])
+        try:
+            return 1 + _levels(message_factory.GetMessageClass(known).FromString(message.value))
+        except DecodeError:  # which counts as well
+            return DEPTH_MAX + 1
+    deepest = 0
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        if field.message_type.GetOptions().map_entry:
+            if field.message_type.fields_by_name["value"].message_type is not None:
+                deepest = max(deepest, 1 + max(_levels(one) for one in value.values()))
+        else:
+            deepest = max(deepest, *(_levels(one) for one in (value if _is_repeated(field) else [value])))
+    return 1 + deepest
 
 
 def write(message: Any) -> bytes:

@@ -297,7 +297,8 @@ def connect(
     """Connects to a server, and returns the client.
 
     - `uri`: an endpoint such as "tcp://127.0.0.1:8545" (default), "unix:///run/wc.sock", "udp://host",
-      "http://host/rpc" or "ws://host/"; or a list of endpoints, of which the next is tried when one does not answer
+      "http://host/rpc" or "ws://host/", by TLS "tls://host:8545", "https://host/rpc" or "wss://host/"; or a list of
+      endpoints, of which the next is tried when one does not answer
     - `timeout`: seconds until a call raises Timeout (default: 30)
     - `wait`: seconds for which connecting is retried while there is no server, and a call while nobody provides its
       method (default: 0)

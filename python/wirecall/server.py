@@ -364,6 +364,11 @@ class Server:
 
         if self._broker:
             raise ValueError("wirecall: a broker is one process: its clients have to reach each other")
+        if self._engine.made_certificate():
+            raise ValueError(
+                "wirecall: with tls.self_signed each worker would make a certificate of its own: give tls.cert and "
+                "tls.key"
+            )
         if self._listening:
             raise ValueError("wirecall: workers listen where run is told to: run(listen=…, workers=…) without listen")
 
@@ -458,6 +463,8 @@ class Server:
             file=sys.stderr,
             flush=True,
         )
+        if made := self._engine.made_certificate():
+            print(f'its certificate: {made}  (clients: tls={{"pin": …}}, or --tls-pin)', file=sys.stderr, flush=True)
 
 
 def _in_main_thread() -> bool:

@@ -186,7 +186,10 @@ Task<void> sleep_for(Scheduler& scheduler, std::chrono::nanoseconds duration) {
 
 Task<void> sleep_for(const Context& context, std::chrono::nanoseconds duration) {
   if (context.scheduler() == nullptr) {
-    throw Error("sleep_for: there are no timers here, because the registry is called directly; run it on a server");
+    throw Error(
+        "sleep_for: there are no timers here: the registry is called directly, or a generated protobuf service, which "
+        "may "
+        "go on after its server; give a Scheduler");
   }
   return sleep_for(*context.scheduler(), duration);
 }

@@ -113,6 +113,10 @@ struct Host {
   [[nodiscard]] bool unpacks_off_loop(std::size_t bytes) const noexcept {
     return bytes > kLongPackedBytes && long_reader != nullptr && deflate != nullptr;
   }
+  /// The same of one, however short, that may become so many bytes.
+  [[nodiscard]] bool unpacks_off_loop_to(std::size_t bytes) const noexcept {
+    return reads_off_loop(bytes) && deflate != nullptr;
+  }
 
   Loop& loop;
   const Registry& registry;

@@ -174,11 +174,21 @@ bool MessageConnection::read_packed(std::string_view part) {
     unpack_off_loop(std::exchange(message_, Buffer{}));
     return false;
   }
+  using Outcome = framing::MessageDeflate::Outcome;
   Buffer whole = host_->loop.take_buffer();
-  const Find found = framing_->unpack(part, whole);
+  // A few bytes may stand for a long message, which is unpacked off the loop, from its beginning.
+  const std::size_t bytes_max = message_bytes_max();
+  const bool may_be_long = host_->unpacks_off_loop_to(bytes_max);
+  const Outcome outcome = framing_->unpack(part, may_be_long ? kLongMessageBytes : bytes_max, whole);
   charge(part.size() / kPackedBytesOfStep + whole.size() / rpc::Share::kBytesOfStep);
+  if (outcome == Outcome::too_large && may_be_long) [[unlikely]] {
+    give_back(whole);
+    if (message_.empty() && !keep(part)) return false;
+    unpack_off_loop(std::exchange(message_, Buffer{}));
+    return false;
+  }
   give_back(message_);
-  return read_unpacked(found, std::move(whole));
+  return read_unpacked(framing_->unpacked(outcome, whole.view()), std::move(whole));
 }
 
 bool MessageConnection::read_unpacked(Find found, Buffer whole) {
@@ -188,6 +198,7 @@ bool MessageConnection::read_unpacked(Find found, Buffer whole) {
     stop_reading(CloseReason::unreadable);
   } else {
     message_ = std::move(whole);
+    if (!may_hold_message()) return false;
     return read_whole({message_.data(), message_.size()}, true, found == Find::text);
   }
   give_back(whole);
@@ -290,6 +301,11 @@ bool MessageConnection::keep(std::string_view part) {
     give_back(larger);
   }
   message_.append(part);
+  return may_hold_message();
+}
+
+// False when the connection has had to give way, since it or others hold too much.
+bool MessageConnection::may_hold_message() {
   if (caller_ != nullptr) return true;
   if (!dispatcher_.is_unidentified()) {
     if (held_by(message_) > kWeighedBytes) weigh();

@@ -141,9 +141,14 @@ class MessageConnection final : public FramedChannel {
   }
   bool accept_other(const Received& message);
   bool keep(std::string_view part);
+  bool may_hold_message();
   [[nodiscard]] bool is_too_large(std::size_t bytes) const noexcept {
     return bytes > host_->limits.max_message_size ||
            (bytes > rpc::kUnidentifiedBytesMax && caller_ == nullptr && dispatcher_.is_unidentified());
+  }
+  [[nodiscard]] std::size_t message_bytes_max() const noexcept {
+    const std::size_t bytes_max = host_->limits.max_message_size;
+    return is_too_large(bytes_max) ? std::min(bytes_max, rpc::kUnidentifiedBytesMax) : bytes_max;
   }
   bool refuse(ScanStatus status, std::string_view read, const message::Unreadable& where);
   void refuse_size();

@@ -103,13 +103,12 @@ class Framing {
     static_cast<void>(out), static_cast<void>(begin), static_cast<void>(json);
   }
 
-  /// Appends to `out` what `packed` stands for, the whole of a message that was found so: `message`, `text`, `lost` or
-  /// `too_large`.
-  virtual Find unpack(std::string_view packed, Buffer& out) {
-    static_cast<void>(packed), static_cast<void>(out);
-    return Find::lost;
+  /// Appends to `out` what `packed` stands for, the whole of a message that was found so, as MessageDeflate::inflate.
+  [[nodiscard]] virtual MessageDeflate::Outcome unpack(std::string_view packed, std::size_t bytes_max, Buffer& out) {
+    static_cast<void>(packed), static_cast<void>(bytes_max), static_cast<void>(out);
+    return MessageDeflate::Outcome::malformed;
   }
-  /// The same where it has been unpacked elsewhere, by a MessageDeflate: `text` is what it stands for, as far as the
+  /// What has been found then, `message`, `text`, `lost` or `too_large`: `text` is what it stands for, as far as the
   /// outcome is done.
   virtual Find unpacked(MessageDeflate::Outcome outcome, std::string_view text) {
     static_cast<void>(outcome), static_cast<void>(text);

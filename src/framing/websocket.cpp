@@ -214,9 +214,8 @@ Found WebSocket::read_payload(std::span<char> input, std::uint32_t skip) noexcep
   return {Find::text, skip, payload.size()};
 }
 
-Find WebSocket::unpack(std::string_view packed, Buffer& out) {
-  const MessageDeflate::Outcome outcome = packing_.deflate->inflate(packed, limits_->max_message_size, out);
-  return unpacked(outcome, out.view());
+MessageDeflate::Outcome WebSocket::unpack(std::string_view packed, std::size_t bytes_max, Buffer& out) {
+  return packing_.deflate->inflate(packed, bytes_max, out);
 }
 
 Find WebSocket::unpacked(MessageDeflate::Outcome outcome, std::string_view text) {
@@ -337,7 +336,7 @@ void WebSocket::seal(Buffer& out, std::size_t begin, bool json) {
 // Whether the message is packed then.
 bool WebSocket::pack(Buffer& out, std::size_t begin) {
   const std::string_view message = out.view().substr(begin + head_bytes());
-  if (message.size() < packing_.bytes_min) return false;
+  if (message.size() < packing_.bytes_min || message.size() > packing_.bytes_max) return false;
   Buffer packed;
   packing_.deflate->deflate(message, packing_.window_bits, packed);
   if (packed.size() >= message.size() && packing_.bytes_min != 0) return false;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,12 +35,13 @@ class WebSocket final : public Framing {
   enum class Role : std::uint8_t { server, client };
 
   /// Compression as it was agreed on (RFC 7692): by `deflate`, which outlives the framing; null for none. Messages of
-  /// ours of `bytes_min` or more are packed with a window of 2^`window_bits` bytes where that makes them smaller; all,
-  /// for 0.
+  /// ours from `bytes_min` to `bytes_max` are packed with a window of 2^`window_bits` bytes where that makes them
+  /// smaller; all up to that, for a `bytes_min` of 0.
   struct Packing {
     MessageDeflate* deflate = nullptr;
     int window_bits = 15;
     std::size_t bytes_min = 128;
+    std::size_t bytes_max = std::numeric_limits<std::size_t>::max();
   };
 
   /// `limits` outlive the framing.
@@ -58,7 +60,7 @@ class WebSocket final : public Framing {
   [[nodiscard]] bool carries_binary() const noexcept override { return true; }
   [[nodiscard]] std::size_t head_bytes() const noexcept override { return role_ == Role::server ? 10 : 14; }
   void seal(Buffer& out, std::size_t begin, bool json) override;
-  Find unpack(std::string_view packed, Buffer& out) override;
+  [[nodiscard]] MessageDeflate::Outcome unpack(std::string_view packed, std::size_t bytes_max, Buffer& out) override;
   Find unpacked(MessageDeflate::Outcome outcome, std::string_view text) override;
   [[nodiscard]] std::string_view take_due() override;
   [[nodiscard]] std::string_view keepalive() override;

@@ -21,6 +21,8 @@ using framing::HttpHead;
 constexpr std::string_view kMagic = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 constexpr std::string_view kBearer = "bearer.";
 constexpr std::string_view kOurs = "jsonrpc";
+// A loop compresses so much in some milliseconds.
+constexpr std::size_t kPackedReplyBytesMax = std::size_t{1} << 20;
 
 std::string join_field(const framing::HttpFields& head, std::string_view name) {
   std::string all;
@@ -178,7 +180,8 @@ void begin_websocket(HttpConnection& connection, const RoutedRequest& request) {
                                       Host& host, std::unique_ptr<transport::ByteStream> stream) {
     using framing::WebSocket;
     WebSocket::Packing packing;
-    if (window_bits != 0) packing = {.deflate = host.deflate, .window_bits = window_bits};
+    if (window_bits != 0)
+      packing = {.deflate = host.deflate, .window_bits = window_bits, .bytes_max = kPackedReplyBytesMax};
     auto made = std::make_unique<MessageConnection>(
         host, std::move(stream), std::make_unique<WebSocket>(WebSocket::Role::server, host.limits, packing));
     // Looked for once more: the principals may have been reloaded since.

@@ -232,7 +232,8 @@ class MessageWriter {
       return out_.fail("a google.protobuf.Any holds a type that is neither linked nor registered");
     if (depth > kDepthMax) return out_.fail("a protobuf message nests deeper than 100 levels");
     const std::unique_ptr<Message> held{prototype->New()};
-    if (!held->ParsePartialFromString(bytes)) return out_.fail("a google.protobuf.Any holds no message of its type");
+    if (!held->ParsePartialFromString(bytes))
+      return out_.fail("a google.protobuf.Any holds no message of its type, or one that nests deeper than 100 levels");
     if (!has_form_of_its_own(*held->GetDescriptor())) return members(*held, depth);
     out_.key(kAnyValue);
     message(*held, depth);

@@ -36,7 +36,7 @@ struct Hostile {
   std::string half;
   std::string nan;
   /// A few bytes that say that gigabytes follow, or have no end.
-  std::vector<std::string> boasts;
+  std::vector<std::string> overlong_lengths;
 };
 
 // ---- MessagePack and CBOR ----
@@ -82,8 +82,8 @@ Hostile msgpack() {
           .with_member = &msgpack_with_member,
           .half = from_hex("cb 3ff8000000000000"),
           .nan = from_hex("cb 7ff8000000000000"),
-          .boasts = {from_hex("df ffffffff c0"), from_hex("dd ffffffff c0"), from_hex("81 c6 ffffffff"),
-                     from_hex("81 db ffffffff"), from_hex("81 a1 78 c9 ffffffff 01")}};
+          .overlong_lengths = {from_hex("df ffffffff c0"), from_hex("dd ffffffff c0"), from_hex("81 c6 ffffffff"),
+                               from_hex("81 db ffffffff"), from_hex("81 a1 78 c9 ffffffff 01")}};
 }
 
 std::vector<std::string> deep_cbor() {
@@ -99,16 +99,16 @@ std::vector<std::string> deep_cbor() {
 
 Hostile cbor() {
   const std::string tag{kMessageTag};
-  return {
-      .name = "cbor",
-      .transcoder = &make<message::CborTranscoder>,
-      .deep = &deep_cbor,
-      .with_member = &cbor_with_member,
-      .half = from_hex("f9 3e00"),
-      .nan = from_hex("f9 7e00"),
-      .boasts = {tag + from_hex("9a ffffffff"), tag + from_hex("ba ffffffff"), tag + from_hex("9b 7fffffffffffffff"),
-                 tag + from_hex("a1 61 78 5a ffffffff"), tag + from_hex("bf"), tag + from_hex("bf 61 78 9f"),
-                 tag + from_hex("bf 61 78 7f 61"), tag + from_hex("bf 61 78 5f 5f")}};
+  return {.name = "cbor",
+          .transcoder = &make<message::CborTranscoder>,
+          .deep = &deep_cbor,
+          .with_member = &cbor_with_member,
+          .half = from_hex("f9 3e00"),
+          .nan = from_hex("f9 7e00"),
+          .overlong_lengths = {tag + from_hex("9a ffffffff"), tag + from_hex("ba ffffffff"),
+                               tag + from_hex("9b 7fffffffffffffff"), tag + from_hex("a1 61 78 5a ffffffff"),
+                               tag + from_hex("bf"), tag + from_hex("bf 61 78 9f"), tag + from_hex("bf 61 78 7f 61"),
+                               tag + from_hex("bf 61 78 5f 5f")}};
 }
 
 // ---- Protocol Buffers ----
@@ -150,8 +150,8 @@ Hostile protobuf() {
           .with_member = &protobuf_with_member,
           .half = from_hex("29 000000000000f83f"),
           .nan = from_hex("29 000000000000f87f"),
-          .boasts = {from_hex("12 ffffffff0f"), from_hex("4a ffffffff0f"), from_hex("42 ffffffffffffffff7f"),
-                     from_hex("12 01 61 42 ffffffff07")}};
+          .overlong_lengths = {from_hex("12 ffffffff0f"), from_hex("4a ffffffff0f"), from_hex("42 ffffffffffffffff7f"),
+                               from_hex("12 01 61 42 ffffffff07")}};
 }
 
 // ---- peers ----
@@ -177,7 +177,7 @@ class FramedPeer {
     EXPECT_TRUE(say(json));
     return received();
   }
-  /// With 1.5 in `json` become NaN.
+  /// Sends `json` with NaN in place of its 1.5.
   bool say_nan(std::string_view json) {
     std::string message = as(*transcoder_, json);
     const std::size_t at = message.find(encoding_.half);
@@ -306,7 +306,7 @@ TEST_P(HostileEncodings, AnAnswerThatSaysSomethingTwiceIsNone) {
   for (const std::string_view name : {"id", "result"}) {
     lines.send(request_of("echo", "[1]", 5) + "\n");
     const std::string id = id_of(provider.received());
-    ASSERT_TRUE(provider.send(provider.with_member(result_of("1", id), name, name == "id" ? id : "2")));
+    ASSERT_TRUE(provider.send(provider.with_member(result_of("2", id), name, name == "id" ? id : "3")));
     if (name == "id") provider.say(result_of("1", id));  // whose answer that was, nobody can tell
     EXPECT_NE(lines.line().find(name == "id" ? "\"result\":1" : "-32603"), std::string::npos) << name;
   }
@@ -324,7 +324,8 @@ std::size_t peak_of_virtual_memory() {
 
 TEST_P(HostileEncodings, AFewBytesThatPromiseGigabytesTakeNone) {
   const std::size_t before = peak_of_virtual_memory();
-  for (const std::string& message : encoding.boasts) {
+  ASSERT_NE(before, 0U);
+  for (const std::string& message : encoding.overlong_lengths) {
     ASSERT_TRUE(hostile.send(message));
     EXPECT_EQ(code_of(hostile.received()), -32700) << packing::to_hex(message);
   }

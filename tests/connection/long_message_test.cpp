@@ -244,6 +244,22 @@ TEST_P(LongPackedMessages, are_answered_before_what_follows_them) {
                 said(result(std::to_string(longer.size()), 3)) + said(result("3", 4)) + closed(1000, ""));
 }
 
+TEST_P(LongPackedMessages, may_be_short_as_they_come) {
+  const std::string spaces(kLongMessageBytes, ' ');
+  const std::string payload = packed(sizing(spaces, 1));
+  ASSERT_LT(payload.size(), 4000U);
+  EXPECT_EQ(answer(frame(payload) + frame(packed(sizing("ab", 2)))),
+            said(result(std::to_string(spaces.size()), 1)) + said(result("2", 2)) + closed(1000, ""));
+  std::string frames;
+  for (std::size_t at = 0; at < payload.size(); at += 100) {
+    const int first = (at == 0 ? 0x41 : 0x00) | (at + 100 >= payload.size() ? 0x80 : 0);
+    frames += framing::client_frame(first, payload.substr(at, 100));
+  }
+  EXPECT_EQ(answer(frames), said(result(std::to_string(spaces.size()), 1)) + closed(1000, ""));
+  EXPECT_EQ(answer(frame(packed(sizing(std::string(3'000'000, ' '), 1)))),
+            closed(1009, "the message is larger than allowed"));
+}
+
 TEST_P(LongPackedMessages, may_come_in_fragments) {
   const std::string text = letters(200'000);
   const std::string payload = packed(sizing(text, 1));

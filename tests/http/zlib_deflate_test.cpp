@@ -2,10 +2,14 @@
 #include "http/zlib_deflate.hpp"
 
 #include <gtest/gtest.h>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "http/websocket.hpp"
+#include "rpc/access.hpp"
 #include "tests/framing/websocket_frames.hpp"
 #include "tests/http/served.hpp"
 
@@ -88,8 +92,9 @@ constexpr int kPackedText = 0xC1;
 
 class Packed : public Http {
  public:
-  explicit Packed(Limits given = {}) : Http(1, given) {
+  explicit Packed(Limits given = {}, std::shared_ptr<const rpc::Authority> authority = {}) : Http(1, given) {
     host.deflate = &deflate_;
+    loop_context.services.authority = std::move(authority);
     const std::string answer = ask(get("/ws", kAsks));
     EXPECT_NE(answer.find("Sec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover; "
                           "client_no_context_takeover\r\n"),
@@ -131,6 +136,36 @@ TEST(PackedWebSocket, refuses_bombs_and_what_is_none) {
   constexpr std::string_view kReserved = "a reserved bit is set, for an extension that was not agreed on";
   EXPECT_EQ(Packed{}.ask(client_frame(0xC9, "")), closes(1002, kReserved));
   EXPECT_EQ(Packed{}.ask(client_frame(0x01, "[") + client_frame(0xC0, "]")), closes(1002, kReserved));
+}
+
+TEST(PackedWebSocket, has_64_kib_at_most_before_its_peer_has_authenticated) {
+  const auto authority = std::make_shared<const rpc::Authority>(std::vector{Principal{
+      .name = "robot", .tokens = {"robot-token"}, .call = {">"}, .provide = {}, .publish = {}, .subscribe = {}}});
+  const auto hello = [](std::size_t bytes) {
+    std::string text = R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"token":"robot-token"},"id":1})";
+    text.insert(1, std::string(bytes - text.size(), ' '));
+    return client_frame(kPackedText, pack(text));
+  };
+  Packed server{Limits{}, authority};
+  ASSERT_LT(hello(64 * 1024 + 1).size(), 500U);
+  EXPECT_EQ(Packed(Limits{}, authority).ask(hello(64 * 1024 + 1)), closes(1009, "the message is larger than allowed"));
+  EXPECT_NE(server.ask(hello(64 * 1024)).find("\x81"), std::string::npos);
+  EXPECT_FALSE(server.end) << "and from then on it may have more";
+  std::string more = request(2);
+  more.insert(1, std::string(100'000, ' '));
+  EXPECT_EQ(server.ask(client_frame(kPackedText, pack(more))),
+            framing::server_frame(framing::kTextFrame, result("19", 2)));
+}
+
+TEST(PackedWebSocket, does_not_pack_what_would_hold_up_others) {
+  Packed server;
+  constexpr std::size_t kMebibyte = 1'048'576;
+  const auto first_byte = [&](std::size_t bytes) {
+    return static_cast<unsigned char>(
+        server.ask(client_frame(framing::kTextFrame, call("big", 1, '[' + std::to_string(bytes) + ']'))).at(0));
+  };
+  EXPECT_EQ(first_byte(kMebibyte - 100), kPackedText);
+  EXPECT_EQ(first_byte(kMebibyte), framing::kTextFrame);
 }
 
 TEST(PackedWebSocket, is_none_where_it_is_not_switched_on) {

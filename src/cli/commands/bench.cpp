@@ -241,6 +241,7 @@ BenchCommand::BenchCommand(CLI::App& parent)
   };
   ClientTlsOptions& tls = options_.load.tls;
   add_option("cafile", options_.load.cafile);
+  add_option("proxy", options_.load.proxy);
   add_option("tls.pin", tls.pin);
   add_option("tls.client_cert", tls.client_cert);
   add_option("tls.client_key", tls.client_key);

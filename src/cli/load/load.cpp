@@ -434,6 +434,7 @@ Run::Run(const LoadOptions& given)
   connections_.reserve(options.connections);
   ClientOptions client;
   client.cafile = options.cafile;
+  client.proxy = options.proxy;
   client.tls = options.tls;
   warn_of_no_verify(client);
   const net::DialFunction dial = net::dial_function({&options.endpoint, 1}, client);

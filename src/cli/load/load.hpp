@@ -44,6 +44,7 @@ struct LoadOptions {
   std::string params;      ///< JSON text, empty for none
   std::string token = {};  ///< each connection shows it; empty for none
   std::string cafile = {};
+  std::string proxy = {};
   ClientTlsOptions tls = {};
   std::uint32_t connections = 1;
   std::uint32_t pipeline = 1;                                         ///< calls in flight on each
