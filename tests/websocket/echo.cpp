@@ -102,7 +102,8 @@ std::vector<std::string> echo(const Socket& socket, WebSocket& framing, std::str
           break;
         case Find::packed: {
           Buffer whole;
-          const Find unpacked = framing.unpack(std::exchange(kept, {}), whole);
+          const auto outcome = framing.unpack(std::exchange(kept, {}), wirecall::Limits{}.max_message_size, whole);
+          const Find unpacked = framing.unpacked(outcome, whole.view());
           over = unpacked != Find::text && unpacked != Find::message;
           if (over) {
             out.append(framing.farewell(Ending::failed));

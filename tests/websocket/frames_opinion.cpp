@@ -73,7 +73,8 @@ class Reader {
   void take(Find find) {
     if (find == Find::packed) {
       wirecall::Buffer whole;
-      find = framing_.unpack(kept_, whole);
+      const auto outcome = framing_.unpack(kept_, kLimits.max_message_size, whole);
+      find = framing_.unpacked(outcome, whole.view());
       kept_ = whole.view();
     }
     switch (find) {
