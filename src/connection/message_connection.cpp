@@ -188,7 +188,8 @@ bool MessageConnection::read_packed(std::string_view part) {
     return false;
   }
   give_back(message_);
-  return read_unpacked(framing_->unpacked(outcome, whole.view()), std::move(whole));
+  const Find found = framing_->unpacked(outcome, whole.view());
+  return read_unpacked(found, std::move(whole));
 }
 
 bool MessageConnection::read_unpacked(Find found, Buffer whole) {

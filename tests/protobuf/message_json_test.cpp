@@ -231,7 +231,8 @@ TEST(MessageJson, values_outside_a_well_known_type_are_refused) {
   EXPECT_EQ(written(wrong), "! a google.protobuf.Any holds a type that is neither linked nor registered");
   wrong.mutable_packed()->set_type_url("a/kinds.Tree");
   wrong.mutable_packed()->set_value("\xFF");
-  EXPECT_EQ(written(wrong), "! a google.protobuf.Any holds no message of its type");
+  EXPECT_EQ(written(wrong),
+            "! a google.protobuf.Any holds no message of its type, or one that nests deeper than 100 levels");
 }
 
 TEST(MessageJson, the_type_of_an_any_may_stand_anywhere_in_it) {
