@@ -121,14 +121,29 @@ class PyServer {
                      std::int64_t workers) {
     if (options_.log_format != LogFormat::json) return false;
     const bool asks = !options_.principals_file.empty();
-    options_.log.at_least(options_.log_level)(
-        LogLevel::info, "the server listens",
-        {{"version", version},
-         {"name", options_.name},
-         {"listen", endpoints},
-         {"methods", methods},
-         {"workers", workers},
-         {"serves", asks ? "those that principals_file names" : "whoever can connect"}});
+    const LogSink log = options_.log.at_least(options_.log_level);
+    const LogField version_field{"version", version};
+    const LogField name{"name", options_.name};
+    const LogField listen{"listen", endpoints};
+    const LogField methods_field{"methods", methods};
+    const LogField workers_field{"workers", workers};
+    const LogField serves{"serves", asks ? "those that principals_file names" : "whoever can connect"};
+    constexpr std::string_view kMessage = "the server listens";
+    const std::string fingerprint = "sha256:" + server_->certificate_fingerprint();
+    if (!options_.tls.on()) {
+      log(LogLevel::info, kMessage,
+          {version_field, name, listen, methods_field, workers_field, serves, {"tls", "off"}});
+    } else {
+      log(LogLevel::info, kMessage,
+          {version_field,
+           name,
+           listen,
+           methods_field,
+           workers_field,
+           serves,
+           {"tls", "on"},
+           {"fingerprint", fingerprint}});
+    }
     return true;
   }
 

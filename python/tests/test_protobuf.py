@@ -110,8 +110,11 @@ def test_entries_of_maps_are_levels_so_that_what_an_any_holds_can_be_parsed():
     assert read(any_pb2.Any, packed(33)).Unpack(held)
     read(struct_pb2.Struct, struct(34))
     by = '{"by":{"x":' * 50 + "{}" + "}}" * 50
-    for kind, text in [(any_pb2.Any, packed(34)), (struct_pb2.Struct, struct(35)), (Tree, by)]:
-        with pytest.raises(ValueError, match="100 levels"):
+    lists = "[" * 250 + "]" * 250
+    too_deep = [(any_pb2.Any, packed(34)), (struct_pb2.Struct, struct(35)), (Tree, by)]
+    too_deep += [(struct_pb2.Struct, struct(250)), (struct_pb2.ListValue, lists), (struct_pb2.Value, lists)]
+    for kind, text in too_deep:
+        with pytest.raises(ValueError, match="100"):  # the words are json_format's own, or ours
             read(kind, text)
 
 

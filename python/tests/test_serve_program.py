@@ -156,6 +156,15 @@ def test_where_it_listens_is_a_record_of_a_log_as_json(serve):
     assert (listens["name"], listens["methods"], listens["workers"]) == ("calc", 1, 1)
     assert listens["serves"] == "whoever can connect"
     assert listens["version"] == wirecall.__version__
+    assert listens["tls"] == "off"
+
+
+def test_the_fingerprint_of_a_certificate_is_in_a_log_as_json(serve):
+    status, told = said(serve(stopping(""), "calc.py", "--port", "0", "--log-format", "json", "--tls-self-signed"))
+    records = [json.loads(line) for line in told.splitlines()]
+    (listens,) = [record for record in records if record["message"] == "the server listens"]
+    assert (status, listens["tls"]) == (0, "on")
+    assert re.fullmatch("sha256:[0-9a-f]{64}", listens["fingerprint"])
 
 
 def test_the_record_of_a_wrong_result_has_the_method(capfd):

@@ -62,29 +62,33 @@ def read(kind: Any, text: bytes) -> Any:
             words = words[step.end() :]
         raise at_place(ValueError(words.partition("\n")[0].rstrip(".")), tuple(place)) from None
     # A level of JSON is three of protobuf's at most.
-    if text.count(b"{") + text.count(b"[") > DEPTH_MAX // 3 and _levels(message) > DEPTH_MAX:
-        raise ValueError(f"no more than {DEPTH_MAX} levels of messages")
+    if text.count(b"{") + text.count(b"[") > DEPTH_MAX // 3:
+        _check_levels(message, DEPTH_MAX)
     return message
 
 
-def _levels(message: Any) -> int:
-    """As protobuf counts them in bytes, where an entry of a map is one; and with what an Any holds."""
+def _check_levels(message: Any, left: int) -> None:
+    """ValueError where there are more than `left` levels, as protobuf counts them in bytes: an entry of a map is one,
+    and what an Any holds counts as well. So no call is deeper within the others than that."""
+    too_many = f"no more than {DEPTH_MAX} levels of messages"
+    if left <= 0:
+        raise ValueError(too_many)
     if message.DESCRIPTOR.full_name == "google.protobuf.Any" and message.type_url:
-        known = descriptor_pool.Default().FindMessageTypeByName(message.type_url.rpartition("/")[2])
+        held = descriptor_pool.Default().FindMessageTypeByName(message.type_url.rpartition("/")[2])
         try:
-            return 1 + _levels(message_factory.GetMessageClass(known).FromString(message.value))
-        except DecodeError:  # which counts as well
-            return DEPTH_MAX + 1
-    deepest = 0
+            return _check_levels(message_factory.GetMessageClass(held).FromString(message.value), left - 1)
+        except DecodeError:  # protobuf counts as well
+            raise ValueError(too_many) from None
     for field, value in message.ListFields():
         if field.message_type is None:
             continue
-        if field.message_type.GetOptions().map_entry:
-            if field.message_type.fields_by_name["value"].message_type is not None:
-                deepest = max(deepest, 1 + max(_levels(one) for one in value.values()))
-        else:
-            deepest = max(deepest, *(_levels(one) for one in (value if _is_repeated(field) else [value])))
-    return 1 + deepest
+        if not field.message_type.GetOptions().map_entry:
+            for one in value if _is_repeated(field) else [value]:
+                _check_levels(one, left - 1)
+        elif field.message_type.fields_by_name["value"].message_type is not None:
+            for one in value.values():
+                _check_levels(one, left - 2)
+    return None
 
 
 def write(message: Any) -> bytes:

@@ -142,11 +142,13 @@ bool Channel::has_long_message() const noexcept { return rare_ && rare_->long_me
 const std::shared_ptr<LongMessage>& Channel::begin_long(Buffer text, Encoding encoding) {
   std::shared_ptr<LongMessage>& begun = rare().long_message;
   WIRECALL_ASSERT(!begun);
-  begun = std::make_shared<LongMessage>(std::move(text), encoding, host_->limits,
-                                        LongMessage::Sender{.account = account(),
-                                                            .received_at = input_received_at(),
-                                                            .hold = hold_input(),
-                                                            .then = [this] { interrupt(); }});
+  begun = std::make_shared<LongMessage>(
+      std::move(text), encoding, host_->limits,
+      LongMessage::Sender{
+          .account = account(), .received_at = input_received_at(), .hold = hold_input(), .then = [this] {
+            weigh();
+            interrupt();
+          }});
   return begun;
 }
 

@@ -16,6 +16,7 @@ void LongMessage::perform() noexcept {
 }
 
 void LongMessage::tell() noexcept {
+  bytes_ = text.capacity();  // what was compressed is larger now
   if (sender_.then) sender_.then();
   sender_.hold.reset();
 }

@@ -56,7 +56,7 @@ class LongMessage {
   }
   /// It is compressed.
   void unpack_by(std::unique_ptr<framing::MessageDeflate> deflate) noexcept { deflate_ = std::move(deflate); }
-  /// What it holds of memory. Any thread.
+  /// What it holds of memory: as it came, until it has been read. Thread: the loop's.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
   const std::optional<std::chrono::nanoseconds> received_at;
@@ -88,7 +88,7 @@ class LongMessage {
   void tell() noexcept;
 
   const Limits limits_;
-  const std::size_t bytes_ = text.capacity();
+  std::size_t bytes_ = text.capacity();
   Sender sender_;
   Step step_ = nullptr;
   std::unique_ptr<framing::MessageDeflate> deflate_;  // of one that is compressed; else null

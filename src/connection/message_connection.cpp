@@ -180,8 +180,9 @@ bool MessageConnection::read_packed(std::string_view part) {
   const std::size_t bytes_max = message_bytes_max();
   const bool may_be_long = host_->unpacks_off_loop_to(bytes_max);
   const Outcome outcome = framing_->unpack(part, may_be_long ? kLongMessageBytes : bytes_max, whole);
-  charge(part.size() / kPackedBytesOfStep + whole.size() / rpc::Share::kBytesOfStep);
+  charge(part.size() / kPackedBytesOfStep);
   if (outcome == Outcome::too_large && may_be_long) [[unlikely]] {
+    charge(whole.size() / rpc::Share::kBytesOfStep);
     give_back(whole);
     if (message_.empty() && !keep(part)) return false;
     unpack_off_loop(std::exchange(message_, Buffer{}));
@@ -193,6 +194,7 @@ bool MessageConnection::read_packed(std::string_view part) {
 }
 
 bool MessageConnection::read_unpacked(Find found, Buffer whole) {
+  charge(whole.size() / rpc::Share::kBytesOfStep);
   if (found == Find::too_large) {
     refuse_size();
   } else if (found == Find::lost) {
