@@ -225,7 +225,8 @@ bool read_websocket(StormPeer& peer, Model& model) {
   if (!peer.upgraded) {
     const std::size_t end = peer.received.find("\r\n\r\n");
     if (end == std::string::npos) return false;
-    if (peer.received.starts_with("HTTP/1.1 503 ")) {  // it drains; what was sent behind the request is no request
+    // It drains, or time has passed before the whole request was there; what was sent behind it is no request.
+    if (peer.received.starts_with("HTTP/1.1 503 ") || peer.received.starts_with("HTTP/1.1 408 ")) {
       peer.garbled = peer.may_be_cut = true;
       peer.received.clear();
       return false;
