@@ -214,8 +214,8 @@ TEST(Packing, OfAnotherFunctionOrOfKeptResultsIsRefused) {
 
 class PackedCalls : public testing::TestWithParam<std::string_view> {
  protected:
-  [[nodiscard]] static ClientOptions options() {
-    return ClientOptions::from_json(R"({"encoding":")" + std::string{GetParam()} + "\"}");
+  [[nodiscard]] static ClientOptions options(std::string_view encoding = GetParam()) {
+    return ClientOptions::from_json(R"({"encoding":")" + std::string{encoding} + "\"}");
   }
 };
 INSTANTIATE_TEST_SUITE_P(Encodings, PackedCalls, testing::Values("json", "msgpack", "cbor", "protobuf"),
@@ -321,7 +321,7 @@ TEST_P(PackedCalls, AreRefusedByAProviderThatDoesNotPack) {
   const Endpoint endpoint = broker.listen("tcp://127.0.0.1:0");
   const RunningServer running{broker};
   for (const std::string_view of_provider : {"json", "msgpack", "cbor", "protobuf"}) {
-    Client provider{endpoint.uri(), ClientOptions::from_json(R"({"encoding":")" + std::string{of_provider} + "\"}")};
+    Client provider{endpoint.uri(), options(of_provider)};
     provider.provide<math::mean>({.params = {"values"}});
     provider.connect();
     Client client{endpoint.uri(), options()};
@@ -358,7 +358,7 @@ TEST_P(PackedCalls, ReachAProviderThroughABroker) {
   const Endpoint endpoint = broker.listen("tcp://127.0.0.1:0");
   const RunningServer running{broker};
   for (const std::string_view of_provider : {"json", "msgpack", "cbor", "protobuf"}) {
-    Client provider{endpoint.uri(), ClientOptions::from_json(R"({"encoding":")" + std::string{of_provider} + "\"}")};
+    Client provider{endpoint.uri(), options(of_provider)};
     provider.provide<math::mean>({.params = {"values"}, .packed = &packing<math::mean>()});
     provider.connect();
     Client client{endpoint.uri(), options()};
