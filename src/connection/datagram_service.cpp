@@ -250,19 +250,22 @@ DatagramService::Transaction& DatagramService::begin_transaction(std::string_vie
     take_limits();
     if (round - swept_in_ >= kRoundsUnswept) sweep();
   }
-  limits_.in_flight = std::min(host_->limits.in_flight, calls_left(datagram, source));
-  limits_.principal_calls = is_account_full(source) ? 0 : host_->limits.principal_calls;
+  // Mostly so few are in progress that a source which has them all may have these as well.
+  const std::size_t wanted = std::min(limits_.batch, 1 + datagram.size() / kRequestBytesMin);
+  const std::size_t principal_calls = host_->limits.principal_calls;
+  std::size_t left = limits_.datagram_calls - calls_;
+  if (calls_ + wanted > limits_.datagram_calls / 2) [[unlikely]]
+    left = calls_left(wanted, source);
+  const bool full = stats().calls_in_flight >= principal_calls && is_account_full(source);
+  limits_.in_flight = std::min(host_->limits.in_flight, left);
+  limits_.principal_calls = full ? 0 : principal_calls;
   reserve_extra(waiting_, 1);
   if (current_ == nullptr) current_ = make_transaction(source);
   return *current_;
 }
 
-// How many calls the datagram may begin.
-std::size_t DatagramService::calls_left(std::string_view datagram, const DatagramAddress& source) {
-  const std::size_t wanted = std::min(limits_.batch, 1 + datagram.size() / kRequestBytesMin);
-  // Mostly so few are in progress that a source which has them all may have these as well.
-  if (calls_ + wanted <= limits_.datagram_calls / 2) [[likely]]
-    return limits_.datagram_calls - calls_;
+// How many calls a datagram may begin that wants so many.
+std::size_t DatagramService::calls_left(std::size_t wanted, const DatagramAddress& source) {
   const std::size_t left = share_left(source);
   if (left >= wanted || swept_in_ == *round_) return left;
   sweep();
@@ -274,11 +277,10 @@ std::size_t DatagramService::share_left(const DatagramAddress& source) {
   return rpc::share_left(limits_.datagram_calls, calls_, own);
 }
 
-// The first call of a peer is not asked how many its account has, and here each is a peer's first.
+// The first call of a peer is not asked how many its account has, and here each is a peer's first. An account has at
+// most what all have together: so it is asked where these are as many.
 bool DatagramService::is_account_full(const DatagramAddress& source) {
   const std::size_t all = host_->limits.principal_calls;
-  if (stats().calls_in_flight < all) [[likely]]
-    return false;
   rpc::LoopContext& context = host_->loop_context;
   return context.budgets.accounts.of("source " + socket_->peer_source(source), context.now())->calls >= all;
 }

@@ -49,7 +49,7 @@ class DatagramService final : public Connection, private transport::DatagramUser
   Transaction& begin_transaction(std::string_view datagram, const transport::DatagramAddress& source);
   void retire_current() noexcept;
   [[nodiscard]] std::unique_ptr<Transaction> make_transaction(const transport::DatagramAddress& source);
-  [[nodiscard]] std::size_t calls_left(std::string_view datagram, const transport::DatagramAddress& source);
+  [[nodiscard]] std::size_t calls_left(std::size_t wanted, const transport::DatagramAddress& source);
   [[nodiscard]] std::size_t share_left(const transport::DatagramAddress& source);
   [[nodiscard]] bool is_account_full(const transport::DatagramAddress& source);
   [[nodiscard]] bool may_refuse() noexcept;

@@ -173,29 +173,33 @@ bool UdpInput::read_control(msghdr& header, Slot& slot, Stats& stats) noexcept {
 
 // ---- UdpOutput ----
 
-bool UdpOutput::joins(const Message& last, std::string_view datagram, const DatagramAddress& to) const noexcept {
+inline bool UdpOutput::joins(const Message& last, std::string_view datagram, const DatagramAddress& to) const noexcept {
   return !datagram.empty() && datagram.size() <= last.segment && last.segment <= segment_max_ &&
-         last.count < segments_max_ && last.bytes == last.segment * last.count &&
-         last.bytes + datagram.size() <= kJoinedBytesMax && last.to == to;
+         last.bytes == last.segment * last.count && last.bytes + datagram.size() <= kJoinedBytesMax && last.to == to;
 }
 
+// A message that takes no more goes at once: its source can go on while others are served.
 void UdpOutput::add(std::string_view datagram, const DatagramAddress& to) noexcept try {
-  if (!messages_.empty() && joins(messages_.back(), datagram, to)) {
+  if (!messages_.empty() && joins(messages_.back(), datagram, to)) [[likely]] {
     bytes_.append(datagram);
-    messages_.back().bytes += datagram.size();
-    ++messages_.back().count;
-  } else {
-    if (messages_.size() == kMessagesMax || bytes_.size() > kBytesMax) {
-      const int refused = flush();
-      if (refused != 0) refused_ = refused;
-    }
-    messages_.reserve(kMessagesMax);
-    const std::size_t at = bytes_.size();
-    bytes_.append(datagram);
-    messages_.push_back({.to = to, .at = at, .bytes = datagram.size(), .segment = datagram.size(), .count = 1});
+    Message& last = messages_.back();
+    last.bytes += datagram.size();
+    if (++last.count >= segments_max_) [[unlikely]]
+      flush_early();
+    return;
   }
+  if (messages_.size() == kMessagesMax || bytes_.size() > kBytesMax) flush_early();
+  messages_.reserve(kMessagesMax);
+  const std::size_t at = bytes_.size();
+  bytes_.append(datagram);
+  messages_.push_back({.to = to, .at = at, .bytes = datagram.size(), .segment = datagram.size(), .count = 1});
 } catch (const std::bad_alloc&) {
   ++stats_->datagrams_dropped;
+}
+
+void UdpOutput::flush_early() noexcept {
+  const int refused = flush();
+  if (refused != 0) refused_ = refused;
 }
 
 int UdpOutput::flush() noexcept {

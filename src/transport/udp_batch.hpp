@@ -61,7 +61,8 @@ class UdpOutput {
  public:
   UdpOutput(int descriptor, Stats& stats) noexcept : descriptor_(descriptor), stats_(&stats) {}
 
-  /// Kept until `flush`, or for less where it is much. Without memory it is lost, and counted.
+  /// Kept until `flush`, or for less where it is much, or all that one send may join. Without memory it is lost, and
+  /// counted.
   void add(std::string_view datagram, const DatagramAddress& to) noexcept;
   /// What the system has no room for is lost, and counted, as is what it refuses. Returns 0, or the errno of the last
   /// that was refused since the former flush.
@@ -86,6 +87,7 @@ class UdpOutput {
   };
 
   [[nodiscard]] bool joins(const Message& last, std::string_view datagram, const DatagramAddress& to) const noexcept;
+  void flush_early() noexcept;
   void send_all() noexcept;
   [[nodiscard]] bool send_apart(const Message& message) noexcept;
   void join_less(const Message& refused, int error) noexcept;

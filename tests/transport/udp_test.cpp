@@ -261,6 +261,22 @@ TEST_P(UdpTest, many_replies_of_one_turn_go_to_whom_they_are_for) {
   EXPECT_EQ(stats.datagrams_dropped, 0U);
 }
 
+TEST_P(UdpTest, as_many_replies_as_one_send_joins_go_at_once) {
+  std::optional<UdpPeer> peer;
+  answer = [&](std::string_view datagram, const DatagramAddress& source) {
+    for (int i = 0; i < 127; ++i) socket->send(datagram, source);
+    EXPECT_TRUE(peer->is_silent());
+    socket->send(datagram, source);
+    EXPECT_FALSE(peer->is_silent()) << "the turn goes on, and may take long";
+    socket->send("more", source);
+  };
+  peer.emplace(open());
+  peer->send("one");
+  turn_until(1);
+  for (int i = 0; i < 128; ++i) ASSERT_EQ(peer->receive(), "one");
+  EXPECT_EQ(peer->receive(), "more");
+}
+
 TEST_P(UdpTest, what_the_system_has_no_room_for_is_counted) {
   const UdpPeer peer{open()};
   const int little = 1;  // the least that there is
