@@ -75,7 +75,7 @@ class DatagramService::Transaction final : private rpc::MessageSink {
 // ---- one datagram ----
 
 void DatagramService::Transaction::serve(std::string_view datagram, const DatagramAddress& source) {
-  WIRECALL_ASSERT(is_done());
+  WIRECALL_DEBUG_ASSERT(is_done());
   source_ = source;
   replied_ = false;
   encoding_ = datagram.empty() ? Encoding::json : message::encoding_of(datagram[0]);
@@ -249,23 +249,36 @@ DatagramService::Transaction& DatagramService::begin_transaction(std::string_vie
   if (std::exchange(round_, round) != round) [[unlikely]] {
     take_limits();
     if (round - swept_in_ >= kRoundsUnswept) sweep();
+    look_for_room();
   }
-  // Mostly so few are in progress that a source which has them all may have these as well.
-  const std::size_t wanted = std::min(limits_.batch, 1 + datagram.size() / kRequestBytesMin);
-  const std::size_t principal_calls = host_->limits.principal_calls;
-  std::size_t left = limits_.datagram_calls - calls_;
-  if (calls_ + wanted > limits_.datagram_calls / 2) [[unlikely]]
-    left = calls_left(wanted, source);
-  const bool full = stats().calls_in_flight >= principal_calls && is_account_full(source);
-  limits_.in_flight = std::min(host_->limits.in_flight, left);
-  limits_.principal_calls = full ? 0 : principal_calls;
-  reserve_extra(waiting_, 1);
-  if (current_ == nullptr) current_ = make_transaction(source);
+  if (!has_room_) [[unlikely]]
+    limit_calls(datagram, source);
+  if (current_ == nullptr) [[unlikely]] {
+    reserve_extra(waiting_, 1);
+    current_ = make_transaction(source);
+  }
   return *current_;
+}
+
+// Mostly so few calls are in progress that a source which has them all may have as many more as a datagram can ask for.
+// Then it holds for the whole round, unless one of its datagrams has to wait.
+void DatagramService::look_for_room() noexcept {
+  const Limits& limits = host_->limits;
+  has_room_ = calls_ + limits_.batch <= limits_.datagram_calls / 2 && stats().calls_in_flight < limits.principal_calls;
+  if (!has_room_) return;
+  limits_.in_flight = std::min(limits.in_flight, limits_.datagram_calls - calls_);
+  limits_.principal_calls = limits.principal_calls;
+}
+
+void DatagramService::limit_calls(std::string_view datagram, const DatagramAddress& source) {
+  const std::size_t wanted = std::min(limits_.batch, 1 + datagram.size() / kRequestBytesMin);
+  limits_.in_flight = std::min(host_->limits.in_flight, calls_left(wanted, source));
+  limits_.principal_calls = is_account_full(source) ? 0 : host_->limits.principal_calls;
 }
 
 // How many calls a datagram may begin that wants so many.
 std::size_t DatagramService::calls_left(std::size_t wanted, const DatagramAddress& source) {
+  if (calls_ + wanted <= limits_.datagram_calls / 2) return limits_.datagram_calls - calls_;
   const std::size_t left = share_left(source);
   if (left >= wanted || swept_in_ == *round_) return left;
   sweep();
@@ -277,10 +290,10 @@ std::size_t DatagramService::share_left(const DatagramAddress& source) {
   return rpc::share_left(limits_.datagram_calls, calls_, own);
 }
 
-// The first call of a peer is not asked how many its account has, and here each is a peer's first. An account has at
-// most what all have together: so it is asked where these are as many.
+// The first call of a peer is not asked how many its account has, and here each is a peer's first.
 bool DatagramService::is_account_full(const DatagramAddress& source) {
   const std::size_t all = host_->limits.principal_calls;
+  if (stats().calls_in_flight < all) return false;
   rpc::LoopContext& context = host_->loop_context;
   return context.budgets.accounts.of("source " + socket_->peer_source(source), context.now())->calls >= all;
 }
@@ -303,6 +316,7 @@ void DatagramService::retire_current() noexcept {
   calls_ += current_->calls();
   current_->count_for_source();
   waiting_.push_back(std::move(current_));
+  look_for_room();
 }
 
 std::unique_ptr<DatagramService::Transaction> DatagramService::make_transaction(const DatagramAddress& source) {

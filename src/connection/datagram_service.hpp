@@ -49,6 +49,8 @@ class DatagramService final : public Connection, private transport::DatagramUser
   Transaction& begin_transaction(std::string_view datagram, const transport::DatagramAddress& source);
   void retire_current() noexcept;
   [[nodiscard]] std::unique_ptr<Transaction> make_transaction(const transport::DatagramAddress& source);
+  void look_for_room() noexcept;
+  void limit_calls(std::string_view datagram, const transport::DatagramAddress& source);
   [[nodiscard]] std::size_t calls_left(std::size_t wanted, const transport::DatagramAddress& source);
   [[nodiscard]] std::size_t share_left(const transport::DatagramAddress& source);
   [[nodiscard]] bool is_account_full(const transport::DatagramAddress& source);
@@ -67,6 +69,7 @@ class DatagramService final : public Connection, private transport::DatagramUser
   std::unique_ptr<Transaction> current_;               // of the datagram that is being served, or the next; or null
   std::vector<std::unique_ptr<Transaction>> waiting_;  // others: for an answer, or for a handler that has lost the loop
   std::size_t calls_ = 0;                              // in progress of `waiting_`, as of `swept_in_`, and newer ones
+  bool has_room_ = false;                              // for as many as a datagram can ask for
   rpc::Accounts sources_;                              // of which they are
   std::chrono::nanoseconds refusal_due_{0};            // when the next would be due, were there no burst
   std::optional<std::uint32_t> round_;                 // of the loop, in which the last datagram has come
