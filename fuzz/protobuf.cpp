@@ -83,6 +83,37 @@ void check_request(std::string_view input) {
   const bool is_wrapped = params.starts_with(R"({"$":)") && !same.params().starts_with(R"({"$":)");
   require(is_wrapped || same.params() == params, "other params", input);
   fuzz::check_packed(request, wirecall::protobuf_codec(), input);
+
+  // Handed on it is the same but for the id.
+  wirecall::Buffer handed_on;
+  wirecall::Received other;
+  wirecall::message::IdText other_id;
+  transcoder.append_request(handed_on, request.text, {.id = 7});
+  require(transcoder.read_request(handed_on.view(), {}, other_id, other), "handed on it is not read", input);
+  require(other.id() == "7" && other.method() == request.method() && other.present == request.present &&
+              (!request.has(wirecall::Member::params) || other.params() == request.params()),
+          "handed on it is another", input);
+}
+
+/// The same of a response.
+void check_response(std::string_view input) {
+  const std::unique_ptr<char[]> exact{new char[input.size()]};
+  if (!input.empty()) std::memcpy(exact.get(), input.data(), input.size());
+  ProtobufTranscoder transcoder;
+  wirecall::Received response;
+  wirecall::message::IdText id;
+  if (!transcoder.read_response({exact.get(), input.size()}, {}, id, response)) return;
+  Buffer json;
+  wirecall::Received same;
+  require(to_json(input, {}, json) == Status::done, "what has been read is no message", input);
+  require(wirecall::read_message(json.padded(), {}, true, same).status == ScanStatus::complete &&
+              same.kind == wirecall::MessageKind::response && same.fault == wirecall::Fault::none,
+          "what has been read is no response", input);
+  const std::unique_ptr<wirecall::Reader> reader = wirecall::protobuf_codec().reader();
+  std::string_view result;
+  reader->reset(response[wirecall::Member::result]);
+  require(reader->read_json(result), "a result cannot be read", input);
+  require(same.id() == response.id() && same[wirecall::Member::result] == result, "another result or id", input);
 }
 
 }  // namespace
@@ -97,6 +128,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check_is_read_alike(input, json.view());
   }
   check_request(input);
+  check_response(input);
   const fuzz::PaddedText text{input};
   const wirecall::Scan scan = wirecall::json::scan(text.view(), Limits{}.depth);
   const bool whole = scan.status == ScanStatus::complete && scan.offset == size;

@@ -19,11 +19,11 @@ void Answers::deliver(SlotNumber slot, const Received& message, Provider& provid
   rpc::MessageSink& message_sink = call.caller->sink();
   try {
     if (!message.is_json()) [[unlikely]] {
-      message::NativeTranscoder& transcoder = context_->loop.codecs.native(message.encoding);
+      message::ReplyWriter& writer = context_->loop.codecs.replies(message.encoding);
       append_message_as(message_sink, MessageForm::native(message.encoding), [&](Buffer& out) {
-        transcoder.begin_result(out);
+        writer.begin_result(out);
         out.append(message[Member::result]);
-        transcoder.end_reply(out, call.id());
+        writer.end_reply(out, call.id());
       });
       return calls_.forget(slot);
     }

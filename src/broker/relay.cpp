@@ -41,8 +41,8 @@ void Relay::relay(Route& route, Call& call) {
   if (message.is_json()) [[likely]]
     return relay_to(*provider, route, call, message);
   // As it came to a provider that speaks the same, unless it asks for progress, which is shown.
-  const bool same = provider->peer->sink().encoding() == message.encoding &&
-                    message::codec_of(message.encoding).is_native && !asks_for_progress(call.reader(), call.params());
+  const bool same =
+      provider->peer->sink().encoding() == message.encoding && !asks_for_progress(call.reader(), call.params());
   if (same) return relay_to(*provider, route, call, message);
   Buffer json;
   Received plain;

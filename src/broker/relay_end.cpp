@@ -232,7 +232,7 @@ bool Relay::ask_another(SlotNumber slot) noexcept {
     // What is asked for is read again only where that tells whom to ask.
     if (lost.route->policy() == Policy::hash) {
       const std::string_view text = call.extras->request.padded();
-      static_cast<void>(writer_->read_kept(text, message::encoding_of(text[0]), read, message));
+      if (writer_->read_kept(text, message::encoding_of(text[0]), read, message)) return false;
       params = message.params();
     }
     const Encoding encoding = params.empty() ? Encoding::json : message.encoding;

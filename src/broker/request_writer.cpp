@@ -68,7 +68,7 @@ void RequestWriter::send_encoded(SlotNumber slot, const Received& message, std::
   if (message.has(Member::stream)) edits.stream = call.stream ? first_credit(call) : 0;
   rpc::MessageSink& sink = call.provider->peer->sink();
   append_message_as(sink, MessageForm::native(message.encoding), [&](Buffer& out) {
-    context_->loop.codecs.native(message.encoding).append_request(out, message.text, edits);
+    context_->loop.codecs.replies(message.encoding).append_request(out, message.text, edits);
   });
   sent(slot);
 }
@@ -102,9 +102,18 @@ std::optional<Error> RequestWriter::read_kept(std::string_view text, Encoding wa
   }
   if (wanted != encoding) return read_as_json({text, encoding}, read, message);
   // As it has been before.
-  static_cast<void>(context_->loop.codecs.native(encoding).read(text, context_->limits, read, message));
-  message::NativeTranscoder::restore(encoding, text, message);
-  message.text = text;
+  message::Transcoder& transcoder = context_->loop.codecs.transcoder(encoding);
+  if (message::NativeTranscoder* const native = transcoder.native()) {
+    static_cast<void>(native->read(text, context_->limits, read, message));
+    message::NativeTranscoder::restore(encoding, text, message);
+    message.text = text;
+    return std::nullopt;
+  }
+  message::IdText id;
+  if (!transcoder.read_request(text, context_->limits, id, message))
+    return read_as_json({text, encoding}, read, message);
+  read.append(message.id());
+  message.spans[static_cast<std::size_t>(Member::id)] = {read.data(), read.size()};
   return std::nullopt;
 }
 

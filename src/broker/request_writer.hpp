@@ -1,6 +1,6 @@
 // RequestWriter: writes requests and notifications to providers: as they came but for the id, the time that is left,
-// and what says for whom they are and whose; one that has been kept is read anew. Requests in MessagePack go on as they
-// came to who speaks it, and as JSON to others. One thread. Implements docs/broker.md "What is relayed".
+// and what says for whom they are and whose; one that has been kept is read anew. Requests in another encoding go on as
+// they came to who speaks it, and as JSON to others. One thread. Implements docs/broker.md "What is relayed".
 #pragma once
 
 #include "broker/call_ledger.hpp"

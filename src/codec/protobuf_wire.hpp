@@ -58,6 +58,8 @@ class FieldReader {
   /// The next field. Groups are passed over: nothing here has any. False behind the last, and where the bytes are none.
   [[nodiscard]] bool next(Field& out) noexcept;
   [[nodiscard]] bool malformed() const noexcept { return malformed_; }
+  /// The end of the last one.
+  [[nodiscard]] const char* position() const noexcept { return at_; }
 
  private:
   bool read_varint(std::uint64_t& out) noexcept;

@@ -22,6 +22,15 @@ bool MessageConnection::read_binary(std::span<char> frame, bool kept) {
     if (kept) give_back(message_);
     return true;
   }
+  if (caller_ == nullptr && transcoder().read_response(text, host_->limits, id, request) && takes_encoded(request)) {
+    unreadable_ = 0;
+    ++host_->loop_context.stats.messages_in;
+    Responses{*this}.accept(request);
+    if (lost_loop()) [[unlikely]]
+      return false;
+    if (kept) give_back(message_);
+    return true;
+  }
   message::EnvelopeMembers members;
   return read_checked(frame, kept, transcoder().check(text, host_->limits, members), members);
 }

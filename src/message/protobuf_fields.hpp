@@ -47,6 +47,8 @@ inline constexpr std::array kProtobufMembers{ProtobufMember{kMethodField, "metho
                                              ProtobufMember{4, "traceparent", ProtobufType::text},
                                              ProtobufMember{6, "tracestate", ProtobufType::text}};
 
+inline constexpr ProtobufMember kFromMember = *std::ranges::find(kProtobufMembers, "from", &ProtobufMember::name);
+
 inline constexpr std::uint32_t kBatchTag = protobuf_wire::tag_of(kBatchField, protobuf_wire::WireType::length);
 inline constexpr std::uint32_t kMessagesField = 1;  ///< of a batch
 inline constexpr std::uint32_t kMessagesTag = protobuf_wire::tag_of(kMessagesField, protobuf_wire::WireType::length);

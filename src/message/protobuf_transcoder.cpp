@@ -2,11 +2,13 @@
 #include "message/protobuf_transcoder.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
 
 #include "base/ascii.hpp"
+#include "base/decimal.hpp"
 #include "base/utf8.hpp"
 #include "codec/codec_number.hpp"
 #include "message/cancel_request.hpp"
@@ -51,6 +53,14 @@ bool ProtobufTranscoder::read_request(std::string_view message, const Limits& li
   return true;
 }
 
+bool ProtobufTranscoder::read_response(std::string_view message, const Limits& limits, IdText& id,
+                                       Received& received) noexcept {
+  if (!read_usual_response(message, limits.depth, id, received)) return false;
+  received.encoding = Encoding::protobuf;
+  received.text = message;
+  return true;
+}
+
 void ProtobufTranscoder::begin_result(Buffer& out, Place) { out.push_back(kResultTag); }
 
 void ProtobufTranscoder::end_reply(Buffer& out, std::string_view id_json) {
@@ -80,6 +90,29 @@ void ProtobufTranscoder::append_error(Buffer& out, const Error& error, std::stri
   writer_.end();
   writer_.finish(out);
   end_reply(out, id_json);
+}
+
+// One that read_request reads, of which nothing else need be changed: it has neither time nor credit, nor says for whom
+// it is. Its id stays in its place, so that it still begins with what a message may begin with.
+void ProtobufTranscoder::append_request(Buffer& out, std::string_view request, const RequestEdits& edits) {
+  constexpr std::uint32_t kIdTag = tag_of(kIdField, WireType::length);
+  std::array<char, 22> id;  // 64 bits, in quotes
+  char* id_end = id.data();
+  if (edits.id_is_string) *id_end++ = '"';
+  id_end = write_decimal(id_end, edits.id);
+  if (edits.id_is_string) *id_end++ = '"';
+  FieldReader fields{request};
+  Field field;
+  while (fields.next(field) && field.tag != kIdTag) {
+  }
+  out.append(request.substr(0, static_cast<std::size_t>(field.begin - request.data())));
+  end_reply(out, {id.data(), static_cast<std::size_t>(id_end - id.data())});
+  out.append(request.substr(static_cast<std::size_t>(fields.position() - request.data())));
+  if (edits.from_json.empty()) return;
+  Buffer from{edits.from_json};
+  writer_.reset();
+  write_member(kFromMember, from.padded());
+  writer_.finish(out);
 }
 
 // ---- to JSON ----

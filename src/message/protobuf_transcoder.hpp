@@ -2,7 +2,7 @@
 // "Protobuf"). Fields become members in the order in which they come, so that one that comes twice is refused as a
 // member that does. It links no protobuf: the wire format is codec/protobuf_wire.hpp's, values are
 // codec/protobuf_value.hpp's. Of a usual request (protobuf_usual.hpp) the params stay as they are, and so does the
-// result. One owner, one thread.
+// result; at a broker, between two that speak it, so does all but the id. One owner, one thread.
 #pragma once
 
 #include "codec/json_reader.hpp"
@@ -19,12 +19,15 @@ class ProtobufTranscoder final : public WholeTranscoder, public ReplyWriter {
   [[nodiscard]] ReplyWriter* replies() noexcept override { return this; }
   [[nodiscard]] bool read_request(std::string_view message, const Limits& limits, IdText& id,
                                   Received& received) noexcept override;
+  [[nodiscard]] bool read_response(std::string_view message, const Limits& limits, IdText& id,
+                                   Received& received) noexcept override;
   // There are no batches of them.
   void begin_result(Buffer& out, Place) override;
   void end_reply(Buffer& out, std::string_view id_json) override;
   void append_integer_result(Buffer& out, std::int64_t value, std::string_view id_json, Place) override;
   void append_packed_result(Buffer& out, std::string_view packed, std::string_view id_json, Place) override;
   void append_error(Buffer& out, const Error& error, std::string_view id_json, Place) override;
+  void append_request(Buffer& out, std::string_view request, const RequestEdits& edits) override;
 
  private:
   using Values = codec::ProtobufToJson;

@@ -185,6 +185,32 @@ std::size_t write_id(std::string_view value, const char* end, IdText& id) noexce
   return write_single(value, end, to) ? static_cast<std::size_t>(to - id.data()) : 0;
 }
 
+/// What an envelope has, as it is found.
+class Members {
+ public:
+  explicit Members(Received& out) noexcept : out_(&out) { static_cast<void>(add(Member::jsonrpc, "\"2.0\"", 5)); }
+  /// False where it has been there before.
+  bool add(Member member, const char* data, std::size_t size) noexcept {
+    out_->spans[static_cast<std::size_t>(member)] = {data, size};
+    const bool is_new = (present_ & bit_of(member)) == 0;
+    present_ |= bit_of(member);
+    return is_new;
+  }
+  /// Whether those are there that have to be.
+  [[nodiscard]] bool end(std::uint32_t wanted) noexcept {
+    out_->fault = Fault::none;
+    out_->method_escaped = false;
+    out_->integers_named = false;
+    out_->present = present_;
+    out_->batch_size = 0;
+    return (present_ & wanted) == wanted;
+  }
+
+ private:
+  Received* out_;
+  std::uint32_t present_ = 0;
+};
+
 // ---- from JSON ----
 
 /// A text without escapes.
@@ -235,14 +261,7 @@ bool read_usual_request(std::string_view message, std::uint32_t depth_max, IdTex
   if (message.size() < kBytesMin) return false;
   const char* p = message.data();
   const char* const end = p + message.size();
-  std::uint32_t present = bit_of(Member::jsonrpc);
-  const auto add = [&](Member member, const char* data, std::size_t size) {
-    out.spans[static_cast<std::size_t>(member)] = {data, size};
-    const bool is_new = (present & bit_of(member)) == 0;
-    present |= bit_of(member);
-    return is_new;
-  };
-  static_cast<void>(add(Member::jsonrpc, "\"2.0\"", 5));
+  Members members{out};
   out.integer_count = 0;
   out.params_packed = false;
   while (p != end) {
@@ -257,31 +276,50 @@ bool read_usual_request(std::string_view message, std::uint32_t depth_max, IdTex
         const codec::ProtobufKind kind = regular_at(params).kind;
         if (kind != codec::ProtobufKind::list && kind != codec::ProtobufKind::map) return false;
       }
-      is_usual = depth_max > 1 && add(Member::params, params, static_cast<std::size_t>(p - params));
+      is_usual = depth_max > 1 && members.add(Member::params, params, static_cast<std::size_t>(p - params));
     } else {
       const std::size_t size = static_cast<unsigned char>(*p++);
       if (size > kShortMax || size > static_cast<std::size_t>(end - p)) return false;
       const std::string_view content{p, size};
       if (tag == kMethodTag) {
         // Received::method() is what is between its quotes, of which nobody sees any where nothing is escaped.
-        is_usual = is_plain_ascii(p, size, end) && !is_reserved(content) && add(Member::method, p - 1, size + 2);
+        is_usual =
+            is_plain_ascii(p, size, end) && !is_reserved(content) && members.add(Member::method, p - 1, size + 2);
       } else if (tag == kIdTag) {
         const std::size_t bytes = write_id(content, end, id);
-        is_usual = bytes != 0 && add(Member::id, id.data(), bytes);
+        is_usual = bytes != 0 && members.add(Member::id, id.data(), bytes);
       }
       p += size;
     }
     if (!is_usual) return false;
   }
-  constexpr std::uint32_t kRequest = bit_of(Member::method) | bit_of(Member::id);
-  if ((present & kRequest) != kRequest) return false;
   out.kind = MessageKind::request;
-  out.fault = Fault::none;
-  out.method_escaped = false;
-  out.integers_named = false;
-  out.present = present;
-  out.batch_size = 0;
-  return true;
+  return members.end(bit_of(Member::method) | bit_of(Member::id));
+}
+
+bool read_usual_response(std::string_view message, std::uint32_t depth_max, IdText& id, Received& out) noexcept {
+  if (message.size() < kBytesMin || depth_max == 0) return false;
+  const char* p = message.data();
+  const char* const end = p + message.size();
+  Members members{out};
+  out.integer_count = 0;
+  out.params_packed = false;
+  while (p != end) {
+    const char tag = *p++;
+    const char* const value = p;
+    if (tag != kResultTag && tag != kIdTag) return false;
+    p = regular_end(p, end, depth_max - 1);
+    if (p == nullptr) return false;
+    std::string_view json{value, static_cast<std::size_t>(p - value)};
+    if (tag == kIdTag) {
+      if (static_cast<unsigned char>(json[0]) > kShortMax) return false;
+      json = {id.data(), write_id(json.substr(1), end, id)};
+    }
+    if (json.empty() || !members.add(tag == kIdTag ? Member::id : Member::result, json.data(), json.size()))
+      return false;
+  }
+  out.kind = MessageKind::response;
+  return members.end(bit_of(Member::result) | bit_of(Member::id));
 }
 
 char* write_integer_result(char* to, std::int64_t value) noexcept {

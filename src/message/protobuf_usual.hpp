@@ -26,6 +26,10 @@ inline constexpr std::size_t kUsualJsonBytesMax = 8192;
 [[nodiscard]] bool read_usual_request(std::string_view message, std::uint32_t depth_max, IdText& id,
                                       Received& out) noexcept;
 
+/// As Transcoder::read_response, of one whose result is regular.
+[[nodiscard]] bool read_usual_response(std::string_view message, std::uint32_t depth_max, IdText& id,
+                                       Received& out) noexcept;
+
 /// In front of the value of a result.
 inline constexpr char kResultTag = protobuf_wire::short_tag(kResultField, protobuf_wire::WireType::length);
 /// Writes a result that is an integer, as the field that it has in an envelope.

@@ -28,6 +28,8 @@ Transcoder::~Transcoder() = default;
 
 bool Transcoder::read_request(std::string_view, const Limits&, IdText&, Received&) noexcept { return false; }
 
+bool Transcoder::read_response(std::string_view, const Limits&, IdText&, Received&) noexcept { return false; }
+
 Transcoder::Status Transcoder::to_json(std::string_view message, const Limits& limits, Buffer& out) {
   EnvelopeMembers members;
   const Status status = check(message, limits, members);

@@ -2,7 +2,8 @@
 // knows JSON envelopes alone. Two kinds:
 //
 //   WholeTranscoder   each message becomes JSON as a whole, and leaves as a whole: a new encoding is two functions.
-//                     What is usual may still be read and answered as it is (`read_request`, `replies`)
+//                     What is usual may still be read, answered and handed on as it is (`read_request`,
+//                     `read_response`, `replies`)
 //   NativeTranscoder  the envelope alone becomes JSON; params and results stay as they are where whoever reads them can
 //                     read that, and results and events are written in the encoding
 //
@@ -51,8 +52,18 @@ struct Broken {
 
 class NativeTranscoder;
 
-/// Writes replies in an encoding in which their results are values. Members are in the same order as in JSON: result or
-/// error, id. Ids and data of errors come as JSON, as which they are kept.
+/// What a request is handed on with: another id, less time and other credit where it has any, and its caller's name.
+struct RequestEdits {
+  std::uint64_t id;
+  bool id_is_string = false;  ///< the number's digits as a string
+  std::optional<std::uint64_t> timeout_ms = std::nullopt;
+  std::optional<std::uint64_t> stream = std::nullopt;  ///< 0 takes that member away
+  std::string_view from_json = {};                     ///< empty for nobody's
+};
+
+/// Writes replies in an encoding in which their results are values, and requests that have come in it. Members of
+/// replies are in the same order as in JSON: result or error, id. Ids and data of errors come as JSON, as which they
+/// are kept.
 class ReplyWriter {
  public:
   /// Whether what is written is a message, or an element of a batch, which has nothing in front of it that tells its
@@ -70,6 +81,8 @@ class ReplyWriter {
   /// A whole reply. The texts have padding behind them.
   virtual void append_error(Buffer& out, const Error& error, std::string_view id_json,
                             Place place = Place::message) = 0;
+  /// A request or notification that has been read, as it came but for that, and without `to` and `from` of its own.
+  virtual void append_request(Buffer& out, std::string_view request, const RequestEdits& edits) = 0;
 
  protected:
   ReplyWriter() = default;
@@ -96,7 +109,7 @@ class Transcoder {
   /// The same object where params and results may stay in the encoding; null where messages become JSON whole.
   [[nodiscard]] virtual NativeTranscoder* native() noexcept { return nullptr; }
 
-  /// What writes the replies to requests that have been read as they are; null where none are.
+  /// What writes the replies to requests that have been read as they are, and hands them on; null where none are.
   [[nodiscard]] virtual ReplyWriter* replies() noexcept { return nullptr; }
 
   /// In a few words, of the two that refuse a message as text that is none is refused.
@@ -109,6 +122,10 @@ class Transcoder {
   /// id. False where it is anything else, or no message: `received` means nothing then, and `check` comes next.
   [[nodiscard]] virtual bool read_request(std::string_view message, const Limits& limits, IdText& id,
                                           Received& received) noexcept;
+  /// The same of a response to be handed on, which has a result and an id and nothing else. False where whole messages
+  /// are read in another way (`NativeTranscoder::read`).
+  [[nodiscard]] virtual bool read_response(std::string_view message, const Limits& limits, IdText& id,
+                                           Received& received) noexcept;
   /// Appends the JSON of one whole message to `out`; only when it is done, all of what has been appended means
   /// something.
   Status to_json(std::string_view message, const Limits& limits, Buffer& out);
@@ -155,15 +172,6 @@ class WholeTranscoder : public Transcoder {
   virtual Status decode(std::string_view message, const Limits& limits, std::size_t bytes_max, Buffer& out) = 0;
   /// Appends a message to `out`, given as valid JSON.
   virtual void encode(std::string_view json, Buffer& out) = 0;
-};
-
-/// What a request is handed on with: another id, less time and other credit where it has any, and its caller's name.
-struct RequestEdits {
-  std::uint64_t id;
-  bool id_is_string = false;  ///< the number's digits as a string
-  std::optional<std::uint64_t> timeout_ms = std::nullopt;
-  std::optional<std::uint64_t> stream = std::nullopt;  ///< 0 takes that member away
-  std::string_view from_json = {};                     ///< empty for nobody's
 };
 
 /// An encoding in which params and results may stay.
@@ -228,8 +236,6 @@ class NativeTranscoder : public Transcoder, public ReplyWriter {
   virtual void begin_request(Buffer& out, std::size_t members, Place place = Place::message) = 0;
   virtual void append_member(Buffer& out, std::string_view name, std::uint64_t number) = 0;
   virtual void append_member(Buffer& out, std::string_view name, std::string_view json) = 0;
-  /// A request as it came, valid, but for that, and without `to` and `from` of its own.
-  virtual void append_request(Buffer& out, std::string_view request, const RequestEdits& edits) = 0;
 
  private:
   /// A single request, notification or result in its usual form, without JSON: `text` holds what is JSON of it, the

@@ -587,6 +587,94 @@ TEST(ProtobufTranscoder, WhatIsReadAsItIsIsTheSameByWayOfJson) {
   EXPECT_GT(seen, 1000U);
 }
 
+// A response as it is, in JSON; empty for one that is left to others.
+std::string response_as_it_is(std::string_view bytes, const Limits& limits = {}) {
+  ProtobufTranscoder transcoder;
+  Received response;
+  IdText id;
+  const testing::Exact exact{bytes};
+  if (!transcoder.read_response(exact.view(), limits, id, response)) return {};
+  EXPECT_EQ(response.kind, MessageKind::response);
+  EXPECT_EQ(response.fault, Fault::none);
+  const std::unique_ptr<Reader> reader = protobuf_codec().reader();
+  reader->reset(response[Member::result]);
+  std::string_view result;
+  EXPECT_TRUE(reader->read_json(result));
+  return R"({"jsonrpc":"2.0","result":)" + std::string{result} + R"(,"id":)" + std::string{response.id()} + "}";
+}
+
+TEST(ProtobufTranscoder, UsualResponsesAreReadAsTheyAre) {
+  for (const std::string_view json :
+       {R"({"jsonrpc":"2.0","result":19,"id":1})", R"({"jsonrpc":"2.0","result":null,"id":"a"})",
+        R"({"jsonrpc":"2.0","result":{"a":[1.5,"é",{"b":{"$bytes":"AP8="}}]},"id":-70000})"})
+    EXPECT_EQ(response_as_it_is(protobuf_of(json)), json);
+  for (const std::string_view json :
+       {R"({"jsonrpc":"2.0","error":{"code":1,"message":"m"},"id":1})", R"({"jsonrpc":"2.0","result":1,"id":null})",
+        R"({"jsonrpc":"2.0","result":1,"id":1.5})", R"({"jsonrpc":"2.0","method":"m","id":1})",
+        R"({"jsonrpc":"2.0","result":1,"hops":1,"id":1})", R"([{"jsonrpc":"2.0","result":1,"id":1}])"})
+    EXPECT_EQ(response_as_it_is(protobuf_of(json)), "") << json;
+  const std::string usual = protobuf_of(R"({"jsonrpc":"2.0","result":[[1]],"id":1})");
+  for (const std::string& more : {kUnknownField, kId, from_hex("1a 02 18 02"), std::string{"\0", 1}})
+    EXPECT_EQ(response_as_it_is(usual + more), "");
+  EXPECT_EQ(response_as_it_is(usual, {.depth = 2}), "");
+  EXPECT_NE(response_as_it_is(usual, {.depth = 3}), "");
+}
+
+TEST(ProtobufTranscoder, AResponseThatIsReadAsItIsIsTheSameByWayOfJson) {
+  std::minstd_rand random{7};
+  std::size_t seen = 0;
+  for (const std::string_view json : {R"({"jsonrpc":"2.0","result":{"a":[1.5,"é",{"b":{"$bytes":"AP8="}}]},"id":1})",
+                                      R"({"jsonrpc":"2.0","result":[-1,18446744073709551615],"id":"x"})"}) {
+    const std::string whole = protobuf_of(json);
+    for (int round = 0; round < 6000; ++round) {
+      std::string bytes = whole;
+      for (unsigned changes = 1 + random() % 3; changes != 0; --changes) {
+        const std::size_t at = random() % bytes.size();
+        switch (random() % 4) {
+          case 0: bytes.erase(at, 1 + random() % 4); break;
+          case 1: bytes.insert(at, 1, static_cast<char>(random())); break;
+          default: bytes[at] = static_cast<char>(random()); break;
+        }
+        if (bytes.empty()) bytes = whole;
+      }
+      for (const std::uint32_t depth : {64U, 3U}) {
+        const std::string as_it_is = response_as_it_is(bytes, {.depth = depth});
+        if (as_it_is.empty()) continue;
+        ++seen;
+        const Read message = read(bytes, {.depth = depth});
+        ASSERT_EQ(message.status, Status::done) << to_hex(bytes);
+        Buffer text{message.json};
+        Received plain;
+        ASSERT_EQ(read_message(text.padded(), {.depth = depth}, true, plain).status, ScanStatus::complete);
+        EXPECT_EQ(plain.kind, MessageKind::response);
+        EXPECT_EQ(as_it_is, R"({"jsonrpc":"2.0","result":)" + std::string{plain[Member::result]} + R"(,"id":)" +
+                                std::string{plain.id()} + "}")
+            << to_hex(bytes);
+      }
+    }
+  }
+  EXPECT_GT(seen, 500U);
+}
+
+TEST(ProtobufTranscoder, ARequestGoesOnAsItCameButForItsId) {
+  ProtobufTranscoder transcoder;
+  const std::string params = from_hex("42 07 42 05 0a 03 20 81 00");  // not as we write it
+  for (const auto& [before, behind] : {std::pair{kMethod, params}, std::pair{kMethod + params, std::string{}},
+                                       std::pair{std::string{}, params + kMethod}}) {
+    const auto handed_on = [&](const RequestEdits& edits) {
+      Buffer out;
+      transcoder.append_request(out, before + kId + behind, edits);
+      return to_hex(out.view());
+    };
+    EXPECT_EQ(handed_on({.id = 2}), to_hex(before + from_hex("3a 02 18 04") + behind));
+    EXPECT_EQ(handed_on({.id = 70, .id_is_string = true}), to_hex(before + from_hex("3a 04 32 02 37 30") + behind));
+    EXPECT_EQ(handed_on({.id = 18'446'744'073'709'551'615U}),
+              to_hex(before + from_hex("3a 0b 20 ff ff ff ff ff ff ff ff ff 01") + behind));
+    EXPECT_EQ(handed_on({.id = 2, .from_json = R"("a\"b")"}),
+              to_hex(before + from_hex("3a 02 18 04") + behind + from_hex("7a 03 61 22 62")));
+  }
+}
+
 TEST(ProtobufTranscoder, RepliesAreWrittenAsTheyWouldBeFromJson) {
   using Place = ReplyWriter::Place;
   ProtobufTranscoder transcoder;
