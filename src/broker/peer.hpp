@@ -65,7 +65,7 @@ class Peer final : public rpc::BrokerPeer {
   [[nodiscard]] Router& router() const noexcept { return *router_; }
   [[nodiscard]] rpc::MessageSink& sink() const noexcept { return *sink_; }
   [[nodiscard]] rpc::PeerLoad& load() const noexcept { return *load_; }
-  [[nodiscard]] const std::shared_ptr<rpc::PeerLoad>& shared_load() const noexcept { return load_; }
+  [[nodiscard]] const std::shared_ptr<rpc::PeerLoad>& shared_load() const noexcept override { return load_; }
   [[nodiscard]] bool has_ended() const noexcept { return state != State::open; }
   [[nodiscard]] bool has_left() const noexcept { return state == State::left; }
   /// Empty where nobody has to say who he is.

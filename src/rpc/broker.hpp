@@ -78,6 +78,8 @@ class BrokerPeer {
   virtual std::size_t cancel(std::string_view id_json) = 0;
   /// Gives the provider of this peer's relayed stream of that id more credit. Returns whether there is one.
   virtual bool grant(std::string_view id_json, std::uint64_t more) = 0;
+  /// What Broker::attach_peer has been given.
+  [[nodiscard]] virtual const std::shared_ptr<PeerLoad>& shared_load() const noexcept = 0;
   /// Relayed calls of this peer that have not been answered yet.
   [[nodiscard]] virtual std::size_t in_flight() const noexcept = 0;
   /// Of those of the peer's account the connection with the most gives one up, where that is another. False for none.

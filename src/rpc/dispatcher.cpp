@@ -134,9 +134,9 @@ void Dispatcher::peer_ended() {
 // Nobody can tell whether a peer that has ended its side still waits for answers: so they are waited for only so long,
 // and so many.
 void Dispatcher::limit_half_closed() {
-  const std::shared_ptr<PendingCalls> calls = peer_.calls;
   const std::size_t waiting = in_flight();
-  if (!calls || waiting == 0 || calls->half_closed != 0 || peer_.loop.scheduler == nullptr) return;
+  if (waiting == 0 || peer_.loop.scheduler == nullptr || peer_.pending().half_closed != 0) return;
+  const std::shared_ptr<PendingCalls> calls = peer_.calls;
   const std::size_t kept = std::min(waiting, half_closed_left());
   calls->half_closed = kept;
   peer_.loop.budgets.half_closed_calls += kept;
@@ -163,10 +163,10 @@ void Dispatcher::abandon() noexcept {
     WIRECALL_ASSERT(peer_.calls->half_closed <= peer_.loop.budgets.half_closed_calls);
     peer_.loop.budgets.half_closed_calls -= std::exchange(peer_.calls->half_closed, 0);
   }
+  peer_.load = nullptr;  // which goes with the others
   peer_.broker.reset();
   if (!peer_.loop.batches.open.empty()) peer_.loop.batches.open.erase(&peer_);
   if (!peer_.calls) return;
-  peer_.load = nullptr;  // which goes with them
   const std::shared_ptr<PendingCalls> calls = std::move(peer_.calls);
   if (calls->identity) calls->identity->awaited.reset();
   const std::shared_ptr<PeerCalls> peer_calls = calls->peer_calls;

@@ -25,7 +25,7 @@ class Dispatcher {
   /// Everything referred to outlives the dispatcher; `registry` is not changed any more. `load` is the connection's, if
   /// another dispatcher has asked for it.
   Dispatcher(const Registry& registry, MessageSink& sink, const Limits& limits, LoopContext& loop_context,
-             const PeerLoad* load = nullptr) noexcept
+             PeerLoad* load = nullptr) noexcept
       : peer_(registry, sink, limits, loop_context, load) {}
   ~Dispatcher() { abandon(); }
   Dispatcher(Dispatcher&&) = delete;

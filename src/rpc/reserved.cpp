@@ -126,7 +126,7 @@ std::string ping(const ReservedCall& call) {
 // A handler may answer with -32601 as well: so a caller that gets it finds out here whether its method was run.
 std::string undelivered(const ReservedCall& call) {
   static_cast<void>(ReservedParams{call, std::array<std::string_view, 0>{}});
-  return std::to_string(call.pending == nullptr ? 0 : std::exchange(call.pending->load->undelivered, std::uint8_t{0}));
+  return std::to_string(call.load == nullptr ? 0 : std::exchange(call.load->undelivered, std::uint8_t{0}));
 }
 
 // The token that hello brings, where one is needed.

@@ -23,6 +23,7 @@ struct ReservedCall {
   MessageSink& sink;
   const Registry& registry;
   PendingCalls* pending;                  ///< of the connection; null as long as none has waited
+  PeerLoad* load;                         ///< of the connection; null as long as it has none
   BrokerPeer* broker;                     ///< of the connection; null where there is no broker
   bool& greeted;                          ///< becomes true with rpc.hello
   Identity* identity;                     ///< of the peer; null where it need not have one

@@ -11,20 +11,24 @@ namespace wirecall::rpc {
 void LeavesBroker::operator()(BrokerPeer* peer) const noexcept { peer->leave(); }
 
 PendingCalls& ServedPeer::make_pending() {
-  calls = std::make_shared<PendingCalls>(*this, sink.load());
-  try {
-    use_account();
-  } catch (...) {
-    calls.reset();
-    throw;
-  }
-  load = calls->load.get();
+  auto made = std::make_shared<PendingCalls>(*this, broker ? broker->shared_load() : sink.load());
+  use_load(*made->load);
+  calls = std::move(made);
   return *calls;
 }
 
 BrokerPeer* ServedPeer::join_broker() {
   if (!broker && loop.services.broker != nullptr) {
-    broker = loop.services.broker->attach_peer(sink, pending().load);
+    // Most clients of a broker have no call here that waits: their load stands there alone.
+    const std::shared_ptr<PeerLoad> own = calls ? calls->load : sink.load();
+    PeerLoad* const before = load;
+    use_load(*own);
+    try {
+      broker = loop.services.broker->attach_peer(sink, own);
+    } catch (...) {
+      load = before;
+      throw;
+    }
     broker->identify(principal());
   }
   return broker.get();
@@ -36,8 +40,18 @@ PeerIdentity& ServedPeer::identity() {
   return *known;
 }
 
+void ServedPeer::use_load(PeerLoad& own) {
+  PeerLoad* const before = std::exchange(load, &own);
+  try {
+    use_account();
+  } catch (...) {
+    load = before;
+    throw;
+  }
+}
+
 void ServedPeer::use_account() {
-  CallCount& count = calls->load->calls;
+  CallCount& count = load->calls;
   const Principal* known = principal();
   if (known != nullptr && known->name.empty()) known = nullptr;  // anybody, by datagrams
   // No name of a principal and no source is the other's.

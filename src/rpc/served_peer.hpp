@@ -26,7 +26,7 @@ class ServedPeer {
   static constexpr std::uint32_t kNoTimeout = ~std::uint32_t{0};
 
   ServedPeer(const Registry& registry, MessageSink& sink, const Limits& limits, LoopContext& loop,
-             const PeerLoad* load) noexcept
+             PeerLoad* load) noexcept
       : registry(registry), middleware(registry.middleware()), sink(sink), limits(limits), loop(loop), load(load) {}
   ServedPeer(ServedPeer&&) = delete;
 
@@ -52,7 +52,7 @@ class ServedPeer {
   MessageSink& sink;
   const Limits& limits;
   LoopContext& loop;
-  const PeerLoad* load;                 ///< the connection's; null as long as `calls` is
+  PeerLoad* load;                       ///< the connection's; null before `calls` or `broker`, or another peer, has it
   std::shared_ptr<PendingCalls> calls;  ///< null before the first use
   JoinedPeer broker;                    ///< null as long as no broker has been asked
   std::uint32_t timeout_max_ms = kNoTimeout;
@@ -62,6 +62,7 @@ class ServedPeer {
 
  private:
   PendingCalls& make_pending();
+  void use_load(PeerLoad& own);
   [[nodiscard]] std::size_t waiting_calls() const noexcept;
 };
 

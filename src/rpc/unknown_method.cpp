@@ -43,7 +43,7 @@ static bool serve_own(const Received& message, std::string_view name, CallState&
   std::shared_ptr<Rendering> rendering;
   switch (
       serve_reserved({message, name, state.reply, peer.loop, peer.limits, peer.sink, peer.registry, peer.calls.get(),
-                      broker, peer.greeted, shown, running != nullptr ? running->rendering : rendering,
+                      peer.load, broker, peer.greeted, shown, running != nullptr ? running->rendering : rendering,
                       running != nullptr && is_late(peer, *running)})) {
     case Served::done:
       if (peer.principal() != nullptr) {

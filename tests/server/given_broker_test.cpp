@@ -17,7 +17,7 @@ namespace {
 
 class ToyPeer final : public rpc::BrokerPeer {
  public:
-  explicit ToyPeer(const Method& method) : method_(&method) {}
+  ToyPeer(const Method& method, std::shared_ptr<rpc::PeerLoad> load) : method_(&method), load_(std::move(load)) {}
 
   void leave() noexcept override { delete this; }
   const Method* find(std::string_view) override { return method_; }
@@ -40,6 +40,7 @@ class ToyPeer final : public rpc::BrokerPeer {
   void reserved_answered() override {}
   std::size_t cancel(std::string_view) override { return 0; }
   bool grant(std::string_view, std::uint64_t) override { return false; }
+  const std::shared_ptr<rpc::PeerLoad>& shared_load() const noexcept override { return load_; }
   std::size_t in_flight() const noexcept override { return 0; }
   bool shed_call() noexcept override { return false; }
   void end_calls(const Error&) noexcept override {}
@@ -48,6 +49,7 @@ class ToyPeer final : public rpc::BrokerPeer {
 
  private:
   const Method* method_;
+  std::shared_ptr<rpc::PeerLoad> load_;
   std::string name_;
 };
 
@@ -57,8 +59,8 @@ class ToyBroker final : public rpc::Broker {
     methods_.method("any", [] { return "toy"; });
   }
   rpc::RetainedPosition retained_position() override { return {}; }
-  rpc::JoinedPeer attach_peer(rpc::MessageSink&, std::shared_ptr<rpc::PeerLoad>) override {
-    return rpc::JoinedPeer{new ToyPeer{*methods_.find("any")}};
+  rpc::JoinedPeer attach_peer(rpc::MessageSink&, std::shared_ptr<rpc::PeerLoad> load) override {
+    return rpc::JoinedPeer{new ToyPeer{*methods_.find("any"), std::move(load)}};
   }
   bool next_method(std::string_view, const Principal*, rpc::DescribedMethod&) const override { return false; }
   void drain() noexcept override { *drained_ = true; }
