@@ -131,6 +131,7 @@ void write_arguments(Writer& writer, const Args&... args) {
 
 template <class... Args>
 void write_params(OutgoingCall& call, const Args&... args) {
+  if constexpr (sizeof...(Args) == 1 && (requires { Args::layout(); } && ...)) (call.set_layout(Args::layout()), ...);
   if constexpr (sizeof...(Args) != 0) write_arguments(call.params(), args...);
 }
 

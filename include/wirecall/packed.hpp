@@ -71,6 +71,9 @@ template <class T>
 /// every peer packs.
 template <class T>
 struct Packed {
+  /// As whole params: an error that names the callee's layout gets this as "own".
+  [[nodiscard]] static std::string_view layout() { return packed_layout<T>(); }
+
   T value{};
 };
 

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -34,6 +33,9 @@ struct PackedResult<void> {
 /// The whole params, which are packed as one value. It refers to what it is made of.
 template <class... A>
 struct PackedParams {
+  /// Which the callee's has to be: see OutgoingCall::set_layout.
+  [[nodiscard]] static std::string_view layout() { return layout_of<std::tuple<A...>>().text(); }
+
   std::tuple<const A&...> values;
 };
 template <class... A>
@@ -56,7 +58,8 @@ struct Adapt<detail::PackedParams<A...>> {
   }
 };
 
-/// A Request, whose result is Packed<R>, or Packed<std::monostate> where the function returns nothing.
+/// A Request, whose result is Packed<R>, or Packed<std::monostate> where the function returns nothing. A callee of
+/// another layout answers -32602, whose data has its "layout"; the caller's is added as "own".
 template <auto Function, class... Args>
 [[nodiscard]] auto request_packed(Client& client, Args&&... args) {
   using Shared = detail::SharedFunction<Function>;
@@ -71,18 +74,11 @@ template <auto Function, class... Args>
   }
 }
 
-/// Throws as Client::call. A callee of another layout answers -32602, whose data has its "layout"; the caller's is
-/// added as "own".
+/// The same, for its result. Throws as Client::call.
 template <auto Function, class... Args>
 typename detail::SharedFunction<Function>::Result call_packed(Client& client, Args&&... args) {
   using Result = detail::PackedResult<typename detail::SharedFunction<Function>::Result>;
-  try {
-    return Result::take(request_packed<Function>(client, std::forward<Args>(args)...).call());
-  } catch (const Error& error) {
-    const std::string_view own = detail::PackingOf<detail::ShapeOfFunction<decltype(Function)>>::value.params().text();
-    if (const std::optional<Error> both = detail::with_own_layout(error, own)) throw Error{*both};
-    throw;
-  }
+  return Result::take(request_packed<Function>(client, std::forward<Args>(args)...).call());
 }
 
 }  // namespace wirecall

@@ -157,6 +157,8 @@ class OutgoingCall {
   void set_context(const Context& context);
   void set_to(std::string_view provider);
   void set_input(std::unique_ptr<InputSource> source);
+  /// The layout of packed params, which outlives the call: an error that names the callee's gets it as "own".
+  void set_layout(std::string_view own) noexcept;
   /// Makes this a streaming call with `credit` results to begin with; `release` then hands the call to a ClientStream.
   void set_credit(std::uint32_t credit) noexcept;
   [[nodiscard]] std::unique_ptr<net::ClientStream> release();

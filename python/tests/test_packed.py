@@ -143,9 +143,10 @@ def test_a_call_is_not_repeated_where_the_method_has_no_other_layout(app):
     packed = {"methods": [{"name": "f", "params": [{"name": "x"}], "result": {"x-packed": layout}}]}
     with app.serving() as uri, wirecall.connect(uri, encoding="packed") as c:
         c._layouts.learn(packed)
-        with pytest.raises(wirecall.InvalidParams):
+        with pytest.raises(wirecall.InvalidParams) as refused:
             c.f(1)
         assert len(calls) == 1
+        assert refused.value.data == {"layout": "(i16)", "own": "(i8)"}
 
 
 def test_a_method_that_is_packed_no_more_is_refused_once(app):

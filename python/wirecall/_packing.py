@@ -74,18 +74,20 @@ def call_steps(layouts: Layouts, name: str, args: Any, kwargs: Any) -> Generator
     """Yields what is to be called next, and is sent its result, or is thrown its error. Returns the result of the call.
 
     Where the server refuses the params and names the layout that the method has by now, which is another, the call is
-    made again: it has not been executed."""
+    made again: it has not been executed. Where the layout is not known either, the error has both, as "layout" and
+    "own"."""
     if layouts.lacks(name):
         yield from _learn(layouts)
     packing = layouts.packing_of(name)
     if packing is None:
         return (yield name, args, kwargs)
     params = _packed(layouts, packing, args, kwargs)
+    own = packing.layout
     try:
         result = yield name, params, {}
     except InvalidParams as error:
         theirs = _layout_in(error)
-        if theirs in ("", packing.layout):
+        if theirs in ("", own):
             layouts.doubt()
             raise
         packing = layouts.packing_of(name)  # which another call may have learned meanwhile
@@ -93,6 +95,7 @@ def call_steps(layouts: Layouts, name: str, args: Any, kwargs: Any) -> Generator
             yield from _learn(layouts)
             packing = layouts.packing_of(name)
         if packing is None or packing.layout != theirs:
+            error.data["own"] = own
             raise
         result = yield name, _packed(layouts, packing, args, kwargs), {}
     if not isinstance(result, Packed):

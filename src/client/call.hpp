@@ -60,6 +60,7 @@ struct ClientCall {
   bool wants_json = false;  ///< the result is to be JSON, whatever comes
   Encoding response_encoding = Encoding::json;
   std::string to;            ///< to be said, as JSON text; empty for nobody
+  std::string_view layout;   ///< of packed params; empty where they are not packed
   std::uint32_t hops = 0;    ///< to be said; 0 for none
   std::uint32_t credit = 0;  ///< items of a stream that may come at first; 0 for no stream
 

@@ -47,6 +47,7 @@ void CallPool::give_back(ClientCall& call) noexcept {
   call.error_class = detail::ErrorClass::error;
   call.has_params = call.keep_response = call.wants_json = call.stop_asked = false;
   call.to.clear();
+  call.layout = {};
   call.hops = call.credit = 0;
   call.stream = nullptr;
   const std::size_t kept = many_.load(std::memory_order_relaxed) ? kKeptBytesOfMany : kKeptBytesMax;

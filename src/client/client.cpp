@@ -229,6 +229,7 @@ void OutgoingCall::set_context(const Context& context) {
 void OutgoingCall::set_to(std::string_view provider) {
   call_->to = provider.empty() ? std::string{} : to_json(std::string{provider});
 }
+void OutgoingCall::set_layout(std::string_view own) noexcept { call_->layout = own; }
 void OutgoingCall::keep_response() noexcept { call_->keep_response = call_->wants_json = true; }
 void OutgoingCall::want_json() noexcept { call_->wants_json = true; }
 

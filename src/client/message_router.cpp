@@ -6,6 +6,7 @@
 #include "client/stream.hpp"
 #include "message/own_error.hpp"
 #include "message/read_error.hpp"
+#include "wirecall/detail/unpack.hpp"
 
 namespace wirecall::net {
 
@@ -120,6 +121,9 @@ void MessageRouter::answer(Lock& lock, ClientCall& call, const Received& message
   if (malformed || refused) [[unlikely]] {
     Error why =
         malformed ? message::malformed_response() : message::read_error(*shared_.reader, message[Member::error]);
+    if (!call.layout.empty()) {
+      if (std::optional<Error> both = detail::with_own_layout(why, call.layout)) why = *std::move(both);
+    }
     if (refused) call.connection->missing.count(why);
     if (refused && (calls_.wait_for_provider(call, why) || calls_.retry(call, why))) return;
     // Where the provider has gone that the call was refused for, that is what has happened.

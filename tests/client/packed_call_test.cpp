@@ -275,7 +275,7 @@ TEST_P(PackedCalls, GoInBatchesAndAsNotifications) {
           .send();
   EXPECT_EQ(sum.value().value, -295);
   EXPECT_EQ(mean.value().value, 1.5);
-  EXPECT_EQ(other.error().data(), R"x({"layout":"([f64])"})x");
+  EXPECT_EQ(other.error().data(), R"x({"layout":"([f64])","own":"(i32)"})x");
   EXPECT_EQ(plain.value(), 3);
   client.notify("note", Packed{std::tuple{std::string{"noted"}}});
   EXPECT_EQ(noted.get_future().get(), "noted");
@@ -314,6 +314,18 @@ TEST_P(PackedCalls, AreRefusedWithBothLayouts) {
     EXPECT_EQ(error.code(), -32602);
     EXPECT_EQ(error.data(), R"x({"layout":"(i16,i8)","own":"([f64])"})x");
   }
+  const auto answer = request_packed<math::mean>(client, std::vector{1.0}).try_call();
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_EQ(answer.error().data(), R"x({"layout":"(i16,i8)","own":"([f64])"})x");
+  std::promise<std::string> told;
+  request_packed<math::mean>(client, std::vector{1.0}).then([&](const std::expected<Packed<double>, Error>& result) {
+    told.set_value(std::string{result.error().data()});
+  });
+  EXPECT_EQ(told.get_future().get(), R"x({"layout":"(i16,i8)","own":"([f64])"})x");
+  // What the next call on the same client is refused with, which is not packed, has none.
+  const auto plain = client.request<int>(method_name<math::mean>(), Value{"x"}).try_call();
+  ASSERT_FALSE(plain.has_value());
+  EXPECT_EQ(plain.error().data().find("own"), std::string::npos) << plain.error().data();
 }
 
 TEST_P(PackedCalls, AreRefusedByAProviderThatDoesNotPack) {

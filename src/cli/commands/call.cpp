@@ -270,6 +270,7 @@ class CallCommand final : public MethodCommand {
       const std::string called = all_ ? "rpc.call_all" : method();
       detail::OutgoingCall call = caller.call(called, sent, signal.token());
       call.set_to(to_);
+      if (packed) call.set_layout(packed->params_layout());
       // A method that was waited for in vain, to be told how it is packed, is not called otherwise.
       call.set_wait(packed_ && !packed ? std::chrono::milliseconds{0} : server.wait);
       call.set_idempotent(idempotent_);
