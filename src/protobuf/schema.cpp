@@ -179,10 +179,12 @@ static Definitions definitions_of(std::deque<std::string>& texts, std::string na
   return all;
 }
 
-MethodTypes::MethodTypes(const google::protobuf::MethodDescriptor& of) : method(of) {
+MethodTypes::MethodTypes(const google::protobuf::MethodDescriptor& of, bool streamed) : method(of) {
   const Descriptor& input = *of.input_type();
   const Descriptor& output = *of.output_type();
-  if (is_object_form(input) && !has_form_of_its_own(input)) {
+  if (streamed) {
+    // No params.
+  } else if (is_object_form(input) && !has_form_of_its_own(input)) {
     for (int i = 0; i < input.field_count(); ++i) {
       const FieldDescriptor& field = *input.field(i);
       const bool is_message = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field.is_repeated() &&

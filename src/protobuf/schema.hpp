@@ -19,7 +19,8 @@ namespace detail {
 
 /// What documents show of one method. Its spans point into itself.
 struct MethodTypes {
-  explicit MethodTypes(const google::protobuf::MethodDescriptor& method);
+  /// `streamed`: the request is what its caller streams, and no argument.
+  explicit MethodTypes(const google::protobuf::MethodDescriptor& method, bool streamed = false);
   MethodTypes(MethodTypes&&) = delete;
 
   const google::protobuf::MethodDescriptor& method;

@@ -38,23 +38,26 @@ static void require_type(const MethodDescriptor& method, const char* verb, const
 }
 
 Service::Types Service::types_of(std::string_view name, const Descriptor& request, const Descriptor& response,
-                                 bool stream) const {
+                                 Streams streams) const {
   const MethodDescriptor* const method = service_->FindMethodByName(std::string{name});
   if (method == nullptr)
     throw std::invalid_argument{"wirecall: " + service_->full_name() + " has no method " + std::string{name}};
   require_type(*method, "takes", *method->input_type(), request);
   require_type(*method, "returns", *method->output_type(), response);
-  if (method->client_streaming())
-    throw std::invalid_argument{"wirecall: " + method->full_name() + " takes a stream, which is not supported"};
-  if (method->server_streaming() != stream)
-    throw std::invalid_argument{"wirecall: " + method->full_name() +
-                                (stream ? " returns one message, not a Stream" : " returns a Stream of messages")};
-  return std::make_shared<detail::MethodTypes>(*method);
+  const auto require = [&](bool as_given, const char* words) {
+    if (!as_given) throw std::invalid_argument{"wirecall: " + method->full_name() + words};
+  };
+  require(method->client_streaming() == streams.input,
+          streams.input ? " takes one message, not an InputStream" : " takes an InputStream of messages");
+  require(method->server_streaming() == streams.output,
+          streams.output ? " returns one message, not a Stream" : " returns a Stream of messages");
+  return std::make_shared<detail::MethodTypes>(*method, streams.input);
 }
 
 Method& Service::add_bound(detail::MethodTypes& types, wirecall::detail::Binding binding) {
   types.signature.asynchronous = binding.signature->asynchronous;
   types.signature.stream = binding.signature->stream;
+  types.signature.input = binding.signature->input;
   binding.signature = &types.signature;
   return registry_->add(types.method.full_name(), params_of(types), std::move(binding));
 }

@@ -13,6 +13,7 @@
 #include "services.pb.h"
 #include "tests/connection/peer.hpp"
 #include "wirecall/protobuf.hpp"
+#include "wirecall/value.hpp"
 #include "wirecall/wirecall.hpp"
 
 namespace {
@@ -533,6 +534,45 @@ TEST(ServiceOfDescriptor, a_method_may_stream_its_responses) {
       R"({"jsonrpc":"2.0","result":[{},{"value":1}],"id":1})");
 }
 
+TEST(ServiceOfDescriptor, callers_may_stream_their_requests) {
+  using Numbers = wirecall::InputStream<services::Number>;
+  Server server{options()};
+  wirecall::protobuf::Service service{server, "services.Calculator"};
+  service.method("Double", [](services::Number n) { return number(2 * n.value()); });
+  service.method("Count", [](services::Number) -> wirecall::Stream<services::Number> { co_return; });
+  service.method("Sum", [](Numbers numbers) -> wirecall::Task<services::Number> {
+    int sum = 0;
+    while (const std::optional<services::Number> one = co_await numbers.next()) sum += one->value();
+    co_return number(sum);
+  });
+  service.method("Running", [](wirecall::Context, Numbers numbers) -> wirecall::Stream<services::Number> {
+    int sum = 0;
+    while (const std::optional<services::Number> one = co_await numbers.next()) co_yield number(sum += one->value());
+  });
+  const std::string uri = server.listen("tcp://127.0.0.1:0").uri();
+  const RunningServer running{server};
+  for (const std::string_view encoding : {"json", "msgpack", "cbor", "protobuf"}) {
+    Client client{uri, R"({"encoding":")" + std::string{encoding} + R"("})"};
+    const auto numbers = [] { return std::vector{number(1), number(2), number(39)}; };
+    EXPECT_EQ(client.request<services::Number>("services.Calculator.Sum").input(numbers()).call().value(), 42);
+    std::vector<int> sums;
+    for (const services::Number& sum : client.stream<services::Number>("services.Calculator.Running").input(numbers()))
+      sums.push_back(sum.value());
+    EXPECT_EQ(sums, (std::vector{1, 3, 42})) << encoding;
+    EXPECT_EQ(client.request<services::Number>("services.Calculator.Sum").call().value(), 0) << "of an empty stream";
+    const auto with_params =
+        client.request<services::Number>("services.Calculator.Sum", number(1)).input(numbers()).try_call();
+    ASSERT_FALSE(with_params.has_value());
+    EXPECT_EQ(with_params.error().code(), -32602);
+  }
+  const wirecall::Value document = Client{uri}.call<wirecall::Value>("rpc.discover");
+  for (const wirecall::Value& method : document.at("methods").as_array()) {
+    if (method.at("name").as_string() != "services.Calculator.Sum") continue;
+    EXPECT_TRUE(method.at("params").as_array().empty());
+    EXPECT_NE(method.dump().find("services.Number"), std::string::npos) << method.dump();
+  }
+}
+
 TEST(ServiceOfDescriptor, what_does_not_fit_the_descriptor_is_refused) {
   Server server{options()};
   EXPECT_NE(refusal_of([&] { wirecall::protobuf::Service{server, "services.None"}; }), "");
@@ -544,7 +584,15 @@ TEST(ServiceOfDescriptor, what_does_not_fit_the_descriptor_is_refused) {
   EXPECT_EQ(refusal_of([&] { service.method("Double", [](services::Number) { return services::Word{}; }); }),
             "wirecall: services.Calculator.Double returns services.Number, not services.Word");
   EXPECT_NE(refusal_of([&] { service.method("Count", [](services::Number n) { return n; }); }), "");
-  EXPECT_NE(refusal_of([&] { service.method("Sum", [](services::Number n) { return n; }); }), "");
+  EXPECT_EQ(refusal_of([&] { service.method("Sum", [](services::Number n) { return n; }); }),
+            "wirecall: services.Calculator.Sum takes an InputStream of messages");
+  const auto summed = [](wirecall::InputStream<services::Number>) -> wirecall::Task<services::Number> {
+    co_return services::Number{};
+  };
+  EXPECT_EQ(refusal_of([&] { service.method("Double", summed); }),
+            "wirecall: services.Calculator.Double takes one message, not an InputStream");
+  EXPECT_EQ(refusal_of([&] { service.method("Running", summed); }),
+            "wirecall: services.Calculator.Running returns a Stream of messages");
   service.method("Double", [](services::Number n) { return n; });
   EXPECT_THROW(service.method("Double", [](services::Number n) { return n; }), Error);
 }

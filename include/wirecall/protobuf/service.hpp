@@ -61,6 +61,7 @@ template <class R, class Q>
 struct HandlerShape<R(Q)> {
   using Request = std::remove_cvref_t<Q>;
   using Result = R;
+  static constexpr bool kTakesInput = false;
   template <class F>
   static auto wrap(F function, std::shared_ptr<const MethodTypes> types) {
     return [function = std::move(function), types = std::move(types)](Whole<Request>&& whole) mutable -> R {
@@ -73,11 +74,40 @@ template <class R, class C, class Q>
 struct HandlerShape<R(C, Q)> {
   using Request = std::remove_cvref_t<Q>;
   using Result = R;
+  static constexpr bool kTakesInput = false;
   template <class F>
   static auto wrap(F function, std::shared_ptr<const MethodTypes> types) {
     return [function = std::move(function), types = std::move(types)](Context context,
                                                                       Whole<Request>&& whole) mutable -> R {
       return function(std::move(context), static_cast<Request&&>(whole.message));
+    };
+  }
+};
+
+/// To which the caller streams: its messages are items, and there are no params.
+template <class R, class M>
+struct HandlerShape<R(InputStream<M>)> {
+  using Request = M;
+  using Result = R;
+  static constexpr bool kTakesInput = true;
+  template <class F>
+  static auto wrap(F function, std::shared_ptr<const MethodTypes> types) {
+    return [function = std::move(function), types = std::move(types)](InputStream<M> messages) mutable -> R {
+      return function(std::move(messages));
+    };
+  }
+};
+template <class R, class C, class M>
+  requires std::is_same_v<std::remove_cvref_t<C>, Context>
+struct HandlerShape<R(C, InputStream<M>)> {
+  using Request = M;
+  using Result = R;
+  static constexpr bool kTakesInput = true;
+  template <class F>
+  static auto wrap(F function, std::shared_ptr<const MethodTypes> types) {
+    return [function = std::move(function), types = std::move(types)](Context context,
+                                                                      InputStream<M> messages) mutable -> R {
+      return function(std::move(context), std::move(messages));
     };
   }
 };
@@ -102,9 +132,10 @@ class Service {
 
   /// Adds a function, lambda or coroutine that takes the request, after a Context if it wants one, and returns the
   /// response: a message, a Task or an expected of one, or, where the .proto says that the method streams its
-  /// responses, a Stream. With wirecall::blocking(function) it runs on the server's pool. Throws std::invalid_argument
-  /// for a method that the service has not, for messages of other types than the method's, and for a method to which
-  /// the caller streams; Error -32007 for one that has been added.
+  /// responses, a Stream. Where the .proto says that its caller streams, it takes an InputStream of messages; the call
+  /// has no params then (docs/protobuf.md). With wirecall::blocking(function) it runs on the server's pool. Throws
+  /// std::invalid_argument for a method that the service has not, and for messages and streams of others than the
+  /// method's; Error -32007 for one that has been added.
   template <class F>
   Method& method(std::string_view name, F&& function) {
     return add(name, std::forward<F>(function), [](auto wrapped) { return wrapped; });
@@ -116,6 +147,10 @@ class Service {
 
  private:
   using Types = std::shared_ptr<detail::MethodTypes>;
+  struct Streams {
+    bool input;
+    bool output;
+  };
 
   template <class F, class Wrap>
   Method& add(std::string_view name, F&& function, Wrap wrap) {
@@ -127,12 +162,13 @@ class Service {
     static_assert(std::derived_from<typename Shape::Request, google::protobuf::Message> &&
                       std::derived_from<Response, google::protobuf::Message>,
                   "wirecall: a method of a protobuf service takes a message and returns one");
-    Types types = types_of(name, *Shape::Request::descriptor(), *Response::descriptor(),
-                           wirecall::detail::is_stream<typename Shape::Result>);
+    Types types =
+        types_of(name, *Shape::Request::descriptor(), *Response::descriptor(),
+                 {.input = Shape::kTakesInput, .output = wirecall::detail::is_stream<typename Shape::Result>});
     return add_bound(*types, wirecall::detail::bind(wrap(Shape::wrap(Stored(std::forward<F>(function)), types))));
   }
   [[nodiscard]] Types types_of(std::string_view name, const google::protobuf::Descriptor& request,
-                               const google::protobuf::Descriptor& response, bool stream) const;
+                               const google::protobuf::Descriptor& response, Streams streams) const;
   Method& add_bound(detail::MethodTypes& types, wirecall::detail::Binding binding);
 
   Registry* registry_;
