@@ -99,6 +99,15 @@ def test_a_hundred_levels_are_the_most():
         read(Tree, nested(101))
 
 
+def test_no_more_than_a_hundred_levels_are_written():
+    tree = Tree()
+    for _ in range(99):
+        tree = Tree(next=tree)
+    assert dumps(tree).decode() == nested(100)
+    with pytest.raises(TypeError, match="no more than 100 levels"):
+        dumps(Tree(next=tree))
+
+
 def test_entries_of_maps_are_levels_so_that_what_an_any_holds_can_be_parsed():
     def struct(levels: int) -> str:
         return '{"a":' * (levels - 1) + "{}" + "}" * (levels - 1)

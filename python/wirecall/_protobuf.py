@@ -61,10 +61,15 @@ def read(kind: Any, text: bytes) -> Any:
             place.append(step[1])
             words = words[step.end() :]
         raise at_place(ValueError(words.partition("\n")[0].rstrip(".")), tuple(place)) from None
+    _check_depth(message, text)
+    return message
+
+
+def _check_depth(message: Any, text: bytes) -> None:
+    """ValueError where the message, whose JSON that is, nests deeper than DEPTH_MAX levels."""
     # A level of JSON is three of protobuf's at most.
     if text.count(b"{") + text.count(b"[") > DEPTH_MAX // 3:
         _check_levels(message, DEPTH_MAX)
-    return message
 
 
 def _check_levels(message: Any, left: int) -> None:
@@ -92,7 +97,11 @@ def _check_levels(message: Any, left: int) -> None:
 
 
 def write(message: Any) -> bytes:
-    return json.dumps(json_format.MessageToDict(message), ensure_ascii=False, separators=(",", ":")).encode()
+    """ValueError where it nests deeper than whoever is to read it may take."""
+    fields = json_format.MessageToDict(message)
+    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
+    _check_depth(message, text)
+    return text
 
 
 def schema_of(descriptor: Any, name: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -338,6 +338,7 @@ bool MessageConnection::refuse(ScanStatus status, std::string_view part, const m
     return true;
   }
   dispatcher_.refuse_syntax(status, where);
+  if (caller_ == nullptr && dispatcher_.is_unidentified()) dispatcher_.hold_unidentified(output_bytes());
   const Recovery recovery = framing_->recover(part);
   const bool hopeless = recovery == Recovery::close ||
                         (recovery == Recovery::resynchronise && ++unreadable_ >= kSyntaxErrorsInARowMax) ||

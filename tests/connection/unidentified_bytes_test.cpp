@@ -35,6 +35,16 @@ TEST_F(UnidentifiedBytes, are_those_of_the_buffer_not_only_of_what_is_in_it) {
   EXPECT_EQ(loop_context.budgets.unidentified.bytes(), session()->unfinished_bytes());
 }
 
+TEST_F(UnidentifiedBytes, of_a_message_that_is_refused_are_given_back_with_it) {
+  send_unfinished(20'000);
+  EXPECT_GE(loop_context.budgets.unidentified.bytes(), 20'000U);
+  peer->send("\x01");
+  turns();
+  ASSERT_NE(session(), nullptr);
+  EXPECT_EQ(session()->unfinished_bytes(), 0U);
+  EXPECT_LT(loop_context.budgets.unidentified.bytes(), 200U) << "what it was answered with, at most";
+}
+
 TEST_F(UnidentifiedBytes, of_a_connection_that_has_to_give_way_itself_are_given_back_before_its_end) {
   send_unfinished(40'000);
   ASSERT_NE(session(), nullptr) << "it waits for its peer to read the refusal";

@@ -30,6 +30,18 @@ std::string http_post(const std::string& body) {
   return "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
+constexpr std::string_view kUpgrade =
+    "GET /rpc HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+/// A frame of a text message of WebSocket, from a client; its mask is zero.
+std::string text_frame(std::string_view text, bool last) {
+  std::string frame{last ? '\x81' : '\x01'};
+  const int bytes = text.size() < 126 ? 0 : text.size() < 65'536 ? 2 : 8;
+  frame.push_back(static_cast<char>(0x80 | (bytes == 0 ? text.size() : bytes == 2 ? 126 : 127)));
+  for (int shift = 8 * bytes - 8; shift >= 0; shift -= 8) frame.push_back(static_cast<char>(text.size() >> shift));
+  return frame.append(4, '\0').append(text);
+}
+
 class PrincipalBytes : public testing::Test, public Several {
  protected:
   PrincipalBytes() : Several(Limits{.principal_bytes = kBytesMax}) {
@@ -69,6 +81,40 @@ TEST_F(PrincipalBytes, are_those_of_unfinished_messages_and_the_connection_with_
   EXPECT_EQ(newcomer.hear(), "{\"jsonrpc\":\"2.0\",\"result\":300000,\"id\":1}\n");
   EXPECT_EQ(log.size(), 1U);
   EXPECT_NE(log[0].find("limits.principal_bytes"), std::string::npos) << log[0];
+}
+
+TEST_F(PrincipalBytes, are_those_of_unfinished_messages_of_websocket) {
+  const auto connect_with = [&](std::size_t bytes) -> const Line& {
+    Line& line = connect_and_send(std::string{kUpgrade});
+    EXPECT_TRUE(line.hear().starts_with("HTTP/1.1 101 "));
+    line.send(text_frame(unfinished(bytes), false));
+    turns();
+    return line;
+  };
+  const Line& small = connect_with(200'000);
+  const Line& heavy = connect_with(500'000);
+  EXPECT_EQ(ended(), 0);
+  const Line& newcomer = connect_with(400'000);
+  EXPECT_EQ(heavy.end, CloseReason::heaviest);
+  EXPECT_FALSE(small.end || newcomer.end);
+  EXPECT_EQ(log.size(), 1U);
+}
+
+TEST_F(PrincipalBytes, are_those_of_answers_that_are_not_read_by_websocket) {
+  const auto connect_with = [&](std::size_t bytes) -> const Line& {
+    Line& line = connect_and_send(std::string{kUpgrade}, 1000);
+    EXPECT_TRUE(line.hear().starts_with("HTTP/1.1 101 "));
+    line.send(text_frame(numbered("fill", bytes), true));
+    turns();
+    return line;
+  };
+  const Line& small = connect_with(200'000);
+  const Line& heavy = connect_with(400'000);
+  const Line& newcomer = connect_with(300'000);
+  EXPECT_EQ(ended(), 0) << "the system has taken some";
+  const Line& last = connect_with(300'000);
+  EXPECT_EQ(heavy.end, CloseReason::heaviest);
+  EXPECT_FALSE(small.end || newcomer.end || last.end);
 }
 
 TEST_F(PrincipalBytes, are_counted_no_more_once_the_message_is_whole) {
