@@ -211,6 +211,29 @@ TEST_F(ProtobufRelay, ProgressIsAskedForByWayOfJson) {
   EXPECT_EQ(Value::parse(caller.json())->at("id").as_int(), 7);
 }
 
+TEST_F(ProtobufRelay, ASubscriptionIsFoundByTheIdThatItsProviderHasReturned) {
+  ProtobufPeer provider{endpoint_};
+  provide(provider, R"({"method":"watch","subscription":{"unsubscribe":"unwatch","notification":"seen"}})");
+  for (const std::string_view own : {R"("s1")", "17", "18446744073709551615"}) {
+    ProtobufPeer caller{endpoint_};
+    caller.say(line_of("watch", "[]", "7"));
+    provider.say(R"({"jsonrpc":"2.0","result":)" + std::string{own} + R"(,"id":)" + id_of(provider.json()) + "}");
+    const Value answer = *Value::parse(caller.json());
+    EXPECT_EQ(answer.at("id").as_int(), 7);
+    const std::string id = answer.at("result").dump();
+    const auto event = [](std::string_view of) {
+      return R"({"jsonrpc":"2.0","method":"seen","params":{"subscription":)" + std::string{of} + R"(,"result":5}})";
+    };
+    provider.say(event(own));
+    EXPECT_EQ(caller.json(), event(id));
+    caller.say(line_of("unwatch", "[" + id + "]", "8"));
+    EXPECT_EQ(caller.json(), result("true", 8));
+    const Value unsubscribed = *Value::parse(provider.json());
+    EXPECT_EQ(unsubscribed.at("method").as_string(), "unwatch");
+    EXPECT_EQ(unsubscribed.at("params").dump(), "[" + std::string{own} + "]");
+  }
+}
+
 class DisclosedProtobufRelay : public ProtobufRelay {
  protected:
   static Options disclosing() {
