@@ -131,7 +131,7 @@ void write_arguments(Writer& writer, const Args&... args) {
 
 template <class... Args>
 void write_params(OutgoingCall& call, const Args&... args) {
-  if constexpr (sizeof...(Args) == 1 && (requires { Args::layout(); } && ...)) (call.set_layout(Args::layout()), ...);
+  if constexpr (sizeof...(Args) == 1 && (is_packed_params<Args> && ...)) (call.set_layout(Args::layout()), ...);
   if constexpr (sizeof...(Args) != 0) write_arguments(call.params(), args...);
 }
 
@@ -322,9 +322,10 @@ class Client {
 
   /// Provides a method to the other clients of a broker: client.provide("gpu.add", add, {.concurrency = 1}). Returns at
   /// once; from then on the client keeps connected, and registers the method on each new connection. Handlers run on
-  /// the thread that drives, one at a time unless they are coroutines. `connect` throws the broker's refusal; it also
-  /// goes to the log and to `on_refused`. Throws as Registry::method; std::logic_error where all endpoints are HTTP,
-  /// and while another thread is in `run`.
+  /// the thread that drives, one at a time unless they are coroutines; those of wirecall::blocking on a pool of
+  /// ClientOptions::blocking_threads threads, which the client's end waits for. `connect` throws the broker's refusal;
+  /// it also goes to the log and to `on_refused`. Throws as Registry::method; std::logic_error where all endpoints are
+  /// HTTP, and while another thread is in `run`.
   template <class F>
   void provide(std::string name, F&& callable, const ProvideOptions& options = {}) {
     provide_method(name, options, [&](Registry& methods) -> Method& {

@@ -78,6 +78,9 @@ struct Packed {
 };
 
 template <class T>
+inline constexpr bool detail::is_packed_params<Packed<T>> = true;
+
+template <class T>
 struct Adapt<Packed<T>> {
   static bool decode(Reader& reader, Packed<T>& out) {
     static_assert(!detail::kBorrows<T>, "wirecall: a packed value that is decoded must not borrow from its bytes");

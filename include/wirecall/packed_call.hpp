@@ -39,6 +39,8 @@ struct PackedParams {
   std::tuple<const A&...> values;
 };
 template <class... A>
+inline constexpr bool is_packed_params<PackedParams<A...>> = true;
+template <class... A>
 [[nodiscard]] PackedParams<A...> packed_params(const A&... arguments) {
   return {{arguments...}};
 }

@@ -78,6 +78,10 @@ void encode(Writer& writer, const T& value) {
 [[nodiscard]] Error decode_error(const Reader& reader);
 
 namespace detail {
+/// Whether a T that is the only argument of a call is its whole params, packed; their layout is T::layout().
+template <class T>
+inline constexpr bool is_packed_params = false;
+
 /// Validates `text` and decodes it; an error's location is `error`.
 bool decode_text(std::string_view text, DecodeFunction decode, void* out, std::uint32_t depth_max, Error& error);
 [[nodiscard]] std::string encode_text(EncodeFunction encode, const void* value);

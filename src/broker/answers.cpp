@@ -19,7 +19,7 @@ void Answers::deliver(SlotNumber slot, const Received& message, Provider& provid
   rpc::MessageSink& message_sink = call.caller->sink();
   try {
     if (!message.is_json()) [[unlikely]] {
-      message::ReplyWriter& writer = context_->loop.codecs.replies(message.encoding);
+      message::MessageWriter& writer = context_->loop.codecs.message_writer(message.encoding);
       append_message_as(message_sink, MessageForm::native(message.encoding), [&](Buffer& out) {
         writer.begin_result(out);
         out.append(message[Member::result]);

@@ -10,6 +10,13 @@
 
 namespace wirecall::broker {
 
+/// Whether the message is larger than `bytes_max` with another id, of so many bytes of JSON. In Protocol Buffers its
+/// own id, as JSON, may be longer than the whole message.
+[[nodiscard]] inline bool is_too_large_with_id(const Received& message, std::size_t id_bytes,
+                                               std::size_t bytes_max) noexcept {
+  return message.text.size() + id_bytes > bytes_max + message.id().size();
+}
+
 class Answers {
  public:
   /// All referred to outlive it.
@@ -24,7 +31,7 @@ class Answers {
   void tell(SlotNumber slot, const Error& error) noexcept;
   /// Whether the response with the caller's own id is larger than a message may be.
   [[nodiscard]] bool is_too_large(const RelayedCall& call, const Received& message) const noexcept {
-    return message.text.size() - message.id().size() + call.id_bytes > context_->limits.max_message_size;
+    return is_too_large_with_id(message, call.id_bytes, context_->limits.max_message_size);
   }
   void log_failure(SlotNumber slot, const Error& error) noexcept;
 

@@ -74,7 +74,7 @@ inline void append_addressed(Buffer& out, const Received& message, std::string_v
 /// The same in its encoding.
 inline void append_addressed(rpc::LoopCodecs& codecs, Buffer& out, const Received& message, std::string_view from) {
   if (message.is_json()) return append_addressed(out, message, from);
-  codecs.replies(message.encoding).append_request(out, message.text, {.id = 0, .from_json = from});
+  codecs.message_writer(message.encoding).append_request(out, message.text, {.id = 0, .from_json = from});
 }
 
 /// Appends one message to what a peer is sent, whole or not at all.

@@ -56,7 +56,7 @@ class Relay {
 
   /// False when the response answers nothing that `peer` was asked.
   [[nodiscard]] bool response(Peer& peer, const Received& message);
-  /// Whether the result of a response in MessagePack is for a caller who speaks that.
+  /// Whether the result of a response in another encoding than JSON is for a caller who speaks that.
   [[nodiscard]] bool takes_encoded(const Peer& peer, const Received& message) noexcept;
   /// Returns how many calls of the caller's had that id.
   std::size_t cancel(Peer& caller, std::string_view id_json);

@@ -68,7 +68,7 @@ void RequestWriter::send_encoded(SlotNumber slot, const Received& message, std::
   if (message.has(Member::stream)) edits.stream = call.stream ? first_credit(call) : 0;
   rpc::MessageSink& sink = call.provider->peer->sink();
   append_message_as(sink, MessageForm::native(message.encoding), [&](Buffer& out) {
-    context_->loop.codecs.replies(message.encoding).append_request(out, message.text, edits);
+    context_->loop.codecs.message_writer(message.encoding).append_request(out, message.text, edits);
   });
   sent(slot);
 }

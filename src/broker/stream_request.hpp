@@ -39,7 +39,7 @@ std::array<std::string_view, N> members_of(Reader& reader, std::string_view para
 
 /// The token by which the caller of a request with these params wants $/progress: a string or number; empty for none.
 [[nodiscard]] std::string_view progress_token(Reader& reader, std::string_view params);
-/// Whether params in MessagePack have one, of whatever kind.
+/// Whether params in another encoding than JSON have one, of whatever kind.
 [[nodiscard]] bool asks_for_progress(Reader& reader, std::string_view params);
 /// Null for a call that has not asked for its results as they come.
 [[nodiscard]] std::unique_ptr<RelayedStream> stream_of(rpc::LoopContext& loop, const Received& message);

@@ -176,7 +176,7 @@ void RequestWriter::append_natively(Buffer& out, const ClientCall& call, const E
       {"id", members.id}, {"timeout_ms", members.timeout_ms}, {"stream", members.stream}, {"hops", members.hops}};
   std::size_t count = call.has_params ? 3 : 2;
   for (const Named& one : named) count += one.number ? 1 : 0;
-  using Place = message::ReplyWriter::Place;
+  using Place = message::MessageWriter::Place;
   native().begin_request(out, count + (call.to.empty() ? 0 : 1) + (call.input ? 1 : 0),
                          in_batch ? Place::element : Place::message);
   out.append(call.request.view());

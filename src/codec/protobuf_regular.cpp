@@ -9,10 +9,13 @@
 namespace wirecall::protobuf_wire {
 namespace {
 
-/// Sets `content_end` to the end of what that length is of.
+/// Sets `content_end` to the end of what that length is of. It is as short as it may be, since protobuf's own parsers
+/// refuse one of more than five bytes, and with it the message.
 bool pass_length(const char*& p, const char* end, const char*& content_end) noexcept {
+  const char* const begin = p;
   std::uint64_t size = 0;
   if (!pass_varint(p, end, size) || size > static_cast<std::uint64_t>(end - p)) return false;
+  if (p - begin > 1 && p[-1] == 0) return false;
   content_end = p + size;
   return true;
 }

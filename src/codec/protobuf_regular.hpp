@@ -1,6 +1,7 @@
 // Values of docs/wirecall.proto that are read where they are: as serializers of protobuf write them, each field of a
-// message once and in the order of the numbers, none that the file does not have, numbers finite, text UTF-8. Whatever
-// else is valid, as parts that protobuf would merge, becomes JSON (protobuf_value.hpp).
+// message once and in the order of the numbers, none that the file does not have, lengths as short as they may be,
+// numbers finite, text UTF-8. Whatever else is valid, as parts that protobuf would merge, becomes JSON
+// (protobuf_value.hpp).
 //
 // A value here is a Value with its length in front, as it stands behind the tag of a field.
 // Pure functions over memory of the caller; all but `regular_end` trust what that has looked at.

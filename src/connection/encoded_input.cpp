@@ -1,5 +1,6 @@
-// The part of MessageConnection that reads other encodings than JSON. Of what is for a method of this process, and of
-// awaited answers, params and results stay as they are; the rest becomes JSON whole.
+// The part of MessageConnection that reads other encodings than JSON. Of what is for a method of this process, of
+// awaited answers, and of what a broker hands on to those who speak the same, params and results stay as they are; the
+// rest becomes JSON whole.
 
 #include "connection/message_connection.hpp"
 #include "connection/responses_received.hpp"
@@ -11,21 +12,22 @@ namespace wirecall::net {
 // stack.
 bool MessageConnection::read_binary(std::span<char> frame, bool kept) {
   const std::string_view text{frame.data(), frame.size()};
-  Received request;
+  Received message;
   message::IdText id;
-  if (transcoder().read_request(text, host_->limits, id, request) &&
-      (request.kind == MessageKind::request || caller_ == nullptr)) {
+  if (transcoder().read_request(text, host_->limits, id, message) &&
+      (message.kind == MessageKind::request || caller_ == nullptr)) {
     dispatcher_.answer_as(MessageForm::native(encoding()));
-    accept(request, {}, {}, false);
+    accept(message, {}, {}, false);
     if (lost_loop()) [[unlikely]]
       return false;
     if (kept) give_back(message_);
     return true;
   }
-  if (caller_ == nullptr && transcoder().read_response(text, host_->limits, id, request) && takes_encoded(request)) {
+  if (caller_ == nullptr && dispatcher_.awaits_responses() &&
+      transcoder().read_response(text, host_->limits, id, message) && takes_encoded(message)) {
     unreadable_ = 0;
     ++host_->loop_context.stats.messages_in;
-    Responses{*this}.accept(request);
+    Responses{*this}.accept(message);
     if (lost_loop()) [[unlikely]]
       return false;
     if (kept) give_back(message_);

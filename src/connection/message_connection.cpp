@@ -276,7 +276,10 @@ bool MessageConnection::accept_other(const Received& message) {
   const bool called = caller_ != nullptr;
   const bool lossy = framing_->may_lose_messages();  // then anybody may have sent it, and nobody is told
   switch (message.kind) {
-    case MessageKind::response: Responses{*this}.accept(message); return false;
+    case MessageKind::response:
+      Responses{*this}.accept(message);
+      hold_no_message();
+      return false;
     case MessageKind::batch:
       if (called) Responses{*this}.accept_all(message, {});
       return !over() && !lossy;
@@ -326,6 +329,11 @@ void MessageConnection::close() {
   if (host_->active_channel != this) give_back(message_);
 }
 
+// What has come of one counts no more.
+void MessageConnection::hold_no_message() {
+  if (caller_ == nullptr && dispatcher_.is_unidentified()) dispatcher_.hold_unidentified(output_bytes());
+}
+
 // A byte that cannot be part of a message came behind message_ and `part`. False when no more input is to be read.
 bool MessageConnection::refuse(ScanStatus status, std::string_view part, const message::Unreadable& where) {
   if (is_too_large(message_.size() + part.size())) {
@@ -338,7 +346,7 @@ bool MessageConnection::refuse(ScanStatus status, std::string_view part, const m
     return true;
   }
   dispatcher_.refuse_syntax(status, where);
-  if (caller_ == nullptr && dispatcher_.is_unidentified()) dispatcher_.hold_unidentified(output_bytes());
+  hold_no_message();
   const Recovery recovery = framing_->recover(part);
   const bool hopeless = recovery == Recovery::close ||
                         (recovery == Recovery::resynchronise && ++unreadable_ >= kSyntaxErrorsInARowMax) ||

@@ -142,6 +142,7 @@ class MessageConnection final : public FramedChannel {
   bool accept_other(const Received& message);
   bool keep(std::string_view part);
   bool may_hold_message();
+  void hold_no_message();
   [[nodiscard]] bool is_too_large(std::size_t bytes) const noexcept {
     return bytes > host_->limits.max_message_size ||
            (bytes > rpc::kUnidentifiedBytesMax && caller_ == nullptr && dispatcher_.is_unidentified());

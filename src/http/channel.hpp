@@ -55,7 +55,7 @@ class HttpChannel : public Channel {
     give_back(held);
     output_grew(waiting);
   }
-  /// Of all requests; null as long as no call has waited.
+  /// Of all requests; null as long as no call has waited, and no broker has been asked.
   [[nodiscard]] const std::shared_ptr<rpc::PeerLoad>& load() const noexcept { return load_; }
   [[nodiscard]] const std::shared_ptr<rpc::PeerLoad>& make_load() {
     if (!load_) load_ = std::make_shared<rpc::PeerLoad>();

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/ascii.hpp"
+#include "base/assert.hpp"
 #include "base/decimal.hpp"
 #include "base/utf8.hpp"
 #include "codec/codec_number.hpp"
@@ -105,6 +106,7 @@ void ProtobufTranscoder::append_request(Buffer& out, std::string_view request, c
   Field field;
   while (fields.next(field) && field.tag != kIdTag) {
   }
+  WIRECALL_ASSERT(field.tag == kIdTag && !edits.timeout_ms && !edits.stream);
   out.append(request.substr(0, static_cast<std::size_t>(field.begin - request.data())));
   end_reply(out, {id.data(), static_cast<std::size_t>(id_end - id.data())});
   out.append(request.substr(static_cast<std::size_t>(fields.position() - request.data())));

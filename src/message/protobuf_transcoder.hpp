@@ -14,9 +14,9 @@
 
 namespace wirecall::message {
 
-class ProtobufTranscoder final : public WholeTranscoder, public ReplyWriter {
+class ProtobufTranscoder final : public WholeTranscoder, public MessageWriter {
  public:
-  [[nodiscard]] ReplyWriter* replies() noexcept override { return this; }
+  [[nodiscard]] MessageWriter* message_writer() noexcept override { return this; }
   [[nodiscard]] bool read_request(std::string_view message, const Limits& limits, IdText& id,
                                   Received& received) noexcept override;
   [[nodiscard]] bool read_response(std::string_view message, const Limits& limits, IdText& id,

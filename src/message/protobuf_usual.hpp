@@ -1,6 +1,7 @@
-// Messages in Protocol Buffers as nearly all are, each in one pass: requests that are read where they are, and what is
-// short, of single values, lists and maps of them, texts of plain ASCII. ProtobufTranscoder makes the same of them, and
-// of everything else. Pure functions; `out` has what it had before where they return false.
+// Messages in Protocol Buffers as nearly all are, each in one pass: requests and responses that are read where they
+// are, and what is short, of single values, lists and maps of them, texts of plain ASCII. ProtobufTranscoder makes the
+// same of them, and of everything else. Pure functions. Where one returns false its Buffer has what it had before, and
+// a Received means nothing.
 #pragma once
 
 #include <cstdint>

@@ -61,10 +61,10 @@ struct RequestEdits {
   std::string_view from_json = {};                     ///< empty for nobody's
 };
 
-/// Writes replies in an encoding in which their results are values, and requests that have come in it. Members of
-/// replies are in the same order as in JSON: result or error, id. Ids and data of errors come as JSON, as which they
+/// Writes messages whose params and results stay in an encoding: replies, and requests that have come in it. Members
+/// of replies are in the same order as in JSON: result or error, id. Ids and data of errors come as JSON, as which they
 /// are kept.
-class ReplyWriter {
+class MessageWriter {
  public:
   /// Whether what is written is a message, or an element of a batch, which has nothing in front of it that tells its
   /// encoding.
@@ -81,13 +81,14 @@ class ReplyWriter {
   /// A whole reply. The texts have padding behind them.
   virtual void append_error(Buffer& out, const Error& error, std::string_view id_json,
                             Place place = Place::message) = 0;
-  /// A request or notification that has been read, as it came but for that, and without `to` and `from` of its own.
+  /// A request or notification that has been read as it is, as it came but for that, and without `to` and `from` of
+  /// its own.
   virtual void append_request(Buffer& out, std::string_view request, const RequestEdits& edits) = 0;
 
  protected:
-  ReplyWriter() = default;
-  ReplyWriter(ReplyWriter&&) = delete;
-  ~ReplyWriter() = default;
+  MessageWriter() = default;
+  MessageWriter(MessageWriter&&) = delete;
+  ~MessageWriter() = default;
 };
 
 class Transcoder {
@@ -109,8 +110,8 @@ class Transcoder {
   /// The same object where params and results may stay in the encoding; null where messages become JSON whole.
   [[nodiscard]] virtual NativeTranscoder* native() noexcept { return nullptr; }
 
-  /// What writes the replies to requests that have been read as they are, and hands them on; null where none are.
-  [[nodiscard]] virtual ReplyWriter* replies() noexcept { return nullptr; }
+  /// What answers requests that have been read as they are, and hands them on; null where none are.
+  [[nodiscard]] virtual MessageWriter* message_writer() noexcept { return nullptr; }
 
   /// In a few words, of the two that refuse a message as text that is none is refused.
   [[nodiscard]] virtual std::string_view cause_of(Status status) const noexcept = 0;
@@ -175,12 +176,12 @@ class WholeTranscoder : public Transcoder {
 };
 
 /// An encoding in which params and results may stay.
-class NativeTranscoder : public Transcoder, public ReplyWriter {
+class NativeTranscoder : public Transcoder, public MessageWriter {
  public:
   explicit NativeTranscoder(Encoding encoding) noexcept : encoding_(encoding) {}
   [[nodiscard]] Encoding encoding() const noexcept { return encoding_; }
   [[nodiscard]] NativeTranscoder* native() noexcept final { return this; }
-  [[nodiscard]] ReplyWriter* replies() noexcept final { return this; }
+  [[nodiscard]] MessageWriter* message_writer() noexcept final { return this; }
 
   // ---- messages that have come, and have been checked ----
 

@@ -26,7 +26,7 @@ struct RateWait {
 RateWait wait_for_rate(ServedPeer& peer) {
   const Limits& limits = peer.limits;
   const nanoseconds now = peer.loop.now();
-  PeerLoad& load = *peer.pending().load;
+  PeerLoad& load = *peer.shared_load();
   Account& account = *load.calls.account();
   const auto next = [&](nanoseconds due, std::uint32_t rate) {
     return rate == 0 ? due : std::max(due, now) + kSecond / rate;
@@ -84,7 +84,7 @@ std::optional<Error> refuse_full(ServedPeer& peer) {
 bool may_suggest(ServedPeer& peer) {
   if (peer.loop.scheduler == nullptr) return true;
   const nanoseconds now = peer.loop.now();
-  nanoseconds& due = peer.pending().load->suggestion_due;
+  nanoseconds& due = peer.shared_load()->suggestion_due;
   const nanoseconds next = std::max(due, now) + kSecond / kSuggestionsInSecond;
   if (next - now > kSecond) return false;
   due = next;

@@ -25,7 +25,7 @@ static void hold_batch(ServedPeer& peer, BatchRun& run) {
   BatchReply& batch = run.scope.current();
   const std::size_t answers = std::max(batch.bytes, batch.text.capacity());
   const std::size_t listed = run.rendering != nullptr ? run.rendering->text().size() : 0;
-  batch.held.set(peer.pending().load, answers + listed + run.text.size() + run.encoded.text.size());
+  batch.held.set(peer.shared_load(), answers + listed + run.text.size() + run.encoded.text.size());
   peer.sink.held_changed();
 }
 
@@ -52,7 +52,7 @@ static void close_batch(ServedPeer& peer, BatchRun& run) {
   WIRECALL_ASSERT(!batch.dispatched && batch.unanswered <= batch.gaps.size());
   batch.dispatched = true;
   if (batch.unanswered != 0) {
-    batch.held.set(peer.pending().load, std::max(batch.bytes, batch.text.capacity()));
+    batch.held.set(peer.shared_load(), std::max(batch.bytes, batch.text.capacity()));
     return peer.sink.held_changed();
   }
   send_batch(peer, batch);

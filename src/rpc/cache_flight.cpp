@@ -140,7 +140,7 @@ std::optional<CachedValue> CacheFlight::result() {
   Buffer head;
   Buffer end;
   if (form_.natively) {
-    message::ReplyWriter& writer = peer_.loop.codecs.replies(form_.sent);
+    message::MessageWriter& writer = peer_.loop.codecs.message_writer(form_.sent);
     writer.begin_result(head);
     writer.end_reply(end, id_);
   } else {

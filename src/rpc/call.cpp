@@ -240,7 +240,7 @@ void Call::integer_result(std::int64_t value) {
 bool Call::append_packed(std::int64_t value) {
   const detail::Packing* const packing = method_->packing();
   if (packing == nullptr || packing->result.integer_bytes == 0 || !state_->reply.is_native()) return false;
-  static_assert(detail::PackedInteger::kBytesMax <= message::ReplyWriter::kPackedResultMax);
+  static_assert(detail::PackedInteger::kBytesMax <= message::MessageWriter::kPackedResultMax);
   return state_->reply.append_packed(detail::PackedInteger{packing->result, value}.view(), message_->id());
 }
 

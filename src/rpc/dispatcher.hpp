@@ -94,7 +94,7 @@ class Dispatcher {
   // ---- what it holds, and what it is needed for ----
 
   /// The account of the connection. Throws std::bad_alloc.
-  [[nodiscard]] const std::shared_ptr<Account>& account() { return peer_.pending().load->calls.account(); }
+  [[nodiscard]] const std::shared_ptr<Account>& account() { return peer_.shared_load()->calls.account(); }
   /// Bytes that are held for the connection's calls.
   [[nodiscard]] std::size_t held_bytes() const noexcept { return peer_.load != nullptr ? peer_.load->bytes() : 0; }
   /// Calls that have not been answered yet.

@@ -32,9 +32,9 @@ message::NativeTranscoder& LoopCodecs::native(Encoding encoding) {
   return static_cast<message::NativeTranscoder&>(transcoder(encoding));
 }
 
-message::ReplyWriter& LoopCodecs::replies(Encoding encoding) {
-  message::ReplyWriter*& writer = reply_writers_[static_cast<std::size_t>(encoding)];
-  if (writer == nullptr) writer = transcoder(encoding).replies();
+message::MessageWriter& LoopCodecs::message_writer(Encoding encoding) {
+  message::MessageWriter*& writer = message_writers_[static_cast<std::size_t>(encoding)];
+  if (writer == nullptr) writer = transcoder(encoding).message_writer();
   return *writer;
 }
 

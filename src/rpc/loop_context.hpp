@@ -27,7 +27,7 @@ namespace wirecall {
 class Method;
 namespace message {
 class NativeTranscoder;
-class ReplyWriter;
+class MessageWriter;
 class Transcoder;
 }  // namespace message
 }  // namespace wirecall
@@ -72,8 +72,8 @@ class LoopCodecs {
   [[nodiscard]] message::Transcoder& transcoder(Encoding encoding);
   /// Of one in which values stay.
   [[nodiscard]] message::NativeTranscoder& native(Encoding encoding);
-  /// Of one in which a request has been read as it is.
-  [[nodiscard]] message::ReplyWriter& replies(Encoding encoding);
+  /// Of one in which a message has been read as it is.
+  [[nodiscard]] message::MessageWriter& message_writer(Encoding encoding);
   [[nodiscard]] Cursors& cursors(Encoding encoding);
   /// Of values in that encoding.
   [[nodiscard]] detail::ParamReaders& readers_of(Encoding encoding) {
@@ -88,7 +88,7 @@ class LoopCodecs {
 
  private:
   std::array<std::unique_ptr<message::Transcoder>, message::kEncodingsMax> transcoders_;
-  std::array<message::ReplyWriter*, message::kEncodingsMax> reply_writers_{};  ///< of those
+  std::array<message::MessageWriter*, message::kEncodingsMax> message_writers_{};  ///< of those
   AllCursors cursors_;
 };
 

@@ -132,7 +132,7 @@ class Reply {
     discard();
     return false;
   }
-  /// The same with a packed value of at most ReplyWriter::kPackedResultMax bytes, natively.
+  /// The same with a packed value of at most MessageWriter::kPackedResultMax bytes, natively.
   [[nodiscard]] bool append_packed(std::string_view packed, std::string_view id_json) {
     open();
     writer().append_packed_result(*out_, packed, id_json, place());
@@ -212,11 +212,11 @@ class Reply {
     out_ = sink_ != nullptr ? &sink_->open_message() : array_;
     start_ = out_->size();
   }
-  [[nodiscard]] message::ReplyWriter::Place place() const noexcept {
-    using Place = message::ReplyWriter::Place;
+  [[nodiscard]] message::MessageWriter::Place place() const noexcept {
+    using Place = message::MessageWriter::Place;
     return batch_ != nullptr ? Place::element : Place::message;
   }
-  [[nodiscard]] message::ReplyWriter& writer() { return loop_context_->codecs.replies(form_.sent); }
+  [[nodiscard]] message::MessageWriter& writer() { return loop_context_->codecs.message_writer(form_.sent); }
   void write_native(std::string_view text, std::string_view id, std::string_view id_json);
   void write(int code, std::string_view message, std::string_view data_json, std::string_view id_json);
 

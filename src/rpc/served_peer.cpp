@@ -12,7 +12,8 @@ void LeavesBroker::operator()(BrokerPeer* peer) const noexcept { peer->leave(); 
 
 PendingCalls& ServedPeer::make_pending() {
   auto made = std::make_shared<PendingCalls>(*this, broker ? broker->shared_load() : sink.load());
-  use_load(*made->load);
+  put_on_account(*made->load);
+  load = made->load.get();
   calls = std::move(made);
   return *calls;
 }
@@ -21,17 +22,16 @@ BrokerPeer* ServedPeer::join_broker() {
   if (!broker && loop.services.broker != nullptr) {
     // Most clients of a broker have no call here that waits: their load stands there alone.
     const std::shared_ptr<PeerLoad> own = calls ? calls->load : sink.load();
-    PeerLoad* const before = load;
-    use_load(*own);
-    try {
-      broker = loop.services.broker->attach_peer(sink, own);
-    } catch (...) {
-      load = before;
-      throw;
-    }
+    put_on_account(*own);
+    broker = loop.services.broker->attach_peer(sink, own);
+    load = own.get();
     broker->identify(principal());
   }
   return broker.get();
+}
+
+const std::shared_ptr<PeerLoad>& ServedPeer::shared_load() {
+  return !calls && broker ? broker->shared_load() : pending().load;
 }
 
 PeerIdentity& ServedPeer::identity() {
@@ -40,18 +40,10 @@ PeerIdentity& ServedPeer::identity() {
   return *known;
 }
 
-void ServedPeer::use_load(PeerLoad& own) {
-  PeerLoad* const before = std::exchange(load, &own);
-  try {
-    use_account();
-  } catch (...) {
-    load = before;
-    throw;
-  }
-}
+void ServedPeer::use_account() { put_on_account(*load); }
 
-void ServedPeer::use_account() {
-  CallCount& count = load->calls;
+void ServedPeer::put_on_account(PeerLoad& own) {
+  CallCount& count = own.calls;
   const Principal* known = principal();
   if (known != nullptr && known->name.empty()) known = nullptr;  // anybody, by datagrams
   // No name of a principal and no source is the other's.

@@ -34,6 +34,8 @@ class ServedPeer {
   PendingCalls& pending() { return calls != nullptr ? *calls : make_pending(); }
   /// The peer as the broker knows it, made when the broker is first asked; null without a broker.
   [[nodiscard]] BrokerPeer* join_broker();
+  /// What the connection has in use and is counted for; made at its first use.
+  [[nodiscard]] const std::shared_ptr<PeerLoad>& shared_load();
   /// Who has authenticated; null for nobody.
   [[nodiscard]] inline const Principal* principal() const noexcept;  // rpc/pending.hpp
   [[nodiscard]] PeerIdentity& identity();
@@ -52,7 +54,7 @@ class ServedPeer {
   MessageSink& sink;
   const Limits& limits;
   LoopContext& loop;
-  PeerLoad* load;                       ///< the connection's; null before `calls` or `broker`, or another peer, has it
+  PeerLoad* load;                       ///< the connection's; null until it is first used, by this peer or another
   std::shared_ptr<PendingCalls> calls;  ///< null before the first use
   JoinedPeer broker;                    ///< null as long as no broker has been asked
   std::uint32_t timeout_max_ms = kNoTimeout;
@@ -62,7 +64,7 @@ class ServedPeer {
 
  private:
   PendingCalls& make_pending();
-  void use_load(PeerLoad& own);
+  void put_on_account(PeerLoad& own);
   [[nodiscard]] std::size_t waiting_calls() const noexcept;
 };
 

@@ -81,7 +81,7 @@ void serve_reserved_or_refuse(const Received& message, std::string_view name, Ca
   }
   std::string data;
   if (!near.empty()) data.append(R"({"did_you_mean":)").append(to_json(near)).append("}");
-  if (peer.sink.capabilities().registration) peer.pending().load->count_undelivered();
+  if (peer.sink.capabilities().registration) peer.shared_load()->count_undelivered();
   log_unserved(peer, name, ErrorCode::method_not_found);
   reply_error(state, ErrorCode::method_not_found, data, message.id());
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/sanitizers.hpp"
+#include "broker/answers.hpp"
 #include "tests/broker/world.hpp"
 #include "tests/rpc/instruction_count.hpp"
 #include "wirecall/middleware.hpp"
@@ -34,6 +35,17 @@ class Relay : public testing::Test {
   Client provider{world};
   Client caller{world};
 };
+
+// In Protocol Buffers an id of 13 digits has 6 bytes, and a null answer to it 11.
+TEST(Answers, with_ids_that_are_longer_as_json_than_their_message_are_not_too_large) {
+  constexpr std::string_view kId = "1258291200000";
+  Received answer;
+  answer.text = std::string_view{"\x1a\x00\x3a\x07\x18??????", 11};
+  answer.spans[static_cast<std::size_t>(Member::id)] = {kId.data(), kId.size()};
+  EXPECT_FALSE(broker::is_too_large_with_id(answer, 1, 1000));
+  EXPECT_FALSE(broker::is_too_large_with_id(answer, 1002, 1000));
+  EXPECT_TRUE(broker::is_too_large_with_id(answer, 1003, 1000));
+}
 
 TEST_F(Relay, a_request_reaches_its_provider_as_it_was_written_but_for_its_id) {
   provider.provide("add");

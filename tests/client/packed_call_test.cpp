@@ -50,6 +50,12 @@ static std::expected<int, wirecall::Error> refuse(int code) {
   return 7;
 }
 
+// Not one of ours.
+struct Tensor {
+  static int layout() { return 7; }
+  int size;
+};
+
 struct Counter {
   long count = 0;
   long add(long by) { return count += by; }
@@ -299,6 +305,15 @@ TEST_P(PackedCalls, WithoutALayoutAreRefusedAloneAndInABatch) {
     EXPECT_EQ(inside.error().data(), alone.error().data());
     EXPECT_EQ(other.value(), Value{1});
   }
+}
+
+TEST_P(PackedCalls, TypesWithALayoutOfTheirOwnAreNotPacked) {
+  Server server;
+  server.method("size", [](packed_math::Tensor tensor) { return tensor.size; });
+  const Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
+  const RunningServer running{server};
+  Client client{endpoint.uri(), options()};
+  EXPECT_EQ(client.call<int>("size", packed_math::Tensor{3}), 3);
 }
 
 TEST_P(PackedCalls, AreRefusedWithBothLayouts) {

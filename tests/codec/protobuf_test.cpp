@@ -293,10 +293,11 @@ TEST(Protobuf, OnlyTheUsualFormIsRegular) {
   EXPECT_TRUE(is_regular("00"));
   EXPECT_TRUE(is_regular("02 18 02"));
   EXPECT_TRUE(is_regular("03 18 82 00"));  // a longer varint than needed
-  EXPECT_TRUE(is_regular("82 00 18 02"));
   EXPECT_TRUE(is_regular("0b 4a 09 0a 07 0a 01 61 12 02 18 02"));
   EXPECT_TRUE(is_regular("09 4a 07 0a 05 0a 01 61 12 00"));
   for (const char* hex : {
+           "82 00 18 02",                                // a longer length than needed
+           "06 32 83 00 61 62 63",                       // the same within
            "04 18 02 18 04",                             // a oneof given twice
            "04 18 02 32 00",                             // and in two kinds
            "05 a0 06 00 18 02",                          // an unknown field

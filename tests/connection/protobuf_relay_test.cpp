@@ -104,6 +104,20 @@ TEST_F(ProtobufRelay, BetweenTwoThatSpeakItAllStaysAsItWas) {
   EXPECT_EQ(caller.json(), R"({"jsonrpc":"2.0","result":[1],"id":4})");
 }
 
+// protobuf's own parsers refuse a message with one of more than five bytes, and could not even say to which call.
+TEST_F(ProtobufRelay, LengthsThatAreLongerThanTheyNeedBeDoNotGoOn) {
+  ProtobufPeer provider{endpoint_};
+  provide(provider);
+  ProtobufPeer caller{endpoint_};
+  const std::string list = from_hex("87 80 80 80 80 00 42 05 0a 03 20 81 00");
+  caller.send(request_of("echo", '\x42' + list, "5"));
+  const std::string asked = provider.bytes();
+  const std::string own = id_of(decoded(asked));
+  EXPECT_EQ(to_hex(asked), to_hex(protobuf_of(line_of("echo", "[1]", own))));
+  provider.send(response_of('\x1a' + list, own));
+  EXPECT_EQ(to_hex(caller.bytes()), to_hex(protobuf_of(R"({"jsonrpc":"2.0","result":[1],"id":5})")));
+}
+
 TEST_F(ProtobufRelay, CallersAndProvidersNeedNotSpeakTheSame) {
   ProtobufPeer provider{endpoint_};
   provide(provider);

@@ -45,6 +45,16 @@ TEST_F(UnidentifiedBytes, of_a_message_that_is_refused_are_given_back_with_it) {
   EXPECT_LT(loop_context.budgets.unidentified.bytes(), 200U) << "what it was answered with, at most";
 }
 
+TEST_F(UnidentifiedBytes, of_an_answer_that_nobody_waits_for_are_given_back_with_it) {
+  peer->send(R"({"jsonrpc":"2.0","id":1,"result":")" + std::string(20'000, 'x'));
+  turns();
+  EXPECT_GE(loop_context.budgets.unidentified.bytes(), 20'000U);
+  peer->send("\"}");
+  turns();
+  ASSERT_NE(session(), nullptr);
+  EXPECT_LT(loop_context.budgets.unidentified.bytes(), 200U);
+}
+
 TEST_F(UnidentifiedBytes, of_a_connection_that_has_to_give_way_itself_are_given_back_before_its_end) {
   send_unfinished(40'000);
   ASSERT_NE(session(), nullptr) << "it waits for its peer to read the refusal";

@@ -676,7 +676,7 @@ TEST(ProtobufTranscoder, ARequestGoesOnAsItCameButForItsId) {
 }
 
 TEST(ProtobufTranscoder, RepliesAreWrittenAsTheyWouldBeFromJson) {
-  using Place = ReplyWriter::Place;
+  using Place = MessageWriter::Place;
   ProtobufTranscoder transcoder;
   const auto written = [](const auto& write) {
     Buffer out;
