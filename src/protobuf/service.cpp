@@ -21,13 +21,21 @@ static std::vector<Param> params_of(const detail::MethodTypes& types) {
   return {types.names.begin(), types.names.end()};
 }
 
-Service::Service(Registry& registry, std::string_view full_name)
-    : registry_(&registry),
-      service_(google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(std::string{full_name})) {
+detail::ServiceTypes::ServiceTypes(std::string_view full_name)
+    : service_(google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(std::string{full_name})) {
   if (service_ == nullptr)
     throw std::invalid_argument{"wirecall: no .proto with the service " + std::string{full_name} +
                                 " is linked into this program"};
-  for (int i = 0; i < service_->method_count(); ++i) registry.require(service_->method(i)->full_name());
+}
+
+std::vector<std::string> detail::ServiceTypes::method_names() const {
+  std::vector<std::string> names;
+  for (int i = 0; i < service_->method_count(); ++i) names.push_back(service_->method(i)->full_name());
+  return names;
+}
+
+Service::Service(Registry& registry, std::string_view full_name) : registry_(&registry), types_(full_name) {
+  for (std::string& name : types_.method_names()) registry.require(std::move(name));
 }
 
 static void require_type(const MethodDescriptor& method, const char* verb, const Descriptor& wanted,
@@ -37,8 +45,8 @@ static void require_type(const MethodDescriptor& method, const char* verb, const
                               given.full_name()};
 }
 
-Service::Types Service::types_of(std::string_view name, const Descriptor& request, const Descriptor& response,
-                                 Streams streams) const {
+detail::ServiceTypes::Types detail::ServiceTypes::types_of(std::string_view name, const Descriptor& request,
+                                                           const Descriptor& response, Streams streams) const {
   const MethodDescriptor* const method = service_->FindMethodByName(std::string{name});
   if (method == nullptr)
     throw std::invalid_argument{"wirecall: " + service_->full_name() + " has no method " + std::string{name}};
@@ -54,24 +62,42 @@ Service::Types Service::types_of(std::string_view name, const Descriptor& reques
   return std::make_shared<detail::MethodTypes>(*method, streams.input);
 }
 
-Method& Service::add_bound(detail::MethodTypes& types, wirecall::detail::Binding binding) {
+detail::ServiceMethod detail::ServiceTypes::described(MethodTypes& types, wirecall::detail::Binding binding) {
   types.signature.asynchronous = binding.signature->asynchronous;
   types.signature.stream = binding.signature->stream;
   types.signature.input = binding.signature->input;
   binding.signature = &types.signature;
-  return registry_->add(types.method.full_name(), params_of(types), std::move(binding));
+  return {.name = types.method.full_name(), .params = params_of(types), .binding = std::move(binding)};
+}
+
+// ---- generated ones ----
+
+static detail::ServiceMethod served_method(google::protobuf::Service& service, const MethodDescriptor& method,
+                                           ServiceOptions options) {
+  auto served = std::make_unique<ServedMethod>(service, method, options.blocking);
+  const wirecall::detail::Signature* const signature = &served->types.signature;
+  std::vector<Param> params = params_of(served->types);
+  return {.name = method.full_name(),
+          .params = std::move(params),
+          .binding = {.callable = {served.release(), [](void* stored) { delete static_cast<ServedMethod*>(stored); }},
+                      .invoke = &ServedMethod::invoke,
+                      .signature = signature}};
 }
 
 void add_service(Registry& registry, google::protobuf::Service& service, ServiceOptions options) {
   const ServiceDescriptor& descriptor = *service.GetDescriptor();
   for (int i = 0; i < descriptor.method_count(); ++i) {
-    auto served = std::make_unique<ServedMethod>(service, *descriptor.method(i), options.blocking);
-    const wirecall::detail::Signature& signature = served->types.signature;
-    std::vector<Param> params = params_of(served->types);
-    registry.add(descriptor.method(i)->full_name(), std::move(params),
-                 {{served.release(), [](void* stored) { delete static_cast<ServedMethod*>(stored); }},
-                  &ServedMethod::invoke,
-                  &signature});
+    detail::ServiceMethod method = served_method(service, *descriptor.method(i), options);
+    registry.add(std::move(method.name), std::move(method.params), std::move(method.binding));
+  }
+}
+
+void add_service(Client& client, google::protobuf::Service& service, ProvideOptions provided, ServiceOptions options) {
+  const ServiceDescriptor& descriptor = *service.GetDescriptor();
+  for (int i = 0; i < descriptor.method_count(); ++i) {
+    detail::ServiceMethod method = served_method(service, *descriptor.method(i), options);
+    provided.params = std::move(method.params);
+    client.provide(std::move(method.name), std::move(method.binding), provided);
   }
 }
 

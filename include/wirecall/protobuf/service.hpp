@@ -5,17 +5,21 @@
 // generated service: it finds the descriptor, and takes functions and coroutines, whose types it checks:
 //     wirecall::protobuf::Service service{server, "echo.EchoService"};
 //     service.method("Echo", [](echo::EchoRequest request) -> wirecall::Task<echo::EchoResponse> { … });
+// At a broker a client provides a service: add_service(client, service), or ProvidedService.
 // Thread: the server's, before it runs.
 #pragma once
 
 #include <concepts>
 #include <google/protobuf/service.h>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "wirecall/client.hpp"
 #include "wirecall/protobuf/message_json.hpp"
 #include "wirecall/server.hpp"
 
@@ -34,6 +38,11 @@ void add_service(Registry& registry, google::protobuf::Service& service, Service
 inline void add_service(Server& server, google::protobuf::Service& service, ServiceOptions options = {}) {
   add_service(server.registry(), service, options);
 }
+/// Provides all methods of `service`, which outlives the client, to the other clients of a broker, each as `provided`
+/// says; `provided.params` is not used. The methods run on the thread that drives the client, those that block on its
+/// pool. Returns and throws as Client::provide; where it throws, methods in front of that one are provided.
+void add_service(Client& client, google::protobuf::Service& service, ProvideOptions provided = {},
+                 ServiceOptions options = {});
 
 namespace detail {
 
@@ -123,6 +132,61 @@ struct ItemOf<std::vector<T>> {
 
 }  // namespace detail
 
+namespace detail {
+
+/// One method of a service, ready to be added or provided.
+struct ServiceMethod {
+  std::string name;
+  std::vector<Param> params;
+  wirecall::detail::Binding binding;
+};
+
+/// The descriptor of a service, against which functions are checked.
+class ServiceTypes {
+ public:
+  explicit ServiceTypes(std::string_view full_name);
+
+  [[nodiscard]] std::vector<std::string> method_names() const;
+  template <class F>
+  [[nodiscard]] ServiceMethod bind(std::string_view name, F&& function) const {
+    return bind(name, std::forward<F>(function), [](auto wrapped) { return wrapped; });
+  }
+  template <class F>
+  [[nodiscard]] ServiceMethod bind(std::string_view name, wirecall::detail::Blocking<F> function) const {
+    return bind(name, std::move(function.function), [](auto wrapped) { return blocking(std::move(wrapped)); });
+  }
+
+ private:
+  using Types = std::shared_ptr<MethodTypes>;
+  struct Streams {
+    bool input;
+    bool output;
+  };
+
+  template <class F, class Wrap>
+  ServiceMethod bind(std::string_view name, F&& function, Wrap wrap) const {
+    using Stored = std::decay_t<F>;
+    using Shape = HandlerShape<typename wirecall::detail::FunctionType<Stored>::type>;
+    using Plain =
+        std::remove_cvref_t<typename wirecall::detail::ResultOf<std::remove_cvref_t<typename Shape::Result>>::type>;
+    using Response = typename ItemOf<Plain>::type;
+    static_assert(std::derived_from<typename Shape::Request, google::protobuf::Message> &&
+                      std::derived_from<Response, google::protobuf::Message>,
+                  "wirecall: a method of a protobuf service takes a message and returns one");
+    Types types =
+        types_of(name, *Shape::Request::descriptor(), *Response::descriptor(),
+                 {.input = Shape::kTakesInput, .output = wirecall::detail::is_stream<typename Shape::Result>});
+    return described(*types, wirecall::detail::bind(wrap(Shape::wrap(Stored(std::forward<F>(function)), types))));
+  }
+  [[nodiscard]] Types types_of(std::string_view name, const google::protobuf::Descriptor& request,
+                               const google::protobuf::Descriptor& response, Streams streams) const;
+  [[nodiscard]] static ServiceMethod described(MethodTypes& types, wirecall::detail::Binding binding);
+
+  const google::protobuf::ServiceDescriptor* service_;
+};
+
+}  // namespace detail
+
 class Service {
  public:
   /// The service of that full name, whose .proto is linked into the program. Throws std::invalid_argument where there
@@ -138,41 +202,35 @@ class Service {
   /// method's; Error -32007 for one that has been added.
   template <class F>
   Method& method(std::string_view name, F&& function) {
-    return add(name, std::forward<F>(function), [](auto wrapped) { return wrapped; });
-  }
-  template <class F>
-  Method& method(std::string_view name, wirecall::detail::Blocking<F> function) {
-    return add(name, std::move(function.function), [](auto wrapped) { return blocking(std::move(wrapped)); });
+    detail::ServiceMethod bound = types_.bind(name, std::forward<F>(function));
+    return registry_->add(std::move(bound.name), std::move(bound.params), std::move(bound.binding));
   }
 
  private:
-  using Types = std::shared_ptr<detail::MethodTypes>;
-  struct Streams {
-    bool input;
-    bool output;
-  };
-
-  template <class F, class Wrap>
-  Method& add(std::string_view name, F&& function, Wrap wrap) {
-    using Stored = std::decay_t<F>;
-    using Shape = detail::HandlerShape<typename wirecall::detail::FunctionType<Stored>::type>;
-    using Plain =
-        std::remove_cvref_t<typename wirecall::detail::ResultOf<std::remove_cvref_t<typename Shape::Result>>::type>;
-    using Response = typename detail::ItemOf<Plain>::type;
-    static_assert(std::derived_from<typename Shape::Request, google::protobuf::Message> &&
-                      std::derived_from<Response, google::protobuf::Message>,
-                  "wirecall: a method of a protobuf service takes a message and returns one");
-    Types types =
-        types_of(name, *Shape::Request::descriptor(), *Response::descriptor(),
-                 {.input = Shape::kTakesInput, .output = wirecall::detail::is_stream<typename Shape::Result>});
-    return add_bound(*types, wirecall::detail::bind(wrap(Shape::wrap(Stored(std::forward<F>(function)), types))));
-  }
-  [[nodiscard]] Types types_of(std::string_view name, const google::protobuf::Descriptor& request,
-                               const google::protobuf::Descriptor& response, Streams streams) const;
-  Method& add_bound(detail::MethodTypes& types, wirecall::detail::Binding binding);
-
   Registry* registry_;
-  const google::protobuf::ServiceDescriptor* service_;
+  detail::ServiceTypes types_;
+};
+
+/// The same of a client at a broker, for whose other clients it provides the service's methods.
+/// Thread: the one that may call the client's `provide`.
+class ProvidedService {
+ public:
+  /// `client` outlives it. Throws std::invalid_argument as Service.
+  ProvidedService(Client& client, std::string_view full_name) : client_(&client), types_(full_name) {}
+
+  /// Provides a function as Service::method takes it; `options.params` is not used. Returns and throws as
+  /// Client::provide, and std::invalid_argument as Service::method. With wirecall::blocking(function) it runs on the
+  /// client's pool.
+  template <class F>
+  void method(std::string_view name, F&& function, ProvideOptions options = {}) {
+    detail::ServiceMethod bound = types_.bind(name, std::forward<F>(function));
+    options.params = std::move(bound.params);
+    client_->provide(std::move(bound.name), std::move(bound.binding), options);
+  }
+
+ private:
+  Client* client_;
+  detail::ServiceTypes types_;
 };
 
 }  // namespace wirecall::protobuf
