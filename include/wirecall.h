@@ -358,7 +358,7 @@ WC_API void wc_reply_free(wc_reply *reply);
 
 /* At a broker. Returns at once; from then on the client keeps connected. wc_client_connect has the broker's refusal.
  * `options_json` is an object of concurrency, queue, policy and idempotent (docs/client.md); NULL for the defaults. The
- * handler runs on the client's own thread. Any thread. */
+ * handler runs on the client's own thread, that of a blocking method on one of its pool's. Any thread. */
 WC_API int wc_client_provide(wc_client *client, const wc_method *method, const char *options_json);
 /* WC_ERROR_ARGUMENT: it provides none of that name. Any thread. */
 WC_API int wc_client_unprovide(wc_client *client, const char *name);

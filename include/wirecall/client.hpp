@@ -323,7 +323,7 @@ class Client {
   /// Provides a method to the other clients of a broker: client.provide("gpu.add", add, {.concurrency = 1}). Returns at
   /// once; from then on the client keeps connected, and registers the method on each new connection. Handlers run on
   /// the thread that drives, one at a time unless they are coroutines; those of wirecall::blocking on a pool of
-  /// ClientOptions::blocking_threads threads, which the client's end waits for. `connect` throws the broker's refusal;
+  /// ClientOptions::blocking_threads threads, for which the client's end waits. `connect` throws the broker's refusal;
   /// it also goes to the log and to `on_refused`. Throws as Registry::method; std::logic_error where all endpoints are
   /// HTTP, and while another thread is in `run`.
   template <class F>

@@ -202,6 +202,8 @@ struct ClientOptions {
   /// Microseconds for which a thread that waits for an answer looks again and again before it sleeps, up to 1 s; as of
   /// Options.
   std::uint32_t spin_us = 0;
+  /// As of Options, for methods that the client provides; 0 for no pool: such handlers run on the thread that drives.
+  std::uint32_t blocking_threads = 16;
   /// The encoding of the client's messages and of the answers. Params that it cannot represent are -32602.
   Encoding encoding = Encoding::json;
   /// As of Options; of messages in JSON.

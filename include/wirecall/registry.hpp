@@ -270,9 +270,9 @@ constexpr Signature* overload(Signature* function) noexcept {
   return function;
 }
 
-/// Marks a callable that blocks: it waits for files, locks or other programs, or computes for long. A server runs it on
-/// a pool of Options::blocking_threads threads, several calls at once, so the callable and the Adapt of its types have
-/// to be thread-safe. Without such a pool (Registry::handle, methods of a client) it is called as any other callable.
+/// Marks a callable that blocks: it waits for files, locks or other programs, or computes for long. A server, and a
+/// client, runs it on a pool of `blocking_threads` threads, several calls at once, so the callable and the Adapt of its
+/// types have to be thread-safe. Without such a pool (Registry::handle) it is called as any other callable.
 /// server.method("digest", wirecall::blocking(digest), {"path"}).
 template <class F>
 [[nodiscard]] detail::Blocking<std::decay_t<F>> blocking(F&& callable) {

@@ -250,6 +250,7 @@ class PyClient {
  public:
   PyClient(const std::vector<std::string>& uris, const std::string& options_json) : forks_at_birth_(forks.load()) {
     ClientOptions options = options_of(options_json);
+    options.blocking_threads = 0;  // what it provides is called by one thread
     default_timeout_ = options.call_timeout_ms / 1000.0;
     client_ = std::make_shared<Client>(endpoints_of(uris), std::move(options));
     client_->on_wait([] {

@@ -19,6 +19,7 @@ Options options_of(const ClientOptions& client) {
   Options options;
   options.log = client.log;
   options.log_level = client.log_level;
+  options.blocking_threads = client.blocking_threads;
   return options;
 }
 

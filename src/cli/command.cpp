@@ -126,6 +126,7 @@ void Command::add_target_flags(const std::string& timeout_help) {
   add_duration("--timeout", timeout_, timeout_help);
   // The command's own says the same of one call; in the help that one is enough.
   if (app_->get_option_no_throw("--wait") != nullptr) app_->get_option("--wait-ms")->group("");
+  app_->get_option("--blocking-threads")->group("");  // no command has a handler that says it blocks
 }
 
 void Command::read_durations() {

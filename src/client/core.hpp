@@ -20,6 +20,7 @@
 #include "client/shared.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/inbox.hpp"
+#include "runtime/thread_pool.hpp"
 
 namespace wirecall::net {
 
@@ -65,10 +66,23 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>,
   void start(std::span<ClientCall* const> calls);
   /// Connects now, or throws ConnectionError; where something is declared, waits for the broker's answer, or throws it.
   void connect();
-  /// The client is no more: ends all that has not ended.
-  void close() noexcept { driver_.close(); }
+  /// The client is no more: ends all that has not ended, and waits for handlers that block, unless this is within a
+  /// callback.
+  void close() noexcept;
 
  private:
+  // Runs handlers that block on the client's threads, and what comes of them where the loop is driven. The core lasts
+  // as long as one runs.
+  class BlockingHandlers final : public detail::BlockingPool {
+   public:
+    BlockingHandlers(ClientCore& core, runtime::ThreadPool& threads) noexcept : core_(core), threads_(threads) {}
+    void run(Work work) override;
+
+   private:
+    ClientCore& core_;
+    runtime::ThreadPool& threads_;
+  };
+
   // DriverWork.
   void step(Lock& lock, std::chrono::nanoseconds wait_max, bool may_block) override;
   bool catch_up(Lock& lock) override;
@@ -95,6 +109,8 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>,
   void lose(ClientConnection& connection, std::string gone) noexcept;
 
   ClientShared shared_;
+  const std::unique_ptr<runtime::ThreadPool> threads_;  // null where handlers that block are to have none
+  std::optional<BlockingHandlers> blocking_handlers_;
   const bool http_;  // there is an endpoint where HTTP is spoken: servers close between calls as a matter of course
   std::chrono::nanoseconds last_used_{0};
   Driver driver_;

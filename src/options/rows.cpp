@@ -128,10 +128,11 @@ std::vector<OptionRow> make_rows() {
           "Time for which a loop that has nothing to do looks again and again before it sleeps: a shorter wait for a "
           "busy processor; 0 for none",
           {.unit = "us", .max = 1'000'000}),
-      row<&Options::blocking_threads>("blocking_threads",
-                                      "The most threads of the pool for handlers marked as blocking, started on "
-                                      "demand; 0 for no pool: such handlers run on the loop",
-                                      {.unit = "threads", .max = 1024}),
+      row<&Options::blocking_threads, &ClientOptions::blocking_threads>(
+          "blocking_threads",
+          "The most threads of the pool for handlers marked as blocking, started on "
+          "demand; 0 for no pool: such handlers run on the loop",
+          {.unit = "threads", .max = 1024}),
       row<&Options::principals_file>(
           "principals_file", "A JSON file of principals and their grants; without one everybody may do everything"),
       row<&Options::disclose_callers>(

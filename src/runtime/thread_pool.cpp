@@ -7,29 +7,29 @@ namespace wirecall::runtime {
 
 void ThreadPool::run(Job job) {
   {
-    const std::scoped_lock lock{mutex_};
-    WIRECALL_ASSERT(!stopping_);
-    if (idle_ <= waiting_.size() && threads_.size() < threads_max_) {
+    const std::scoped_lock lock{shared_->mutex};
+    WIRECALL_ASSERT(!shared_->stopping);
+    if (shared_->idle <= shared_->waiting.size() && threads_.size() < threads_max_) {
       try {
-        threads_.emplace_back([this] { work(); });
+        threads_.emplace_back([shared = shared_] { shared->work(); });
       } catch (const std::system_error&) {
         if (threads_.empty()) throw;  // else it waits for one of those
       }
     }
-    waiting_.push_back(std::move(job));
+    shared_->waiting.push_back(std::move(job));
   }
-  changed_.notify_one();
+  shared_->changed.notify_one();
 }
 
-void ThreadPool::work() {
-  std::unique_lock lock{mutex_};
+void ThreadPool::Shared::work() {
+  std::unique_lock lock{mutex};
   for (;;) {
-    ++idle_;
-    changed_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
-    --idle_;
-    if (stopping_) return;
-    Job job = std::move(waiting_.front());
-    waiting_.pop_front();
+    ++idle;
+    changed.wait(lock, [this] { return stopping || !waiting.empty(); });
+    --idle;
+    if (stopping) return;
+    Job job = std::move(waiting.front());
+    waiting.pop_front();
     lock.unlock();
     job();
     job = nullptr;  // what it holds goes before it is said to be done
@@ -39,14 +39,19 @@ void ThreadPool::work() {
 
 void ThreadPool::stop() {
   {
-    const std::scoped_lock lock{mutex_};
-    stopping_ = true;
+    const std::scoped_lock lock{shared_->mutex};
+    shared_->stopping = true;
   }
-  changed_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
-  WIRECALL_ASSERT(idle_ == 0);
+  shared_->changed.notify_all();
+  for (std::thread& thread : threads_) {
+    if (thread.get_id() == std::this_thread::get_id()) {
+      thread.detach();
+    } else {
+      thread.join();
+    }
+  }
   threads_.clear();
-  waiting_.clear();
+  shared_->waiting.clear();  // of which nobody takes any more
 }
 
 }  // namespace wirecall::runtime

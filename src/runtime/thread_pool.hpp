@@ -1,12 +1,13 @@
 // ThreadPool: threads for what blocks, made when they are first needed. What waits for one is begun in the order in
-// which it came. Owned by a server, for all its loops.
-// Thread: any for `run`; `stop` and the destructor once nobody runs anything any more.
+// which it came. Owned by a server, for all its loops, or by a client.
+// Thread: any for `run`; `stop` and the destructor once nobody runs anything any more, or within a job.
 #pragma once
 
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -26,19 +27,25 @@ class ThreadPool {
 
   /// Jobs do not throw. Throws std::system_error when there is no thread and none can be made.
   void run(Job job);
-  /// Waits for the jobs that have begun and destroys the others.
+  /// Waits for the jobs that have begun and destroys the others. Within a job it does not wait for that one, whose
+  /// thread ends with it. A second call has no effect.
   void stop();
 
  private:
-  void work();
+  // The threads' own, since one of them may outlive the pool.
+  struct Shared {
+    void work();
+
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<Job> waiting;
+    std::size_t idle = 0;  // threads that wait for a job
+    bool stopping = false;
+  };
 
   const std::size_t threads_max_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Job> waiting_;
-  std::size_t idle_ = 0;  // threads that wait for a job
-  bool stopping_ = false;
-  std::vector<std::thread> threads_;
+  const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+  std::vector<std::thread> threads_;  // guarded by the same mutex
 };
 
 }  // namespace wirecall::runtime

@@ -46,8 +46,10 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerShared
     broker_->count_by([this] { return stats(); });
     loop_context_.services.broker = broker_.get();
   }
-  if (shared.threads != nullptr) loop_context_.services.blocking_pool = &offload_.emplace(*shared.threads, loop_);
-  if (shared.readers != nullptr) host_.long_reader = &long_reader_.emplace(readers_.emplace(*shared.readers, loop_));
+  if (shared.threads != nullptr)
+    loop_context_.services.blocking_pool = &offload_.emplace(*shared.threads, loop_.inbox());
+  if (shared.readers != nullptr)
+    host_.long_reader = &long_reader_.emplace(readers_.emplace(*shared.readers, loop_.inbox()));
   look_for_idle_later();
 }
 
@@ -161,10 +163,6 @@ void ServingLoop::each(const F& act) {
 void ServingLoop::forget(std::size_t connections) noexcept {
   loop_context_.stats.connections_open -= connections;
   shared_->connections_open.fetch_sub(connections, std::memory_order_relaxed);
-}
-
-void ServingLoop::Offload::run(Work work) {
-  threads_->run([work = std::move(work), inbox = loop_->inbox()]() mutable { inbox->post_owed(work()); });
 }
 
 void ServingLoop::serve_elsewhere(transport::PendingConnection connection) {

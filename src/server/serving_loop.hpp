@@ -15,13 +15,12 @@
 #include "http/protocols.hpp"
 #include "http/zlib_deflate.hpp"
 #include "rpc/broker.hpp"
-#include "runtime/thread_pool.hpp"
+#include "runtime/offload.hpp"
 #include "server/loop_takeover.hpp"
 #include "server/proxies.hpp"
 #include "transport/acceptor.hpp"
 #include "transport/io_thread.hpp"
 #include "transport/udp.hpp"
-#include "wirecall/detail/blocking_pool.hpp"
 #include "wirecall/loop.hpp"
 #include "wirecall/options.hpp"
 #include "wirecall/stats.hpp"
@@ -109,17 +108,6 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   [[nodiscard]] bool exhausted() const noexcept;
   [[nodiscard]] bool any(bool (Connection::*is)() const noexcept) const;
 
-  // Runs what blocks on the server's threads, and what comes of it on this loop.
-  class Offload final : public detail::BlockingPool {
-   public:
-    Offload(runtime::ThreadPool& threads, const Loop& loop) : threads_(&threads), loop_(&loop) {}
-    void run(Work work) override;
-
-   private:
-    runtime::ThreadPool* threads_;
-    const Loop* loop_;
-  };
-
   ServerShared* shared_;
   const Options* options_;
   Limits limits_;  // all that is said of them here refers to these: they change on the loop's thread alone
@@ -141,8 +129,8 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   std::vector<std::unique_ptr<Connection>> ended_;      // in this turn, or while a handler is off the loop
   bool counted_as_busy_ = false;
   LoopTakeover takeover_;
-  std::optional<Offload> offload_;
-  std::optional<Offload> readers_;
+  std::optional<runtime::Offload> offload_;
+  std::optional<runtime::Offload> readers_;
   std::optional<LongReader> long_reader_;
   std::optional<ZlibDeflate> deflate_;
 };
