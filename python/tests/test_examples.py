@@ -31,6 +31,11 @@ ALONE = {
     "blocking": "[0, 1, 2, 3, 4]\nopened\n",
     "calling_back": "ann wants to be bob\nbob\nann wants to be root\nann\n",
     "inputs": "5050\n{'quotient': 3, 'remainder': 1}\ncomputing the square of 12\n144 144\n[1, 3, 42]\n",
+    "encodings": "".join(
+        f"{by} {encoding} {{'bytes': 258, 'weights': 2.5}}\n"
+        for by in ["tcp", "shm"]
+        for encoding in ["json", "msgpack", "cbor", "protobuf", "packed"]
+    ),
     "broker": "HELLO\n1 has it\nsensors.roof.temp 21.5\n",
 }
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import socket
 from typing import Any
 
 import pytest
@@ -93,6 +95,72 @@ def test_what_does_not_fit_is_refused(text, words):
         read(Tree, text)
 
 
+def own_bytes(data: bytes) -> str:
+    return json.dumps({"$message": base64.b64encode(data).decode()})
+
+
+def test_its_own_bytes_are_a_message_with_what_nobody_knows():
+    tree = Tree(big_count=2**62, next=Tree(flag=True))
+    unknown = b"\xc0\x3e\x07"  # the field 1000
+    message = read(Tree, own_bytes(tree.SerializeToString() + unknown))
+    assert message.next.flag and message.big_count == 2**62
+    assert message.SerializeToString().endswith(unknown)
+    spaced = own_bytes(tree.SerializeToString()).replace("{", " { \n").replace(":", " : ")
+    assert read(Tree, spaced) == tree
+    nobody = any_pb2.Any(type_url="a/nobody.Knows", value=b"\xff")
+    assert read(any_pb2.Any, own_bytes(nobody.SerializeToString())) == nobody
+
+
+def test_a_method_takes_its_own_bytes_in_json_and_in_messagepack():
+    app = wirecall.Server()
+
+    @app
+    def count(tree: Tree) -> int:
+        return tree.big_count
+
+    def packed(text: str) -> bytes:
+        return bytes([0xA0 + len(text)]) + text.encode()
+
+    data = Tree(big_count=7).SerializeToString()
+    members = [packed("jsonrpc"), packed("2.0"), packed("method"), packed("count"), packed("id"), b"\x01"]
+    params = packed("params") + b"\x91" + bytes([0xC7, len(data), 77]) + data
+    message = b"\x84" + b"".join(members) + params
+    text = f'{{"jsonrpc":"2.0","method":"count","params":[{own_bytes(data)}],"id":1}}\n'.encode()
+    asked = {text: b'"result":7', len(message).to_bytes(4) + message: packed("result") + b"\x07"}
+    with app.serving() as uri:
+        host, _, port = uri.removeprefix("tcp://").partition(":")
+        for request, answer in asked.items():
+            with socket.create_connection((host, int(port))) as peer:
+                peer.sendall(request)
+                assert answer in peer.recv(1000)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (own_bytes(b"\xff"), "the bytes of a forest.Tree"),
+        ('{"$message":"?"}', "base64"),
+        ('{"$message":"","big_count":1}', "no field"),
+        ('{"$message":1}', "no field"),
+    ],
+)
+def test_bytes_of_no_message_are_refused(text, words):
+    with pytest.raises(ValueError, match=words):
+        read(Tree, text)
+
+
+def test_its_own_bytes_have_a_hundred_levels_at_most():
+    def chain(levels: int) -> bytes:
+        tree = Tree()
+        for _ in range(levels - 1):
+            tree = Tree(next=tree)
+        return tree.SerializePartialToString()
+
+    read(Tree, own_bytes(chain(100)))
+    with pytest.raises(ValueError, match=r"100 levels|the bytes of"):
+        read(Tree, own_bytes(chain(101)))
+
+
 def test_a_hundred_levels_are_the_most():
     read(Tree, nested(100))
     with pytest.raises(ValueError):
@@ -106,6 +174,13 @@ def test_no_more_than_a_hundred_levels_are_written():
     assert dumps(tree).decode() == nested(100)
     with pytest.raises(TypeError, match="no more than 100 levels"):
         dumps(Tree(next=tree))
+    deep = Tree()
+    leaf = deep
+    for _ in range(2_000):  # as many as Python cannot go down
+        leaf.next.SetInParent()
+        leaf = leaf.next
+    with pytest.raises(TypeError, match="no more than 100 levels"):
+        dumps(deep)
 
 
 def test_entries_of_maps_are_levels_so_that_what_an_any_holds_can_be_parsed():

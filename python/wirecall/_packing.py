@@ -97,7 +97,12 @@ def call_steps(layouts: Layouts, name: str, args: Any, kwargs: Any) -> Generator
         if packing is None or packing.layout != theirs:
             error.data["own"] = own
             raise
-        result = yield name, _packed(layouts, packing, args, kwargs), {}
+        try:
+            result = yield name, _packed(layouts, packing, args, kwargs), {}
+        except InvalidParams as again:
+            if _layout_in(again) not in ("", packing.layout):
+                again.data["own"] = packing.layout
+            raise
     if not isinstance(result, Packed):
         return result
     try:

@@ -3,6 +3,7 @@ their schemas. Imported when a type is one of them, and so after protobuf itself
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from typing import Any
@@ -13,6 +14,7 @@ from google.protobuf.message import DecodeError
 from ._library_types import at_place
 
 DEPTH_MAX = 100
+_TOO_MANY = f"no more than {DEPTH_MAX} levels of messages"
 
 # By FieldDescriptor.type, as the descriptors of .proto files number them.
 _BY_NUMBERS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
@@ -41,6 +43,7 @@ _WRAPPERS = frozenset(
 )
 
 
+_OWN_BYTES = re.compile(rb'\s*\{\s*"\$message"\s*:')
 # What json_format puts before the words of an error, once for each level.
 _STEP = re.compile(r"Failed to parse (\w+) field: ")
 
@@ -50,7 +53,15 @@ def _has_form_of_its_own(full_name: str) -> bool:
 
 
 def read(kind: Any, text: bytes) -> Any:
-    """ValueError with protobuf's own words."""
+    """From proto3 JSON, or from the message's own bytes, as `{"$message":"<base64>"}`. ValueError with protobuf's own
+    words."""
+    if (own := _own_bytes(text)) is not None:
+        try:
+            message = kind.FromString(own)
+        except DecodeError:
+            raise ValueError(f"the bytes of a {kind.DESCRIPTOR.full_name}") from None
+        _check_levels(message, DEPTH_MAX)
+        return message
     if not _has_form_of_its_own(kind.DESCRIPTOR.full_name) and not text.lstrip().startswith(b"{"):
         raise ValueError("an object")  # json_format takes an empty array
     try:
@@ -65,6 +76,19 @@ def read(kind: Any, text: bytes) -> Any:
     return message
 
 
+def _own_bytes(text: bytes) -> bytes | None:
+    if _OWN_BYTES.match(text) is None:
+        return None
+    held = json.loads(text)
+    own = held["$message"]
+    if len(held) != 1 or not isinstance(own, str):
+        return None
+    try:
+        return base64.b64decode(own, validate=True)
+    except ValueError:
+        raise ValueError("base64") from None
+
+
 def _check_depth(message: Any, text: bytes) -> None:
     """ValueError where the message, whose JSON that is, nests deeper than DEPTH_MAX levels."""
     # A level of JSON is three of protobuf's at most.
@@ -75,15 +99,17 @@ def _check_depth(message: Any, text: bytes) -> None:
 def _check_levels(message: Any, left: int) -> None:
     """ValueError where there are more than `left` levels, as protobuf counts them in bytes: an entry of a map is one,
     and what an Any holds counts as well. So no call is deeper within the others than that."""
-    too_many = f"no more than {DEPTH_MAX} levels of messages"
     if left <= 0:
-        raise ValueError(too_many)
+        raise ValueError(_TOO_MANY)
     if message.DESCRIPTOR.full_name == "google.protobuf.Any" and message.type_url:
-        held = descriptor_pool.Default().FindMessageTypeByName(message.type_url.rpartition("/")[2])
+        try:
+            held = descriptor_pool.Default().FindMessageTypeByName(message.type_url.rpartition("/")[2])
+        except KeyError:
+            return None  # nobody here looks into it
         try:
             return _check_levels(message_factory.GetMessageClass(held).FromString(message.value), left - 1)
         except DecodeError:  # protobuf counts as well
-            raise ValueError(too_many) from None
+            raise ValueError(f"the bytes of a {held.full_name} in an Any, {_TOO_MANY}") from None
     for field, value in message.ListFields():
         if field.message_type is None:
             continue
@@ -98,7 +124,10 @@ def _check_levels(message: Any, left: int) -> None:
 
 def write(message: Any) -> bytes:
     """ValueError where it nests deeper than whoever is to read it may take."""
-    fields = json_format.MessageToDict(message)
+    try:
+        fields = json_format.MessageToDict(message)
+    except RecursionError:  # some three calls a level
+        raise ValueError(_TOO_MANY) from None
     text = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
     _check_depth(message, text)
     return text
