@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "tests/cli/process.hpp"
+#include "tests/connection/peer.hpp"
+#include "wirecall/broker.hpp"
+#include "wirecall/client.hpp"
 #include "wirecall/input_stream.hpp"
 #include "wirecall/server.hpp"
 
@@ -62,6 +65,23 @@ TEST_F(CallWithInput, sends_each_line_as_an_item) {
   EXPECT_EQ(call({"sum_all", "--stdin"}, "").output, "0\n");
   EXPECT_EQ(call({"sum_all", "--stdin", "--json"}, "1\n").output, "{\"result\":1}\n");
   EXPECT_EQ(call({"first", "--stdin"}, "7\n8\n9\n").output, "7\n") << "an early answer is one";
+}
+
+TEST_F(CallWithInput, reaches_a_provider_through_a_broker_in_each_encoding) {
+  Broker broker;
+  const std::string url = broker.listen("tcp://127.0.0.1:0").uri();
+  const net::RunningServer serving{broker};
+  Client provider{url};
+  provider.provide("sum_all", [](InputStream<int> in) -> Task<int> {
+    int sum = 0;
+    while (const std::optional<int> value = co_await in.next()) sum += *value;
+    co_return sum;
+  });
+  provider.connect();
+  for (const char* encoding : {"json", "msgpack", "cbor", "protobuf"}) {
+    const Ended ended = run({"call", "sum_all", "--stdin", "--encoding", encoding}, url, "40\n2\n");
+    EXPECT_EQ(ended.output, "42\n") << encoding;
+  }
 }
 
 TEST_F(CallWithInput, sends_a_line_that_is_typed_at_once) {

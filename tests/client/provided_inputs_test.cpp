@@ -81,7 +81,8 @@ class ProvidedInputs : public testing::TestWithParam<Encoding> {
   std::optional<Client> provider_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Each, ProvidedInputs, testing::Values(Encoding::json, Encoding::msgpack));
+INSTANTIATE_TEST_SUITE_P(Each, ProvidedInputs,
+                         testing::Values(Encoding::json, Encoding::msgpack, Encoding::cbor, Encoding::protobuf));
 
 TEST_P(ProvidedInputs, reach_their_handlers) {
   Client caller{uri_, options()};
@@ -94,12 +95,15 @@ TEST_P(ProvidedInputs, reach_their_handlers) {
 
 TEST_P(ProvidedInputs, of_a_caller_with_another_encoding_reach_them_too) {
   ClientOptions other = options();
-  other.encoding = GetParam() == Encoding::json ? Encoding::msgpack : Encoding::json;
-  Client caller{uri_, other};
-  EXPECT_EQ(caller.request<int>("sum_all").input(std::views::iota(0, 200)).call(), 19'900);
-  int last = 0;
-  for (const int sum : caller.stream<int>("running_sum").input(std::views::iota(0, 200))) last = sum;
-  EXPECT_EQ(last, 19'900);
+  for (const Encoding encoding : {Encoding::json, Encoding::msgpack, Encoding::cbor, Encoding::protobuf}) {
+    if (encoding == GetParam()) continue;
+    other.encoding = encoding;
+    Client caller{uri_, other};
+    EXPECT_EQ(caller.request<int>("sum_all").input(std::views::iota(0, 200)).call(), 19'900);
+    int last = 0;
+    for (const int sum : caller.stream<int>("running_sum").input(std::views::iota(0, 200))) last = sum;
+    EXPECT_EQ(last, 19'900);
+  }
 }
 
 TEST_P(ProvidedInputs, run_beside_results_and_beside_each_other) {
