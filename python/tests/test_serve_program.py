@@ -272,6 +272,14 @@ def principals(**tokens: str) -> str:
     return json.dumps([{"name": name, "tokens": [token], "call": [">"]} for name, token in tokens.items()])
 
 
+def replace(file: pathlib.Path, text: str) -> None:
+    """At once, so that a worker which is still starting reads the one or the other."""
+    other = file.with_suffix(".new")
+    other.write_text(text)
+    other.chmod(0o600)
+    other.replace(file)
+
+
 def calls_with(endpoint: str, token: str) -> Any:
     with wirecall.connect(endpoint, token=token) as c:
         return c.twice(4)
@@ -308,7 +316,7 @@ def test_a_hang_up_makes_it_read_the_principals_anew(serve, tmp_path, workers, b
     (endpoint,) = endpoints_in(lines_until(process, " at ")[-1])
     assert is_known(endpoint, "a-token-of-ann")
     assert not is_known(endpoint, "a-token-of-bob")
-    file.write_text(principals(bob="a-token-of-bob"))
+    replace(file, principals(bob="a-token-of-bob"))
     process.send_signal(signal.SIGHUP)
     lines_until(process, "the configuration is in force", workers)
     assert is_known(endpoint, "a-token-of-bob")
