@@ -22,7 +22,7 @@ namespace wirecall {
 /// How a broker calls a method that a client provides. The broker decides about members that are left empty.
 struct ProvideOptions {
   /// The most calls that the broker sends to this client at once, at least 1; further calls wait at the broker.
-  /// Default: no limit.
+  /// Default: no limit; of a batched function as many as two batches, or one more than run at once, have.
   std::optional<std::uint32_t> concurrency = {};
   /// The most calls that wait at the broker for this client; a further call is answered -32005. Default: 1000.
   std::optional<std::uint32_t> queue = {};

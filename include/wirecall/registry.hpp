@@ -120,6 +120,8 @@ class Method {
   [[nodiscard]] const detail::Signature& signature() const noexcept { return *binding_.signature; }
   /// Whether its results are kept for equal calls.
   [[nodiscard]] bool keeps_results() const noexcept { return keeps_results_; }
+  /// How many calls at once are of use to it; 0 for any number.
+  [[nodiscard]] std::uint32_t concurrency() const noexcept { return binding_.concurrency; }
   /// Null where nothing is packed.
   [[nodiscard]] const detail::Packing* packing() const noexcept { return packing_; }
   void invoke(Call& call) const { binding_.invoke(binding_.callable.get(), call); }

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "wirecall/batched.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/http.hpp"
 #include "wirecall/listeners.hpp"
@@ -91,6 +92,11 @@ class Server {
     requires std::is_member_function_pointer_v<decltype(Function)>
   Method& method(C& object, MethodOptions options) {
     return registry().method<Function>(object, std::move(options));
+  }
+  /// Adds a function that is called once for many calls; see batched (wirecall/batched.hpp).
+  template <class F>
+  Method& batch_method(std::string name, F&& function, BatchOptions options, std::vector<Param> params = {}) {
+    return registry().add(std::move(name), std::move(params), batched(std::forward<F>(function), std::move(options)));
   }
   /// Adds a coroutine that returns a Stream as a subscription; see Registry::subscription.
   template <class F>

@@ -7,6 +7,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 #include <pthread.h>
@@ -14,6 +15,7 @@
 #include <type_traits>
 
 #include "async_calls.hpp"
+#include "batch.hpp"
 #include "callback.hpp"
 #include "client_input.hpp"
 #include "context.hpp"
@@ -335,6 +337,14 @@ class PyClient {
     detail::Binding binding = PythonMethod::bind(std::move(method));
     without_gil([&](Client& client) { client.provide(name, std::move(binding), provided); });
   }
+  /// `described`: one call. `run` and `bounds` as for bind_batched.
+  void provide_batched(const std::string& name, nb::object run, nb::tuple described, nb::dict options,
+                       const BatchBounds& bounds, std::shared_ptr<AsyncCalls> calls) {
+    auto method = std::make_unique<PythonMethod>(run, std::move(described), calls);
+    const ProvideOptions provided = provide_options(options, *method);
+    detail::Binding binding = bind_batched(std::move(method), std::move(run), bounds, std::move(calls));
+    without_gil([&](Client& client) { client.provide(name, std::move(binding), provided); });
+  }
   /// `names` as of subscription_names.
   void provide_subscription(nb::tuple names, nb::object function, nb::tuple described, nb::dict options,
                             std::shared_ptr<AsyncCalls> calls) {
@@ -504,6 +514,8 @@ void add_client(nb::module_& module) {
            nb::arg().none())
       .def("offer", &PyClient::offer, nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
       .def("provide", &PyClient::provide, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
+      .def("provide_batched", &PyClient::provide_batched, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+           nb::arg().none())
       .def("provide_subscription", &PyClient::provide_subscription)
       .def("unprovide", &PyClient::unprovide)
       .def("subscribe", &PyClient::subscribe, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())

@@ -286,6 +286,21 @@ PyObject* PythonMethod::call(Arguments& arguments, PyObject* context, PyObject* 
   return tuple ? PyObject_Call(function_.ptr(), tuple.get(), named.get()) : nullptr;
 }
 
+PyObject* PythonMethod::tuple_of(Arguments& arguments, PyObject* context) const {
+  Reference tuple = Reference::steal(PyTuple_New(static_cast<Py_ssize_t>(parameters_.size())));
+  if (!tuple) return nullptr;
+  for (std::size_t i = 0; i != parameters_.size(); ++i) {
+    PyObject* value = context;
+    if (parameters_[i].shape != nullptr) {
+      PyObject* const given = arguments[argument_of_[i]].value.get();
+      value = given != nullptr ? given : parameters_[i].fallback.ptr();
+    }
+    Py_XINCREF(value);
+    if (value == nullptr || PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), value) != 0) return nullptr;
+  }
+  return tuple.release();
+}
+
 // ---- on the loop's thread ----
 
 void PythonMethod::invoke_on_loop(void* stored, Call& call) {

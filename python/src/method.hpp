@@ -80,6 +80,9 @@ class PythonMethod {
 
   /// Calls the function: a new reference, or null with a Python exception set. `input` is of make_input. With the GIL.
   [[nodiscard]] PyObject* call(Arguments& arguments, PyObject* context, PyObject* input) const;
+  /// The arguments of the function in its order, one that gathers others excepted: a new reference, or null with a
+  /// Python exception set. With the GIL.
+  [[nodiscard]] PyObject* tuple_of(Arguments& arguments, PyObject* context) const;
   /// The stream that the caller sends, where the function takes one. On the loop's thread, before Call::context.
   [[nodiscard]] InputShare take_input(Call& call) const;
   [[nodiscard]] bool takes_input() const noexcept { return input_ != nullptr; }
@@ -91,6 +94,7 @@ class PythonMethod {
   /// give it.
   [[nodiscard]] bool is_context(std::string_view name) const noexcept;
   [[nodiscard]] std::string summary() const;
+  [[nodiscard]] const detail::Signature& signature() const noexcept { return signature_; }
   [[nodiscard]] RunsOn runs_on() const noexcept { return runs_on_; }
   /// What results, or a stream's items, are held against; null for nothing.
   [[nodiscard]] const Shape* checked() const noexcept { return checked_; }

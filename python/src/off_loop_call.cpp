@@ -21,7 +21,8 @@ const void* OffLoopCall::handled_call() const noexcept {
   return context_ && context_->channel ? context_->channel->handled_call() : nullptr;
 }
 
-std::expected<Reference, Error> OffLoopCall::run() {
+template <class Use>
+std::expected<Reference, Error> OffLoopCall::decode(const Use& use) {
   detail::ParamReaders readers{.reader = codec_->reader(), .defaults = {}};
   PythonMethod::Arguments arguments{*method_};
   if (!detail::decode_params(params_.view(), *registered_, readers, arguments.pointers()))
@@ -31,9 +32,21 @@ std::expected<Reference, Error> OffLoopCall::run() {
   if (method_->takes_context()) context = Reference::steal(make_context(*std::move(context_)));
   Reference input;
   if (input_.get() != nullptr) input = Reference::steal(make_input(input_.get(), method_->is_asynchronous()));
-  Reference result = Reference::steal(method_->call(arguments, context.get(), input.get()));
+  Reference result = Reference::steal(use(arguments, context.get(), input.get()));
   if (!result) return std::unexpected(take_error());
   return result;
+}
+
+std::expected<Reference, Error> OffLoopCall::run() {
+  return decode([this](PythonMethod::Arguments& arguments, PyObject* context, PyObject* input) {
+    return method_->call(arguments, context, input);
+  });
+}
+
+std::expected<Reference, Error> OffLoopCall::arguments() {
+  return decode([this](PythonMethod::Arguments& arguments, PyObject* context, PyObject*) {
+    return method_->tuple_of(arguments, context);
+  });
 }
 
 void OffLoopCall::answer(detail::OffLoopReply& into, PyObject* result) const {

@@ -27,6 +27,9 @@ class OffLoopCall {
   /// For detail::HandlerScope; null where the function is given no context, and once it has run.
   [[nodiscard]] const void* handled_call() const noexcept;
 
+  /// Decodes the params: a tuple of the function's arguments in its order, with its context; or the error with which
+  /// the call is answered. Instead of `run`.
+  [[nodiscard]] std::expected<Reference, Error> arguments();
   /// Decodes the params and calls the function: what that returns, or the error with which the call is answered.
   [[nodiscard]] std::expected<Reference, Error> run();
   /// Writes what the function has come to; where that is null, the Python exception that is set.
@@ -35,6 +38,10 @@ class OffLoopCall {
   [[nodiscard]] Error take_error() const;
 
  private:
+  // Calls `use` with the decoded arguments, the context and the input.
+  template <class Use>
+  [[nodiscard]] std::expected<Reference, Error> decode(const Use& use);
+
   const PythonMethod* method_;
   const Method* registered_;
   const Codec* codec_;

@@ -30,6 +30,7 @@ from .errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ._batching import Shared
     from ._native import ConnectionEvent, Context
     from ._out import Out
     from ._values import Packed
@@ -61,6 +62,7 @@ __all__ = [
     "Packed",
     "ParseError",
     "Server",
+    "Shared",
     "Timeout",
     "TooLarge",
     "Unauthenticated",
@@ -79,6 +81,7 @@ _LAZY = {
     "Context": "_native",
     "Out": "_out",
     "Packed": "_values",
+    "Shared": "_batching",
 }
 
 

@@ -125,6 +125,15 @@ class BaseClient(MethodsByName):
         self._native.offer(name, described.function, described, self._calls)
 
     def _provide(self, name: str, function: Callable[..., Any], check_results: bool, options: dict[str, Any]) -> None:
+        if "batch" in options:
+            from ._batching import describe_provided
+
+            batched, bounds = describe_provided(
+                function, name, options, in_asyncio=self._calls is not None, check_results=check_results
+            )
+            check_provide_options(options)
+            self._native.provide_batched(name, batched.run, batched.described, options, bounds, self._calls)
+            return
         check_provide_options(options)
         described = self._describe(function, name, check_results)
         self._native.provide(name, described.function, described, options, self._calls)

@@ -197,6 +197,7 @@ class AsyncClient(BaseClient):
         """At a broker: provides a method to its other clients. The function (plain, `async def`, or an async generator
         for a stream) runs in this event loop. `options` as of `Client.provide`, `check_results` as for `Server`. Raises
         the broker's refusal."""
+        self._join()
         self._provide(name, function, check_results, options)
         await self.connect()
 

@@ -78,6 +78,8 @@ class Client(BaseClient):
         - `policy`: how the broker chooses among several providers, "least_inflight" (default), "round_robin", …
         - `idempotent`: the broker sends a call once more, to another provider, when this client is lost
         - `safe`: the method changes nothing
+        - `batch`, `wait_ms`, …: it takes batches of calls, as of `Server.add`; unless `concurrency` says otherwise, the
+          broker sends as many calls at once as two batches have
 
         The function runs on the thread that drives the client: a background thread, or one that is blocked in a call.
         `async def` needs `aconnect`. `check_results` as for `Server`."""

@@ -18,8 +18,8 @@ import math
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from . import _bootstrap, _command_line, _native
 from ._bootstrap import check_endpoint
@@ -60,6 +60,7 @@ class Server:
             _json_log.take_over()
         self._broker = broker
         self._methods: dict[str, tuple[Any, ...]] = {}  # by name: what the native server is given again
+        self._batched: dict[str, tuple[Any, ...]] = {}
         self._subscriptions: dict[str, tuple[Any, ...]] = {}
         self._made: _native.Server | None = self._make_native()
         self._workers: Workers | None = None  # while they run
@@ -74,6 +75,8 @@ class Server:
         native = _native.Server(json.dumps({"name": self.name, **self._options}), self._broker)
         for told in self._methods.values():
             native.add(*told)
+        for told in self._batched.values():
+            native.add_batched(*told)
         for told in self._subscriptions.values():
             native.add_subscription(*told)
         return native
@@ -100,6 +103,13 @@ class Server:
         safe: bool = False,
         cache: int | Mapping[str, float] | None = None,
         check_results: bool | None = None,
+        batch: int | None = None,
+        wait_ms: float | Literal["auto"] = 0,
+        max_concurrent_batches: int = 1,
+        batch_queue: int = 0,
+        batch_bytes: int = 64 << 20,
+        pad: bool = False,
+        buckets: Sequence[int] = (),
     ) -> Callable[[F], F]: ...
     def __call__(
         self,
@@ -111,6 +121,7 @@ class Server:
         safe: bool = False,
         cache: int | Mapping[str, float] | None = None,
         check_results: bool | None = None,
+        **batching: Any,
     ) -> Any:
         """Adds a function as a method, as a decorator: `@app`, `@app(name="calc.sum", blocking=True)`.
 
@@ -123,10 +134,12 @@ class Server:
           of equal calls in progress the function runs once. Each worker has a cache of its own. Such a function takes
           no Context
         - `check_results`: overrides the server's
+        - `batch`: the function is called once for up to so many calls, whose arguments it takes as lists or stacked
+          arrays, and returns as many results; see `add`
         """
         if function is None:
             return lambda decorated: self.add(
-                decorated, name=name, blocking=blocking, safe=safe, cache=cache, check_results=check_results
+                decorated, name=name, blocking=blocking, safe=safe, cache=cache, check_results=check_results, **batching
             )
         return self.add(function)
 
@@ -139,20 +152,51 @@ class Server:
         safe: bool = False,
         cache: int | Mapping[str, float] | None = None,
         check_results: bool | None = None,
+        batch: int | None = None,
+        wait_ms: float | Literal["auto"] = 0,
+        max_concurrent_batches: int = 1,
+        batch_queue: int = 0,
+        batch_bytes: int = 64 << 20,
+        pad: bool = False,
+        buckets: Sequence[int] = (),
     ) -> F:
         """Adds a function, bound method or other callable as the method `name`, and returns it. Raises `Conflict` for a
-        name that is taken. The options are those of the decorator."""
+        name that is taken. The options are those of the decorator, and of a batched function (docs/batching.md):
+
+        - `batch`: the most calls in a batch
+        - `wait_ms`: milliseconds that the first call waits for others while the function is free; 0 for those that
+          have come at the same time, "auto" to find out for how long it pays
+        - `max_concurrent_batches`: how many batches run at once
+        - `batch_queue`: the most calls that wait (default: 16 times `batch`); a further one is answered -32005
+        - `batch_bytes`: the most bytes of params in a batch
+        - `pad`: arrays of different lengths go together, filled up with zeros to the longest, or to the smallest of
+          `buckets` that is long enough; a parameter `lengths` is given how long each was
+        """
         if isinstance(function, str):
             raise TypeError(f'wirecall: {function!r} is no function: write @app(name="{function}")')
         called = name if name is not None else getattr(function, "__name__", None) or _name_of(function)
         from ._methods import ASYNCIO, ASYNCIO_STREAM, POOL_STREAM, describe
 
         checks = self._check_results if check_results is None else check_results
+        if batch is not None:
+            from ._batching import batch_bounds, describe_batched
+
+            if cache is not None or blocking:
+                raise TypeError(
+                    f"wirecall: {called}: a batched function is neither cached nor blocking: it has a thread"
+                )
+            batched = describe_batched(function, called, pad=pad, buckets=buckets, check_results=checks)
+            bounds = batch_bounds(called, batch, wait_ms, batch_bytes, max_concurrent_batches, batch_queue)
+            told_batched = (called, batched.run, batched.described, safe, bounds)
+            self._engine.add_batched(*told_batched)
+            self._batched[called] = told_batched
+            self._asynchronous = self._asynchronous or batched.described.runs_on == ASYNCIO
+            return function
         described = describe(function, called, blocking=blocking, check_results=checks)
-        bounds = _cache_bounds(cache, called)
-        if bounds is not None and described.runs_on in (ASYNCIO_STREAM, POOL_STREAM):
+        kept = _cache_bounds(cache, called)
+        if kept is not None and described.runs_on in (ASYNCIO_STREAM, POOL_STREAM):
             raise TypeError(f"wirecall: {called}: the results of a generator are not cached")
-        told = (called, described.function, described, safe, bounds)
+        told = (called, described.function, described, safe, kept)
         self._engine.add(*told)
         self._methods[called] = told
         self._asynchronous = self._asynchronous or described.runs_on in (ASYNCIO, ASYNCIO_STREAM)

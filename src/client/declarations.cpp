@@ -47,7 +47,7 @@ static bool server_may_have(const Declaration& declaration) noexcept {
   return declaration.message != 0 && !(declaration.answered && declaration.refusal);
 }
 
-static void write_options(Writer& writer, const ProvideOptions& options) {
+static void write_options(Writer& writer, const Method& method, const ProvideOptions& options) {
   const auto member = [&writer](std::string_view name, const auto& value, bool given) {
     if (!given) return;
     writer.key(name);
@@ -55,7 +55,8 @@ static void write_options(Writer& writer, const ProvideOptions& options) {
   };
   member("summary", options.summary, !options.summary.empty());
   member("policy", options.policy, !options.policy.empty());
-  member("concurrency", options.concurrency, options.concurrency.has_value());
+  const std::uint32_t concurrency = options.concurrency.value_or(method.concurrency());
+  member("concurrency", concurrency, concurrency != 0);
   member("queue", options.queue, options.queue.has_value());
   member("idempotent", true, options.idempotent);
   member("safe", true, options.safe);
@@ -86,7 +87,7 @@ Declaration Declarations::of_method(const Method& method, const ProvideOptions& 
     writer->json(json_schema(*input));
   }
   if (const SubscriptionNames* const names = method.subscription()) write_names(*writer, *names);
-  write_options(*writer, options);
+  write_options(*writer, method, options);
   writer->end_object();
   require(!writer->failed(), "what is said of " + method.name() + " is no JSON: " + writer->failure());
   return {.name = method.name(), .params = std::string{text.view()}};

@@ -11,6 +11,7 @@
 #include "tests/client/provided.hpp"
 #include "tests/connection/peer.hpp"
 #include "tests/server/broker_world.hpp"
+#include "wirecall/batched.hpp"
 #include "wirecall/client.hpp"
 
 namespace wirecall::net {
@@ -45,6 +46,19 @@ TEST(ClientProvide, says_hello_then_registers_all_in_one_message_then_subscribes
             R"({"jsonrpc":"2.0","method":"rpc.subscribe","params":{"topic":"sensors.*.temp"},"id":"rpc.subscribe:3"})");
   EXPECT_NE(world.lines[4].find(R"("method":"a")"), std::string::npos);
   EXPECT_EQ(world.client->responses_dropped(), 0U);
+}
+
+TEST(ClientProvide, tells_that_two_batches_of_a_batched_function_are_of_use) {
+  BrokerWorld world;
+  const auto doubled = [](std::vector<int> numbers) { return numbers; };
+  world.client->provide("double", batched(doubled, {.size = 32}), {.params = {"number"}});
+  world.client->provide("twice", batched(doubled, {.size = 32, .concurrent = 2}));
+  world.client->provide("own", batched(doubled, {.size = 32}), {.concurrency = 7});
+  EXPECT_EQ(world.client->try_call<int>("a"), 1);
+  const std::string& registered = world.lines[0];
+  EXPECT_NE(registered.find(R"("method":"double","params":[{"name":"number")"), std::string::npos) << registered;
+  for (const char* told : {R"("concurrency":64)", R"("concurrency":96)", R"("concurrency":7)"})
+    EXPECT_NE(registered.find(told), std::string::npos) << told << " in " << registered;
 }
 
 TEST(ClientProvide, tells_how_a_method_is_to_be_called_and_of_what_types) {

@@ -75,6 +75,8 @@ struct Binding {
   std::unique_ptr<void, void (*)(void*)> callable;
   Invoke invoke;
   const Signature* signature;
+  /// How many calls at once are of use to it, which a client that provides it tells its broker; 0 for any number.
+  std::uint32_t concurrency = 0;
 };
 
 // ---- what kind of thing a callable returns ----

@@ -1,0 +1,28 @@
+// batched: a function that is called once for many calls, as models and stores want to be (docs/batching.md):
+//     std::vector<Embedding> embed(const std::vector<std::string>& texts);
+//     server.batch_method("embed", embed, {.size = 64, .wait = 2ms}, {"text"});
+// Peers call `embed` with one text, and are answered with one Embedding: what they see is a method like any other. The
+// calls of all connections, and of clients' batches, are gathered; each keeps its own deadline, cancellation and
+// errors.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include "wirecall/batch_options.hpp"
+#include "wirecall/detail/bind_batched.hpp"
+
+namespace wirecall {
+
+/// Marks a function that takes a batch: server.method("embed", wirecall::batched(embed, {.size = 64}), {"text"}). Its
+/// parameters are std::vector<T>, `const std::vector<T>&` or std::span<const T>, of the calls' arguments in one order,
+/// or Shared<T>; a first one of std::vector<Context>, or such a span, has the calls' contexts. It returns a std::vector
+/// of as many results, in the same order, or a Task of one; void for none. An element std::expected<T, Error> that is
+/// an error fails its own call. An exception fails all calls of the batch, as does another number of results (-32603,
+/// and the log says so). A plain function runs on the pool of `blocking_threads`, and on the loop where there is none.
+template <class F>
+[[nodiscard]] detail::Binding batched(F&& function, BatchOptions options = {}) {
+  return detail::bind_batched(std::decay_t<F>(std::forward<F>(function)), std::move(options));
+}
+
+}  // namespace wirecall

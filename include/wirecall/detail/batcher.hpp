@@ -1,0 +1,71 @@
+// Batcher: gathers the calls of one batched function, on whichever loops they come, and has the function run for those
+// that leave together (src/batching/batch_queue.hpp says which). BatchFunction is that function without its types.
+// Thread: any, as each function says; one lock guards what waits.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "wirecall/batch_options.hpp"
+#include "wirecall/detail/executor.hpp"
+#include "wirecall/detail/off_loop_reply.hpp"
+#include "wirecall/task.hpp"
+
+namespace wirecall {
+
+class Call;
+
+namespace detail {
+
+/// What a call has decoded, without its type.
+using BatchArguments = std::unique_ptr<void, void (*)(void*)>;
+
+/// One call in a batch.
+struct BatchEntry {
+  BatchArguments arguments;
+  OffLoopReply reply;
+};
+using Batch = std::span<BatchEntry* const>;
+
+/// Of a function that waits.
+struct StartedBatch {
+  Batch batch;
+  std::shared_ptr<Executor> executor;  ///< of the loop on which the task runs
+  std::shared_ptr<const void> keep;    ///< has the batch, also for threads that go on when that loop has ended
+};
+
+class BatchFunction {
+ public:
+  BatchFunction() = default;
+  BatchFunction(BatchFunction&&) = delete;
+  virtual ~BatchFunction() = default;
+  /// Calls the function, and writes each entry's reply. Any thread.
+  virtual void run(Batch batch) noexcept = 0;
+  /// The same of one that waits: the task ends when each reply has been written. It runs on a loop's thread. Throws
+  /// std::bad_alloc.
+  [[nodiscard]] virtual Task<void> start(StartedBatch started) = 0;
+  /// Whether it waits, as coroutines do.
+  [[nodiscard]] virtual bool waits() const noexcept = 0;
+};
+
+class Batcher {
+ public:
+  /// Throws std::invalid_argument for options out of their ranges.
+  [[nodiscard]] static std::shared_ptr<Batcher> make(std::unique_ptr<BatchFunction> function, BatchOptions options);
+  Batcher() = default;
+  Batcher(Batcher&&) = delete;
+  virtual ~Batcher() = default;
+
+  /// The call is answered with its part of a batch. Only calls of an equal `group` run together. On the loop's thread.
+  virtual void add(Call& call, BatchArguments arguments, const std::string& group) = 0;
+};
+
+/// Fails all with the exception in flight; only in a catch block. An Error is everybody's answer; of another exception
+/// the log is told once.
+void fail_batch(Batch batch) noexcept;
+/// The function has given another number of results than there are calls.
+void fail_batch_count(Batch batch, std::size_t results) noexcept;
+
+}  // namespace detail
+}  // namespace wirecall

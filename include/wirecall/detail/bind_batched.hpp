@@ -1,0 +1,290 @@
+// The typed edge of batches: what one call of a batched function takes and returns, how it is decoded, and how the
+// calls that leave together become the arguments of one call of the function.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "wirecall/batch_options.hpp"
+#include "wirecall/detail/batcher.hpp"
+#include "wirecall/detail/bind.hpp"
+
+namespace wirecall::detail {
+
+// ---- one call of it ----
+
+/// Of a parameter of the function: what one call gives for it, what a batch has of it, and as what it is passed.
+template <class P>
+struct BatchParameter {
+  static_assert(sizeof(P) == 0,
+                "wirecall: a batched function takes std::vector<T>, const std::vector<T>& or std::span<const T> of its "
+                "calls' arguments, or wirecall::Shared<T> of what they have in common");
+};
+template <class T>
+struct BatchParameter<std::vector<T>> {
+  using Element = T;
+  using Column = std::vector<T>;
+  static constexpr bool kShared = false;
+  static std::vector<T>&& pass(Column& column) noexcept { return std::move(column); }
+};
+template <class T>
+struct BatchParameter<const std::vector<T>&> {
+  using Element = T;
+  using Column = std::vector<T>;
+  static constexpr bool kShared = false;
+  static const std::vector<T>& pass(Column& column) noexcept { return column; }
+};
+template <class T>
+struct BatchParameter<std::span<const T>> {
+  using Element = T;
+  using Column = std::vector<T>;
+  static constexpr bool kShared = false;
+  static_assert(!std::is_same_v<T, bool>, "wirecall: a vector of bool is no array of them: take std::vector<bool>");
+  static std::span<const T> pass(Column& column) noexcept {
+    if constexpr (!std::is_same_v<T, bool>) return column;
+  }
+};
+template <class T>
+struct BatchParameter<Shared<T>> {
+  using Element = T;
+  using Column = Shared<T>;
+  static constexpr bool kShared = true;
+  static Shared<T>&& pass(Column& column) noexcept { return std::move(column); }
+};
+template <class T>
+struct BatchParameter<const Shared<T>&> : BatchParameter<Shared<T>> {};
+
+template <class R>
+struct BatchResult {
+  static_assert(sizeof(R) == 0, "wirecall: a batched function returns a std::vector of its calls' results, or void");
+};
+template <class T>
+struct BatchResult<std::vector<T>> {
+  using Element = T;
+};
+template <>
+struct BatchResult<void> {
+  using Element = void;
+};
+template <class T>
+struct BatchResult<Task<T>> : BatchResult<T> {};
+
+template <class P>
+inline constexpr bool is_batch_of_contexts = false;
+template <>
+inline constexpr bool is_batch_of_contexts<std::vector<Context>> = true;
+template <>
+inline constexpr bool is_batch_of_contexts<const std::vector<Context>&> = true;
+template <>
+inline constexpr bool is_batch_of_contexts<std::span<const Context>> = true;
+
+/// What is known of the function R(P...), without its contexts.
+template <class R, bool kWithContexts, class... P>
+struct BatchTypes {
+  using Result = typename BatchResult<R>::Element;
+  using Columns = std::tuple<typename BatchParameter<P>::Column...>;
+  /// One call's.
+  using One = Shape<Result, typename BatchParameter<P>::Element...>;
+  static constexpr bool kContexts = kWithContexts;
+  static constexpr bool kWaits = is_task<R>;
+  static constexpr std::size_t kCount = sizeof...(P);
+
+  template <class F, class... First>
+  static decltype(auto) apply(F& function, Columns& columns, First&&... first) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) -> decltype(auto) {
+      return function(std::forward<First>(first)..., BatchParameter<P>::pass(std::get<I>(columns))...);
+    }(std::index_sequence_for<P...>{});
+  }
+  /// What calls with equal values of the shared parameters have in common, and no others.
+  static std::string group_of(const typename One::Arguments& arguments) {
+    std::string group;
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      const auto add = [&]<class Parameter, class T>(std::type_identity<Parameter>, const T& argument) {
+        if constexpr (Parameter::kShared) group.append(to_json(argument)).push_back('\n');
+      };
+      (add(std::type_identity<BatchParameter<P>>{}, std::get<I>(arguments)), ...);
+    }(std::index_sequence_for<P...>{});
+    return group;
+  }
+  static void append(Columns& columns, typename One::Arguments& arguments) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      const auto add = [&]<class T>(auto& column, T& argument) {
+        if constexpr (requires { column.push_back(std::move(argument)); }) {
+          column.push_back(std::move(argument));
+        } else {
+          column.value = std::move(argument);
+        }
+      };
+      (add(std::get<I>(columns), std::get<I>(arguments)), ...);
+    }(std::index_sequence_for<P...>{});
+  }
+};
+
+template <class F>
+struct BatchTypesOf;
+template <class R, class... P>
+struct BatchTypesOf<R(P...)> {
+  using type = BatchTypes<R, false, P...>;
+};
+template <class R, class C, class... P>
+  requires is_batch_of_contexts<C>
+struct BatchTypesOf<R(C, P...)> {
+  using type = BatchTypes<R, true, P...>;
+};
+
+/// A decoded call. It has the text of its params where its arguments refer to that.
+template <class B>
+struct BatchedArguments {
+  std::unique_ptr<OwnedParams> params;
+  typename B::One::Arguments arguments{};
+  Context context;
+};
+
+// ---- the function ----
+
+template <class B, class F>
+class TypedBatchFunction final : public BatchFunction {
+ public:
+  explicit TypedBatchFunction(F function) : function_(std::move(function)) {}
+
+  [[nodiscard]] bool waits() const noexcept override { return B::kWaits; }
+  void run(Batch batch) noexcept override {
+    if constexpr (!B::kWaits) {
+      try {
+        Gathered gathered{batch};
+        if constexpr (std::is_void_v<typename B::Result>) {
+          gathered.call(function_);
+          answer_all(batch);
+        } else {
+          answer_each(batch, gathered.call(function_));
+        }
+      } catch (...) {
+        fail_batch(batch);
+      }
+    }
+  }
+  [[nodiscard]] Task<void> start(StartedBatch started) override {
+    if constexpr (B::kWaits) {
+      const Batch batch = started.batch;
+      try {
+        Gathered gathered{batch};
+        if constexpr (std::is_void_v<typename B::Result>) {
+          co_await gathered.call(function_);
+          answer_all(batch);
+        } else {
+          answer_each(batch, co_await gathered.call(function_));
+        }
+      } catch (...) {
+        fail_batch(batch);
+      }
+    }
+    co_return;
+  }
+
+ private:
+  struct Gathered {
+    explicit Gathered(Batch batch) {
+      for (BatchEntry* const entry : batch) {
+        auto& one = *static_cast<BatchedArguments<B>*>(entry->arguments.get());
+        B::append(columns, one.arguments);
+        if constexpr (B::kContexts) contexts.push_back(std::move(one.context));
+      }
+    }
+    decltype(auto) call(F& function) {
+      if constexpr (B::kContexts) {
+        return B::apply(function, columns, std::move(contexts));
+      } else {
+        return B::apply(function, columns);
+      }
+    }
+
+    typename B::Columns columns;
+    std::vector<Context> contexts;
+  };
+
+  static void answer_all(Batch batch) {
+    for (BatchEntry* const entry : batch) answer(entry->reply, std::monostate{});
+  }
+  template <class Results>
+  static void answer_each(Batch batch, Results&& results) {
+    if (results.size() != batch.size()) return fail_batch_count(batch, results.size());
+    for (std::size_t i = 0; i != batch.size(); ++i) {
+      // One that cannot be encoded is its own call's error.
+      try {
+        const typename B::Result& result = results[i];
+        answer(batch[i]->reply, result);
+      } catch (...) {
+        batch[i]->reply.error_in_flight();
+      }
+    }
+  }
+
+  F function_;
+};
+
+template <class B>
+struct BatchedMethod {
+  std::shared_ptr<Batcher> batcher;
+
+  static void invoke(void* callable, Call& call) {
+    auto owned = std::make_unique<BatchedArguments<B>>();
+    if (!decode(call, *owned)) return;
+    if constexpr (B::kContexts) owned->context = call.context();
+    const std::string group = B::group_of(owned->arguments);
+    static_cast<BatchedMethod*>(callable)->batcher->add(
+        call, {owned.release(), [](void* stored) { delete static_cast<BatchedArguments<B>*>(stored); }}, group);
+  }
+
+ private:
+  // False where the call has been answered.
+  static bool decode(Call& call, BatchedArguments<B>& into) {
+    if (take_kept(call.message(), call.method(), into.arguments)) return true;
+    if (call.message().params_packed && has_packing(call.method()))
+      return unpack_params(call, pointers_to(into.arguments).data());
+    ParamReaders* readers = &call.param_readers();
+    std::string_view params = call.params();
+    if (kBorrowsParams || params.size() >= kLongParams) {
+      into.params = std::make_unique<OwnedParams>(params, call.codec());
+      readers = &into.params->readers;
+      params = into.params->text.view();
+    }
+    bool fits = false;
+    {
+      const WatchdogScope scope{params.size() >= kLongParams ? call.watchdog_slot() : nullptr, call.method(), &call,
+                                WatchdogSlot::kAround};
+      fits = decode_arguments(params, call.method(), *readers, into.arguments);
+    }
+    if (!fits) {
+      call.invalid_params(*readers->reader);
+      return false;
+    }
+    if (readers->reader->take_own_form()) call.use_own_form();
+    if (!kBorrowsParams) into.params.reset();
+    return true;
+  }
+
+  template <class... A>
+  static consteval bool borrows(std::type_identity<std::tuple<A...>>) {
+    return (kBorrows<A> || ...);
+  }
+  static constexpr bool kBorrowsParams = borrows(std::type_identity<typename B::One::Arguments>{});
+};
+
+template <class F>
+Binding bind_batched(F function, BatchOptions options) {
+  using B = typename BatchTypesOf<typename FunctionType<F>::type>::type;
+  static_assert(!B::One::kGivesBack && !B::One::kTakesInput,
+                "wirecall: what a batched function takes does not come back, and is no stream");
+  const std::size_t concurrency = options.size * (options.concurrent + 1);  // that run, and that are gathered meanwhile
+  BatchedMethod<B> method{
+      Batcher::make(std::make_unique<TypedBatchFunction<B, F>>(std::move(function)), std::move(options))};
+  Binding binding = binding_of<typename B::One>(std::move(method), &BatchedMethod<B>::invoke);
+  binding.concurrency = static_cast<std::uint32_t>(concurrency);
+  return binding;
+}
+
+}  // namespace wirecall::detail

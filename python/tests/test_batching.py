@@ -1,0 +1,325 @@
+"""Functions that are called once for many calls. Nothing here waits: a batch leaves when it is full, or as soon as the
+function is free."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+import wirecall
+from wirecall import Shared
+
+
+def together(c: wirecall.Client, method: str, *calls: Any) -> list[Any]:
+    """Calls the method in one message, and returns each result or error. Several arguments stand in a tuple."""
+    with c.batch() as b:
+        made = [b[method](*(call if isinstance(call, tuple) else (call,))) for call in calls]
+    outcomes: list[Any] = []
+    for one in made:
+        try:
+            outcomes.append(one.result())
+        except wirecall.Error as error:
+            outcomes.append(error)
+    return outcomes
+
+
+def test_the_calls_of_a_batch_go_together():
+    app = wirecall.Server()
+    batches: list[list[str]] = []
+
+    @app(batch=8)
+    def shout(texts: list[str]) -> list[str]:
+        batches.append(texts)
+        return [text.upper() for text in texts]
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        assert together(c, "shout", "a", "b", "c") == ["A", "B", "C"]
+        assert c.shout(texts="by name") == "BY NAME"
+    assert batches == [["a", "b", "c"], ["by name"]]
+
+
+def test_a_full_batch_does_not_wait():
+    app = wirecall.Server()
+    sizes: list[int] = []
+
+    @app(batch=2, wait_ms=60_000)
+    def echo(numbers: list[int]) -> list[int]:
+        sizes.append(len(numbers))
+        return numbers
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        assert together(c, "echo", *range(6)) == list(range(6))
+    assert sizes == [2, 2, 2]
+
+
+def test_with_an_adaptive_wait_a_lone_call_is_answered():
+    app = wirecall.Server()
+
+    @app(batch=64, wait_ms="auto")
+    def echo(numbers: list[int]) -> list[int]:
+        return numbers
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        assert [c.echo(number) for number in range(20)] == list(range(20))
+
+
+def test_calls_of_different_connections_go_together():
+    app = wirecall.Server()
+    sizes: list[int] = []
+
+    @app(batch=4, wait_ms=60_000)
+    def echo(numbers: list[int]) -> list[int]:
+        sizes.append(len(numbers))
+        return numbers
+
+    answers: list[int] = []
+    with app.serving() as uri:
+
+        def call(number: int) -> None:
+            with wirecall.connect(uri) as c:
+                answers.append(c.echo(number))
+
+        threads = [threading.Thread(target=call, args=[number]) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(answers) == [0, 1, 2, 3]
+    assert sizes == [4]
+
+
+def test_a_wrong_call_is_in_no_batch():
+    app = wirecall.Server()
+    batches: list[list[int]] = []
+
+    @app(batch=3, wait_ms=60_000)
+    def double(numbers: list[int]) -> list[int]:
+        batches.append(numbers)
+        return [2 * number for number in numbers]
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        one, wrong, three = together(c, "double", 1, "x", 3)
+        assert (one, three) == (2, 6)
+        assert isinstance(wrong, wirecall.InvalidParams)
+        assert wrong.data["loc"] == ["numbers"]
+    assert batches == [[1, 3]]
+
+
+@pytest.mark.parametrize("encoding", ["json", "msgpack"])
+def test_errors_are_those_of_one_or_of_all(encoding):
+    app = wirecall.Server()
+
+    @app(batch=2, wait_ms=60_000)
+    def check(numbers: list[int]) -> list[int]:
+        if 100 in numbers:
+            raise wirecall.Error(5, "all of them")
+        if 200 in numbers:
+            raise ValueError("secret")
+        if 300 in numbers:
+            return [1]
+        return [wirecall.Error(7, "negative") if number < 0 else number for number in numbers]  # type: ignore[misc]
+
+    with app.serving() as uri, wirecall.connect(uri, encoding=encoding) as c:
+        one, negative = together(c, "check", 1, -1)
+        assert one == 1
+        assert (negative.code, negative.message) == (7, "negative")
+        assert [outcome.code for outcome in together(c, "check", 1, 100)] == [5, 5]
+        assert [outcome.code for outcome in together(c, "check", 1, 200)] == [-32603, -32603]
+        assert [outcome.code for outcome in together(c, "check", 300, 1)] == [-32603, -32603]
+        assert together(c, "check", 3, 4) == [3, 4]
+
+
+def test_only_equal_shared_parameters_go_together():
+    app = wirecall.Server()
+    runs: list[tuple[list[str], str]] = []
+
+    @app(batch=3, wait_ms=60_000)
+    def translate(texts: list[str], language: Shared[str]) -> list[str]:
+        runs.append((texts, language))
+        return [f"{language}:{text}" for text in texts]
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        assert together(c, "translate", ("a", "de"), ("b", "en"), ("c", "de")) == ["de:a", "en:b", "de:c"]
+    assert runs == [(["a", "c"], "de"), (["b"], "en")]
+
+
+def test_async_functions_run_on_asyncio():
+    app = wirecall.Server()
+    sizes: list[int] = []
+
+    @app(batch=3, wait_ms=60_000)
+    async def later(numbers: list[int]) -> list[int]:
+        await asyncio.sleep(0)
+        sizes.append(len(numbers))
+        if 9 in numbers:
+            raise wirecall.Error(4, "nine")
+        return numbers
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        for numbers in [[1, 2, 3], [4, 5, 6]]:
+            assert together(c, "later", *numbers) == numbers
+        assert [outcome.code for outcome in together(c, "later", 7, 8, 9)] == [4, 4, 4]
+    assert sizes == [3, 3, 3]
+
+
+def test_clients_provide_batched_functions_at_a_broker():
+    batches: list[list[int]] = []
+
+    def double(numbers: list[int]) -> list[int]:
+        batches.append(numbers)
+        return [2 * number for number in numbers]
+
+    with wirecall.Server(broker=True).serving() as uri, wirecall.connect(uri) as worker, wirecall.connect(uri) as c:
+        worker.provide("double", double, batch=3, wait_ms=60_000)
+        assert together(c, "double", 1, 2, 3) == [2, 4, 6]
+        with pytest.raises(TypeError, match="aconnect"):
+            worker.provide("later", _later, batch=3)
+    assert batches == [[1, 2, 3]]
+
+
+async def _later(numbers: list[int]) -> list[int]:
+    return numbers
+
+
+def test_clients_in_asyncio_provide_them_in_their_event_loop():
+    threads: set[int] = set()
+
+    async def later(numbers: list[int]) -> list[int]:
+        threads.add(threading.get_ident())
+        return numbers
+
+    def at_once(numbers: list[int]) -> list[int]:
+        threads.add(threading.get_ident())
+        return numbers
+
+    async def main(uri: str) -> None:
+        async with wirecall.aconnect(uri) as worker:
+            await worker.provide("later", later, batch=2, wait_ms=60_000)
+            await worker.provide("at_once", at_once, batch=2, wait_ms=60_000, concurrency=8)
+            async with worker.batch() as b:
+                made = [b.later(1), b.later(2), b.at_once(3), b.at_once(4)]
+            assert [await one for one in made] == [1, 2, 3, 4]
+        assert threads == {threading.get_ident()}
+
+    with wirecall.Server(broker=True).serving() as uri:
+        asyncio.run(main(uri))
+
+
+def test_contexts_come_as_a_list():
+    app = wirecall.Server()
+
+    @app(batch=2, wait_ms=60_000)
+    def who(contexts: list[wirecall.Context], numbers: list[int]) -> list[bool]:
+        return [
+            context.remaining is None or context.remaining > number
+            for context, number in zip(contexts, numbers, strict=True)
+        ]
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        assert together(c, "who", 0, 1_000_000) == [True, False]
+
+
+def test_the_document_shows_one_call():
+    app = wirecall.Server()
+
+    @app(batch=2)
+    def embed(texts: list[str], model: Shared[str]) -> list[float]:
+        """Embeds a text"""
+        return [0.0 for _ in texts]
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        (method,) = [one for one in c.rpc.discover()["methods"] if one["name"] == "embed"]
+    assert [(one["name"], one["schema"]["type"]) for one in method["params"]] == [
+        ("texts", "string"),
+        ("model", "string"),
+    ]
+    assert method["result"]["schema"]["type"] == "number"
+    assert method["summary"] == "Embeds a text"
+
+
+def test_what_says_nothing_of_a_batch_is_refused():
+    app = wirecall.Server()
+    for function, words in [
+        (lambda text: text, "hint it list"),
+        (_one_text, "hint it list"),
+        (_one_result, "returns list"),
+        (_default, "default"),
+        (_gathers, "takes no"),
+    ]:
+        with pytest.raises(TypeError, match=words):
+            app.add(function, name="x", batch=2)
+    for options in [{"batch": 0}, {"batch": 65_537}, {"wait_ms": -1}, {"max_concurrent_batches": 0}]:
+        with pytest.raises(ValueError, match="give a number"):
+            app.add(_texts, name="x", **{"batch": 2, **options})
+    with pytest.raises(TypeError, match="neither cached"):
+        app.add(_texts, name="x", batch=2, cache=10)
+    with pytest.raises(TypeError, match="pad is for arrays"):
+        app.add(_texts, name="x", batch=2, pad=True)
+
+
+def _one_text(text: str) -> list[str]:
+    return [text]
+
+
+def _one_result(texts: list[str]) -> str:
+    return texts[0]
+
+
+def _default(texts: list[str] = []) -> list[str]:  # noqa: B006
+    return texts
+
+
+def _gathers(*texts: list[str]) -> list[str]:
+    return texts[0]
+
+
+def _texts(texts: list[str]) -> list[str]:
+    return texts
+
+
+class TestArrays:
+    numpy = pytest.importorskip("numpy")
+
+    def arrays(self) -> Any:
+        import numpy as np
+        from numpy.typing import NDArray
+
+        return np, NDArray
+
+    def test_they_are_stacked_by_shape(self):
+        np, NDArray = self.arrays()
+        shapes: list[tuple[int, ...]] = []
+        app = wirecall.Server()
+
+        def total(rows):
+            shapes.append(rows.shape)
+            return rows.sum(axis=1)
+
+        total.__annotations__ = {"rows": NDArray[np.float64], "return": NDArray[np.float64]}
+        app.add(total, batch=3, wait_ms=60_000)
+        with app.serving() as uri, wirecall.connect(uri, encoding="msgpack") as c:
+            rows = [np.array(row) for row in [[1.0, 2.0], [1.0, 2.0, 3.0], [3.0, 4.0]]]
+            assert [float(outcome) for outcome in together(c, "total", *rows)] == [3, 6, 7]
+        assert shapes == [(2, 2), (1, 3)]
+
+    def test_they_are_padded_to_a_bucket_and_their_lengths_are_given(self):
+        np, NDArray = self.arrays()
+        seen: list[tuple[tuple[int, ...], list[int]]] = []
+        app = wirecall.Server()
+
+        def score(tokens, lengths):
+            seen.append((tokens.shape, lengths.tolist()))
+            return [float(row[:length].sum()) for row, length in zip(tokens, lengths, strict=True)]
+
+        score.__annotations__ = {
+            "tokens": NDArray[np.int64], "lengths": NDArray[np.int64], "return": list[float],
+        }  # fmt: skip
+        app.add(score, batch=4, wait_ms=60_000, pad=True, buckets=[4, 8])
+        with app.serving() as uri, wirecall.connect(uri, encoding="msgpack") as c:
+            two, five, four, nine = together(c, "score", *(np.ones(length, np.int64) for length in [2, 5, 4, 9]))
+            assert (two, five, four) == (2, 5, 4)
+            assert isinstance(nine, wirecall.InvalidParams)
+        assert seen == [((2, 4), [2, 4]), ((1, 8), [5])]

@@ -1,0 +1,48 @@
+// See adaptive_wait.hpp.
+#include "batching/adaptive_wait.hpp"
+
+#include <algorithm>
+
+namespace wirecall::batching {
+
+constexpr double kKept = 0.95;  // of the weight of older runs, with each new one
+constexpr double kGapShare = 1.0 / 16;
+constexpr double kShareOfRate = 9;  // nine tenths of it, by this many to one
+
+void AdaptiveWait::came(nanoseconds now) noexcept {
+  if (last_ >= nanoseconds{0}) {
+    const auto gap = static_cast<double>((now - last_).count());
+    gap_ = gap_ < 0 ? gap : gap_ + (gap - gap_) * kGapShare;
+  }
+  last_ = now;
+}
+
+void AdaptiveWait::ran(std::size_t calls, nanoseconds time) noexcept {
+  const auto n = static_cast<double>(calls);
+  const auto t = static_cast<double>(time.count());
+  runs_ = runs_ * kKept + 1;
+  calls_ = calls_ * kKept + n;
+  squares_ = squares_ * kKept + n * n;
+  times_ = times_ * kKept + t;
+  products_ = products_ * kKept + n * t;
+}
+
+// By least squares. While all batches have had one size nobody can tell the two parts: then all is fixed, and those
+// that wait for that reason make batches of other sizes.
+AdaptiveWait::Line AdaptiveWait::line() const noexcept {
+  if (runs_ == 0) return {};
+  const double mean = times_ / runs_;
+  const double spread = runs_ * squares_ - calls_ * calls_;
+  if (spread < runs_ * runs_ * 0.01) return {.fixed = mean, .each = 0};
+  const double each = std::clamp((runs_ * products_ - calls_ * times_) / spread, 0.0, times_ / calls_);
+  return {.fixed = std::max(0.0, mean - each * calls_ / runs_), .each = each};
+}
+
+AdaptiveWait::nanoseconds AdaptiveWait::wait() const noexcept {
+  const Line run = line();
+  if (gap_ < 0 || run.fixed <= gap_) return nanoseconds{0};  // not one is expected in that time
+  const double enough = run.each > 0 ? std::min(size_, kShareOfRate * run.fixed / run.each) : size_;
+  return to_time(std::min(run.fixed, enough * gap_));
+}
+
+}  // namespace wirecall::batching

@@ -1,0 +1,455 @@
+// Functions that are called once for many calls, on a clock and threads that the test moves: who is in a batch, and
+// what each call of it comes to.
+#include "wirecall/batched.hpp"
+
+#include <chrono>
+#include <deque>
+#include <expected>
+#include <functional>
+#include <gtest/gtest.h>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/rpc/peer.hpp"
+#include "wirecall/registry.hpp"
+
+namespace wirecall {
+namespace {
+
+using namespace std::chrono_literals;
+using test::cancelled;
+using test::error_reply;
+using test::internal_error;
+using test::notification;
+using test::request;
+using test::result_reply;
+using test::timed_out;
+
+class BatchedMethod : public testing::Test {
+ protected:
+  // Runs what it is given when it is told to.
+  struct Pool final : detail::BlockingPool {
+    void run(Work work) override { works.push_back(std::move(work)); }
+    // What waits now, as a thread of the pool and then the loop do.
+    void run_all() {
+      for (Work& work : std::exchange(works, {})) work()();
+    }
+    std::deque<Work> works;
+  };
+  struct Inbox final : detail::Executor {
+    void post(std::shared_ptr<Continuation> continuation) noexcept override {
+      posted.push_back(std::move(continuation));
+    }
+    void run() {
+      while (!posted.empty()) {
+        const std::shared_ptr<Continuation> next = std::move(posted.front());
+        posted.pop_front();
+        next->resume();
+      }
+    }
+    std::deque<std::shared_ptr<Continuation>> posted;
+  };
+  struct Peer {
+    explicit Peer(BatchedMethod& test)
+        : dispatcher(test.registry, sink, test.limits, test.loop), limits_(test.limits) {}
+    void send(std::string_view text) {
+      const test::PaddedText frame{text};
+      Received message;
+      ASSERT_EQ(read_message(frame.view(), limits_, true, message).status, ScanStatus::complete);
+      dispatcher.handle(message);
+    }
+    void call(std::string_view method, std::string_view params, int id) {
+      send(request(method, params, std::to_string(id)));
+    }
+    void cancel(int id) { send(notification("$/cancelRequest", R"({"id":)" + std::to_string(id) + "}")); }
+
+    test::RecordingSink sink;
+    rpc::Dispatcher dispatcher;
+
+   private:
+    const Limits& limits_;
+  };
+
+  BatchedMethod() {
+    loop.services.blocking_pool = &pool;
+    loop.tasks.set_executor(inbox);
+  }
+  ~BatchedMethod() override { peer.reset(); }
+
+  /// A method that doubles, and notes each batch.
+  void add_double(BatchOptions options) {
+    registry.method("double",
+                    batched(
+                        [this](const std::vector<int>& numbers) {
+                          batches.push_back(numbers);
+                          std::vector<int> doubled;
+                          for (const int number : numbers) doubled.push_back(2 * number);
+                          return doubled;
+                        },
+                        std::move(options)),
+                    {"number"});
+  }
+  /// All that can happen without time passing.
+  void settle() {
+    do {
+      scheduler.advance(0ns);
+      pool.run_all();
+      inbox->run();
+    } while (!pool.works.empty() || !inbox->posted.empty());
+  }
+  std::string received() { return peer->sink.take(); }
+
+  test::VirtualScheduler scheduler;
+  Limits limits;
+  std::vector<std::string> log;
+  LogSink log_sink = [this](const LogRecord& record) { log.emplace_back(record.message); };
+  Pool pool;
+  std::shared_ptr<Inbox> inbox = std::make_shared<Inbox>();
+  Registry registry;
+  rpc::LoopContext loop{json_codec(), &scheduler, &log_sink};
+  std::unique_ptr<Peer> peer = std::make_unique<Peer>(*this);
+  std::vector<std::vector<int>> batches;
+};
+
+using Batches = std::vector<std::vector<int>>;
+
+TEST_F(BatchedMethod, gathers_the_calls_of_a_turn_and_answers_each) {
+  add_double({.size = 8});
+  Peer other{*this};
+  peer->call("double", "[1]", 1);
+  other.call("double", R"({"number":2})", 7);
+  peer->call("double", "[3]", 2);
+  EXPECT_TRUE(batches.empty());
+  settle();
+  EXPECT_EQ(batches, (Batches{{1, 2, 3}}));
+  EXPECT_EQ(received(), result_reply("2", "1") + "\n" + result_reply("6", "2"));
+  EXPECT_EQ(other.sink.take(), result_reply("4", "7"));
+}
+
+TEST_F(BatchedMethod, a_full_batch_runs_at_once) {
+  add_double({.size = 2, .wait = 1s});
+  for (int i = 1; i <= 5; ++i) peer->call("double", "[" + std::to_string(i) + "]", i);
+  pool.run_all();
+  EXPECT_EQ(batches, (Batches{{1, 2}, {3, 4}})) << "the fifth waits for others";
+  inbox->run();
+  EXPECT_EQ(received(), result_reply("2", "1") + "\n" + result_reply("4", "2") + "\n" + result_reply("6", "3") + "\n" +
+                            result_reply("8", "4"));
+  scheduler.advance(999ms);
+  settle();
+  EXPECT_EQ(received(), "");
+  scheduler.advance(1ms);
+  settle();
+  EXPECT_EQ(received(), result_reply("10", "5"));
+}
+
+TEST_F(BatchedMethod, the_first_waits_so_long_and_the_others_go_with_it) {
+  add_double({.size = 64, .wait = 2ms});
+  peer->call("double", "[1]", 1);
+  scheduler.advance(1ms);
+  peer->call("double", "[2]", 2);
+  scheduler.advance(999us);
+  settle();
+  EXPECT_TRUE(batches.empty());
+  scheduler.advance(1us);
+  settle();
+  EXPECT_EQ(batches, (Batches{{1, 2}}));
+}
+
+TEST_F(BatchedMethod, with_an_adaptive_wait_a_call_that_is_alone_does_not_wait) {
+  add_double({.size = 64, .adaptive = true});
+  for (int i = 1; i <= 3; ++i) {
+    peer->call("double", "[1]", i);
+    settle();
+    EXPECT_EQ(received(), result_reply("2", std::to_string(i)));
+    scheduler.advance(1s);
+  }
+}
+
+TEST_F(BatchedMethod, what_comes_while_it_runs_leaves_together_afterwards) {
+  add_double({.size = 64});
+  peer->call("double", "[1]", 1);
+  scheduler.advance(0ns);
+  ASSERT_EQ(pool.works.size(), 1U);
+  peer->call("double", "[2]", 2);
+  scheduler.advance(0ns);
+  EXPECT_EQ(pool.works.size(), 1U) << "it runs once at a time";
+  settle();
+  EXPECT_EQ(batches, (Batches{{1, 2}})) << "it had not begun";
+  // From within a run.
+  batches.clear();
+  registry.method("nested", batched([this](const std::vector<int>& numbers) {
+                    batches.push_back(numbers);
+                    if (numbers.front() < 3) {
+                      peer->call("nested", "[3]", 13);
+                      peer->call("nested", "[4]", 14);
+                    }
+                    return numbers;
+                  }));
+  peer->call("nested", "[1]", 11);
+  settle();
+  EXPECT_EQ(batches, (Batches{{1}, {3, 4}}));
+}
+
+TEST_F(BatchedMethod, several_batches_run_at_once_where_that_is_said) {
+  add_double({.size = 1, .concurrent = 2});
+  for (int i = 1; i <= 3; ++i) peer->call("double", "[1]", i);
+  EXPECT_EQ(pool.works.size(), 2U);
+  settle();
+  EXPECT_EQ(batches.size(), 3U);
+}
+
+TEST_F(BatchedMethod, elements_of_a_json_rpc_batch_go_together_and_are_answered_as_one) {
+  add_double({.size = 8});
+  peer->send("[" + request("double", "[1]", "1") + "," + notification("double", "[5]") + "," +
+             request("double", "[2]", "2") + "," + request("double", R"(["x"])", "3") + "]");
+  EXPECT_EQ(received(), "");
+  settle();
+  EXPECT_EQ(batches, (Batches{{1, 5, 2}})) << "what does not fit is in no batch";
+  const std::string answer = received();
+  EXPECT_NE(answer.find(result_reply("2", "1")), std::string::npos) << answer;
+  EXPECT_NE(answer.find(result_reply("4", "2")), std::string::npos) << answer;
+  EXPECT_NE(answer.find("-32602"), std::string::npos) << answer;
+}
+
+TEST_F(BatchedMethod, a_cancelled_call_leaves_and_its_place_is_free) {
+  add_double({.size = 3, .wait = 1s});
+  peer->call("double", "[1]", 1);
+  peer->call("double", "[2]", 2);
+  peer->cancel(1);
+  EXPECT_EQ(received(), cancelled("1"));
+  peer->call("double", "[3]", 3);
+  settle();
+  EXPECT_TRUE(batches.empty()) << "two wait";
+  peer->call("double", "[4]", 4);
+  settle();
+  EXPECT_EQ(batches, (Batches{{2, 3, 4}}));
+}
+
+TEST_F(BatchedMethod, the_others_run_although_the_one_by_whose_timer_they_would_is_cancelled) {
+  add_double({.size = 8});
+  peer->call("double", "[1]", 1);
+  peer->call("double", "[2]", 2);
+  peer->cancel(1);
+  settle();
+  EXPECT_EQ(batches, (Batches{{2}}));
+  EXPECT_EQ(received(), cancelled("1") + "\n" + result_reply("4", "2"));
+}
+
+TEST_F(BatchedMethod, deadlines_are_the_calls_own) {
+  add_double({.size = 8, .wait = 10s});
+  peer->send(R"({"jsonrpc":"2.0","method":"double","params":[1],"id":1,"timeout_ms":5})");
+  peer->call("double", "[2]", 2);
+  scheduler.advance(5ms);
+  EXPECT_EQ(received(), timed_out("1"));
+  scheduler.advance(10s);
+  settle();
+  EXPECT_EQ(batches, (Batches{{2}}));
+}
+
+TEST_F(BatchedMethod, a_call_that_is_given_up_while_it_runs_is_answered_once) {
+  add_double({.size = 2});
+  peer->call("double", "[1]", 1);
+  peer->call("double", "[2]", 2);
+  pool.run_all();
+  peer->cancel(1);
+  EXPECT_EQ(received(), cancelled("1"));
+  settle();
+  EXPECT_EQ(received(), result_reply("4", "2"));
+}
+
+TEST_F(BatchedMethod, callers_that_disconnect_leave_the_others) {
+  add_double({.size = 3, .wait = 1s});
+  auto other = std::make_unique<Peer>(*this);
+  other->call("double", "[1]", 1);
+  peer->call("double", "[2]", 2);
+  other.reset();
+  scheduler.advance(1s);
+  settle();
+  EXPECT_EQ(batches, (Batches{{2}}));
+  EXPECT_EQ(received(), result_reply("4", "2"));
+}
+
+TEST_F(BatchedMethod, only_calls_with_equal_shared_parameters_go_together) {
+  std::vector<std::string> runs;
+  registry.method("in_language",
+                  batched(
+                      [&runs](std::span<const std::string> texts, const Shared<std::string>& language) {
+                        std::string run = *language + ":";
+                        for (const std::string& text : texts) run += " " + text;
+                        runs.push_back(run);
+                        return std::vector<std::string>(texts.begin(), texts.end());
+                      },
+                      {.size = 8}),
+                  {"text", "language"});
+  peer->call("in_language", R"(["a","de"])", 1);
+  peer->call("in_language", R"(["b","en"])", 2);
+  peer->call("in_language", R"({"language":"de","text":"c"})", 3);
+  settle();
+  EXPECT_EQ(runs, (std::vector<std::string>{"de: a c", "en: b"}));
+}
+
+TEST_F(BatchedMethod, errors_are_those_of_one_or_of_all) {
+  registry.method("check", batched([](const std::vector<int>& numbers) {
+                    std::vector<std::expected<int, Error>> results;
+                    for (const int number : numbers) {
+                      if (number == 100) throw Error{5, "all of them"};
+                      if (number == 200) throw std::runtime_error("secret");
+                      results.emplace_back(number);
+                      if (number < 0) results.back() = std::unexpected(Error{7, "negative"});
+                    }
+                    return results;
+                  }));
+  peer->call("check", "[1]", 1);
+  peer->call("check", "[-1]", 2);
+  settle();
+  EXPECT_EQ(received(), result_reply("1", "1") + "\n" + error_reply(7, "negative", {}, "2"));
+  peer->call("check", "[1]", 1);
+  peer->call("check", "[100]", 2);
+  settle();
+  EXPECT_EQ(received(), error_reply(5, "all of them", {}, "1") + "\n" + error_reply(5, "all of them", {}, "2"));
+  EXPECT_TRUE(log.empty());
+  peer->call("check", "[200]", 1);
+  peer->call("check", "[1]", 2);
+  settle();
+  EXPECT_EQ(received(), internal_error("1") + "\n" + internal_error("2"));
+  ASSERT_EQ(log.size(), 1U) << "once, not for each";
+  EXPECT_NE(log[0].find("secret"), std::string::npos) << log[0];
+}
+
+TEST_F(BatchedMethod, another_number_of_results_is_an_error_of_all_and_the_log_says_so) {
+  registry.method("lose", batched([](std::vector<int> numbers) {
+                    numbers.pop_back();
+                    return numbers;
+                  }));
+  peer->call("lose", "[1]", 1);
+  peer->call("lose", "[2]", 2);
+  settle();
+  EXPECT_EQ(received(), internal_error("1") + "\n" + internal_error("2"));
+  ASSERT_EQ(log.size(), 1U);
+  EXPECT_NE(log[0].find("a batch of 2 calls has 1 results"), std::string::npos) << log[0];
+}
+
+TEST_F(BatchedMethod, beyond_the_queue_calls_are_refused_with_advice) {
+  add_double({.size = 2, .wait = 1s, .queue = 1});
+  peer->call("double", "[1]", 1);
+  peer->call("double", "[2]", 2);
+  const std::string refused = received();
+  EXPECT_NE(refused.find(R"("code":-32005)"), std::string::npos) << refused;
+  EXPECT_NE(refused.find(R"("delivered":"no","limit":"queue","retry_after_ms":1)"), std::string::npos) << refused;
+  scheduler.advance(1s);
+  settle();
+  EXPECT_EQ(received(), result_reply("2", "1"));
+}
+
+TEST_F(BatchedMethod, a_call_of_a_higher_priority_takes_the_place_of_a_lower_one) {
+  add_double({.size = 4, .wait = 1s, .queue = 2, .priority = [](const Context& context) {
+                return context.id() == "9" ? 1 : 0;
+              }});
+  for (const int id : {1, 2, 9}) peer->call("double", "[" + std::to_string(id) + "]", id);
+  inbox->run();
+  EXPECT_NE(received().find(R"("code":-32005)"), std::string::npos);
+  scheduler.advance(1s);
+  settle();
+  EXPECT_EQ(batches, (Batches{{9, 1}}));
+}
+
+TEST_F(BatchedMethod, each_has_its_context) {
+  registry.method("who", batched([](std::vector<Context> contexts, std::vector<int> numbers) {
+                    std::vector<std::string> ids;
+                    for (std::size_t i = 0; i != numbers.size(); ++i)
+                      ids.push_back(contexts[i].id() + ":" + std::to_string(numbers[i]));
+                    return ids;
+                  }));
+  peer->call("who", "[10]", 1);
+  peer->call("who", "[20]", 2);
+  settle();
+  EXPECT_EQ(received(), result_reply(R"("1:10")", "1") + "\n" + result_reply(R"("2:20")", "2"));
+}
+
+TEST_F(BatchedMethod, coroutines_run_on_the_loop) {
+  registry.method("later", batched([this](const std::vector<int>& numbers) -> Task<std::vector<int>> {
+                    co_await sleep_for(scheduler, 5ms);
+                    batches.push_back(numbers);
+                    co_return numbers;
+                  }));
+  registry.method("fail", batched([this](std::vector<int>) -> Task<void> {
+                    co_await sleep_for(scheduler, 5ms);
+                    throw Error{9, "late"};
+                  }));
+  peer->call("later", "[1]", 1);
+  peer->call("later", "[2]", 2);
+  settle();
+  peer->call("later", "[3]", 3);
+  scheduler.advance(5ms);
+  settle();
+  EXPECT_EQ(received(), result_reply("1", "1") + "\n" + result_reply("2", "2"));
+  scheduler.advance(5ms);
+  settle();
+  EXPECT_EQ(received(), result_reply("3", "3"));
+  EXPECT_EQ(batches, (Batches{{1, 2}, {3}}));
+  peer->call("fail", "[1]", 4);
+  settle();
+  scheduler.advance(5ms);
+  settle();
+  EXPECT_EQ(received(), error_reply(9, "late", {}, "4"));
+}
+
+TEST_F(BatchedMethod, a_function_of_nothing_answers_null) {
+  int seen = 0;
+  registry.method("note",
+                  batched([&seen](std::vector<std::string_view> texts) { seen += static_cast<int>(texts.size()); }));
+  peer->call("note", R"(["a string that is too long to be small"])", 1);
+  peer->call("note", R"(["é"])", 2);
+  settle();
+  EXPECT_EQ(received(), result_reply("null", "1") + "\n" + result_reply("null", "2"));
+  EXPECT_EQ(seen, 2);
+}
+
+TEST_F(BatchedMethod, without_a_loop_a_call_is_a_batch_of_its_own) {
+  add_double({.size = 8, .wait = 1s});
+  registry.method("async", batched([](std::vector<int> numbers) -> Task<std::vector<int>> { co_return numbers; }));
+  EXPECT_EQ(registry.handle(request("double", "[4]")), result_reply("8"));
+  EXPECT_EQ(registry.handle(request("async", "[4]")), result_reply("4"));
+}
+
+TEST_F(BatchedMethod, without_a_pool_it_runs_on_the_loop) {
+  loop.services.blocking_pool = nullptr;
+  add_double({.size = 2, .wait = 1s});
+  peer->call("double", "[1]", 1);
+  peer->call("double", "[2]", 2);
+  EXPECT_EQ(batches, (Batches{{1, 2}}));
+  settle();
+  EXPECT_EQ(received(), result_reply("2", "1") + "\n" + result_reply("4", "2"));
+}
+
+TEST_F(BatchedMethod, work_that_the_pool_drops_leaves_the_function_free) {
+  add_double({.size = 1});
+  peer->call("double", "[1]", 1);
+  pool.works.clear();
+  peer->call("double", "[2]", 2);
+  settle();
+  EXPECT_EQ(batches, (Batches{{1}, {2}}));
+}
+
+TEST_F(BatchedMethod, the_schema_shows_one_call) {
+  add_double({.size = 8});
+  const Method& method = *registry.find("double");
+  ASSERT_EQ(method.signature().arguments.size(), 1U);
+  EXPECT_EQ(json_schema(*method.signature().arguments[0].type), json_schema(detail::TypeInfoOf<int>::value));
+  EXPECT_EQ(json_schema(*method.signature().result), json_schema(detail::TypeInfoOf<int>::value));
+}
+
+TEST(BatchOptionsOf, WhatIsOutOfItsRangeIsRefused) {
+  const auto echo = [](std::vector<int> numbers) { return numbers; };
+  for (const BatchOptions& options :
+       {BatchOptions{.size = 0}, BatchOptions{.size = 65'537}, BatchOptions{.wait = -1us}, BatchOptions{.wait = 61s},
+        BatchOptions{.bytes = 0}, BatchOptions{.concurrent = 0}, BatchOptions{.queue_bytes = 0}})
+    EXPECT_THROW(static_cast<void>(batched(echo, options)), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace wirecall
