@@ -38,9 +38,6 @@ ClientShared::ClientShared(std::vector<Endpoint> at, ClientOptions with, std::un
 
 ClientCore::ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, ClientSeams seams)
     : shared_(std::move(endpoints), std::move(options), std::move(seams.backend), *this),
-      threads_(shared_.options.blocking_threads != 0 && !seams.one_thread
-                   ? std::make_unique<runtime::ThreadPool>(shared_.options.blocking_threads)
-                   : nullptr),
       http_(std::ranges::any_of(shared_.endpoints, &Endpoint::by_http)),
       driver_(*this, shared_.loop, seams.one_thread),
       pool_(driver_, shared_.codec()),
@@ -49,28 +46,30 @@ ClientCore::ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, C
       broker_(shared_, driver_, connections_, calls_),
       writer_(shared_, connections_, calls_),
       router_(shared_, driver_, connections_, calls_, broker_) {
-  if (threads_ != nullptr) shared_.loop_context.services.blocking_pool = &blocking_handlers_.emplace(*this, *threads_);
+  if (shared_.options.blocking_threads != 0 && !seams.one_thread)
+    shared_.loop_context.services.blocking_pool = &blocking_handlers_;
 }
 
 ClientCore::~ClientCore() {
   shared_.loop_context.stop_requests.finish();
   for (const auto& connection : connections_) connection->session.reset();
-  if (threads_ != nullptr) threads_->stop();  // of a client that was closed within a callback
+  blocking_handlers_.stop();  // of a client that was closed within a callback
 }
 
 // Handlers that block may call this client until they end.
 void ClientCore::close() noexcept {
   driver_.close();
-  if (threads_ == nullptr || driver_.on_driver()) return;
+  if (!blocking_handlers_.have_run() || driver_.on_driver()) return;
   for (const auto& connection : connections_) {
     if (connection->session != nullptr) connection->session->stop_calls();
   }
   shared_.loop_context.stop_requests.finish();
-  threads_->stop();
+  blocking_handlers_.stop();
 }
 
 void ClientCore::BlockingHandlers::run(Work work) {
-  threads_.run([core = core_.shared_from_this(), work = std::move(work)]() mutable {
+  if (threads_ == nullptr) threads_ = std::make_unique<runtime::ThreadPool>(core_.shared_.options.blocking_threads);
+  threads_->run([core = core_.shared_from_this(), work = std::move(work)]() mutable {
     core->executor()->post_owed(work());
     core->driver_.run_posted();
   });

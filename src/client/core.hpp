@@ -71,16 +71,21 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>,
   void close() noexcept;
 
  private:
-  // Runs handlers that block on the client's threads, and what comes of them where the loop is driven. The core lasts
-  // as long as one runs.
+  // Runs handlers that block on threads, made when the first comes, and what comes of them where the loop is driven.
+  // The core lasts as long as one runs.
   class BlockingHandlers final : public detail::BlockingPool {
    public:
-    BlockingHandlers(ClientCore& core, runtime::ThreadPool& threads) noexcept : core_(core), threads_(threads) {}
+    explicit BlockingHandlers(ClientCore& core) noexcept : core_(core) {}
     void run(Work work) override;
+    [[nodiscard]] bool have_run() const noexcept { return threads_ != nullptr; }
+    /// Waits for those that have begun. Once nobody drives any more.
+    void stop() noexcept {
+      if (threads_ != nullptr) threads_->stop();
+    }
 
    private:
     ClientCore& core_;
-    runtime::ThreadPool& threads_;
+    std::unique_ptr<runtime::ThreadPool> threads_;  // most clients have none
   };
 
   // DriverWork.
@@ -109,8 +114,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>,
   void lose(ClientConnection& connection, std::string gone) noexcept;
 
   ClientShared shared_;
-  const std::unique_ptr<runtime::ThreadPool> threads_;  // null where handlers that block are to have none
-  std::optional<BlockingHandlers> blocking_handlers_;
+  BlockingHandlers blocking_handlers_{*this};
   const bool http_;  // there is an endpoint where HTTP is spoken: servers close between calls as a matter of course
   std::chrono::nanoseconds last_used_{0};
   Driver driver_;
