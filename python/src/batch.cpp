@@ -186,6 +186,7 @@ detail::Binding bind_batched(std::unique_ptr<PythonMethod> method, nb::object ru
                        .concurrent = concurrent,
                        .queue = queue,
                        .queue_bytes = queue_bytes};
+  const std::uint32_t of_use = detail::calls_of_use(options);
   auto function =
       std::make_unique<PythonBatchFunction>(std::move(run), method->is_asynchronous() ? std::move(calls) : nullptr);
   const detail::Signature* const signature = &method->signature();
@@ -195,10 +196,7 @@ detail::Binding bind_batched(std::unique_ptr<PythonMethod> method, nb::object ru
     const Gil gil;
     delete static_cast<BatchedMethod*>(stored);
   };
-  return {.callable = {batched.release(), destroy},
-          .invoke = &invoke,
-          .signature = signature,
-          .concurrency = static_cast<std::uint32_t>(size * (concurrent + 1))};
+  return {.callable = {batched.release(), destroy}, .invoke = &invoke, .signature = signature, .concurrency = of_use};
 }
 
 }  // namespace wirecall::python

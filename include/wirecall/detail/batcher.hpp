@@ -3,6 +3,7 @@
 // Thread: any, as each function says; one lock guards what waits.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -60,6 +61,11 @@ class Batcher {
   /// The call is answered with its part of a batch. Only calls of an equal `group` run together. On the loop's thread.
   virtual void add(Call& call, BatchArguments arguments, const std::string& group) = 0;
 };
+
+/// How many calls at once are of use: those of the batches that run, and of one that is gathered meanwhile.
+[[nodiscard]] inline std::uint32_t calls_of_use(const BatchOptions& options) noexcept {
+  return static_cast<std::uint32_t>(options.size * (options.concurrent + 1));
+}
 
 /// Fails all with the exception in flight; only in a catch block. An Error is everybody's answer; of another exception
 /// the log is told once.

@@ -91,7 +91,6 @@ struct BatchTypes {
   using One = Shape<Result, typename BatchParameter<P>::Element...>;
   static constexpr bool kContexts = kWithContexts;
   static constexpr bool kWaits = is_task<R>;
-  static constexpr std::size_t kCount = sizeof...(P);
 
   template <class F, class... First>
   static decltype(auto) apply(F& function, Columns& columns, First&&... first) {
@@ -279,11 +278,11 @@ Binding bind_batched(F function, BatchOptions options) {
   using B = typename BatchTypesOf<typename FunctionType<F>::type>::type;
   static_assert(!B::One::kGivesBack && !B::One::kTakesInput,
                 "wirecall: what a batched function takes does not come back, and is no stream");
-  const std::size_t concurrency = options.size * (options.concurrent + 1);  // that run, and that are gathered meanwhile
+  const std::uint32_t concurrency = calls_of_use(options);
   BatchedMethod<B> method{
       Batcher::make(std::make_unique<TypedBatchFunction<B, F>>(std::move(function)), std::move(options))};
   Binding binding = binding_of<typename B::One>(std::move(method), &BatchedMethod<B>::invoke);
-  binding.concurrency = static_cast<std::uint32_t>(concurrency);
+  binding.concurrency = concurrency;
   return binding;
 }
 
