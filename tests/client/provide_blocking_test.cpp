@@ -104,20 +104,19 @@ TEST_F(ProvideBlocking, the_end_of_the_client_ends_the_calls_that_they_make_by_i
 
 TEST_F(ProvideBlocking, one_may_be_the_last_that_has_its_client) {
   auto provider = std::make_shared<Client>(endpoint.uri());
+  std::promise<void> begun;
   std::promise<void> given_up;
   std::promise<void> ended;
   provider->provide("last", blocking([&, weak = std::weak_ptr{provider}] {
                       const std::shared_ptr<Client> own = weak.lock();
+                      begun.set_value();
                       given_up.get_future().wait();
                       const std::shared_ptr<void> telling{nullptr, [&ended](void*) { ended.set_value(); }};
                     }));
   provider->connect();
-  std::promise<void> begun;
-  provider->provide("begin", [&begun] { begun.set_value(); });
   Client caller{endpoint.uri()};
   caller.notify("last");
-  provider->connect();
-  caller.call("begin");
+  begun.get_future().wait();
   provider.reset();
   given_up.set_value();
   ended.get_future().wait();
