@@ -20,7 +20,7 @@ struct Shared {
   [[nodiscard]] const T* operator->() const noexcept { return &value; }
 };
 
-/// When the calls that wait are run, and how many may wait. No count is 0.
+/// When the calls that wait are run, and how many may wait. A count is 0 only where that is said to mean something.
 struct BatchOptions {
   /// The most calls in a batch, up to 65,536.
   std::size_t size = 64;
@@ -29,15 +29,19 @@ struct BatchOptions {
   std::chrono::microseconds wait{0};
   /// Finds out by itself for how long it pays to wait (docs/batching.md), instead of `wait`.
   bool adaptive = false;
+  /// The most rows in a batch, for calls that bring several each; a call of more is a batch by itself. A call has as
+  /// many as there are elements in the first of its arguments that is an array. 0: rows are not counted.
+  std::size_t rows = 0;
   /// The most bytes of params in a batch; a call of more is a batch by itself.
   std::size_t bytes = std::size_t{64} << 20;
   /// How many batches run at once, up to 1024. The function has to be thread-safe where these are several.
   std::size_t concurrent = 1;
-  /// The most calls that wait; 0 for 16 times `size`. A further one is -32005, with data.retry_after_ms, or the one
-  /// that could no longer be answered before its deadline, or, for a call of a higher priority, the last of the lowest.
+  /// The most calls that wait, `size` at least; 0 for 16 times that. A further one is -32005, with data.retry_after_ms,
+  /// or the one that could no longer be answered before its deadline, or, for a call of a higher priority, the last of
+  /// the lowest.
   std::size_t queue = 0;
-  /// The most bytes of params that wait.
-  std::size_t queue_bytes = std::size_t{256} << 20;
+  /// The most bytes of params that wait, `bytes` at least; 0 for 4 times that. One call may always wait, however long.
+  std::size_t queue_bytes = 0;
   /// A call's priority: a greater one leaves first. Called on the loop's thread; it must not throw. Empty for 0.
   std::function<int(const Context&)> priority = {};
 };

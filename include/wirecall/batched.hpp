@@ -20,6 +20,7 @@ namespace wirecall {
 /// of as many results, in the same order, or a Task of one; void for none. An element std::expected<T, Error> that is
 /// an error fails its own call. An exception fails all calls of the batch, as does another number of results (-32603,
 /// and the log says so). A plain function runs on the pool of `blocking_threads`, and on the loop where there is none.
+/// What its elements borrow, as std::string_view does, lasts until it returns, of a coroutine until it ends.
 template <class F>
 [[nodiscard]] detail::Binding batched(F&& function, BatchOptions options = {}) {
   return detail::bind_batched(std::decay_t<F>(std::forward<F>(function)), std::move(options));

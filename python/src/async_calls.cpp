@@ -94,11 +94,6 @@ class AsyncCall final : public AsyncCalls::Entry,
     if (stop_.stop_requested() && is_cancelled(task)) return finish_with(Error{ErrorCode::cancelled});
     finish(call_method(task, "result").get());
   }
-  static bool is_cancelled(PyObject* task) {
-    const Reference cancelled = call_method(task, "cancelled");
-    if (!cancelled) PyErr_Clear();
-    return cancelled.get() == Py_True;
-  }
   // With a result; null for the exception that is set.
   void finish(PyObject* result) {
     call_.answer(reply_, result);
@@ -125,6 +120,12 @@ class AsyncCall final : public AsyncCalls::Entry,
 };
 
 }  // namespace
+
+bool is_cancelled(PyObject* task) {
+  const Reference cancelled = call_method(task, "cancelled");
+  if (!cancelled) PyErr_Clear();
+  return cancelled.get() == Py_True;
+}
 
 void AsyncCalls::post(std::shared_ptr<Entry> entry) {
   bool first = false;

@@ -13,6 +13,9 @@ namespace wirecall::python {
 
 class PythonMethod;
 
+/// Whether a task of asyncio has been cancelled. With the GIL.
+[[nodiscard]] bool is_cancelled(PyObject* task);
+
 class AsyncCalls : public std::enable_shared_from_this<AsyncCalls> {
  public:
   /// Something to be done on asyncio's thread. With the GIL; `loop` is the asyncio loop.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <coroutine>
+#include <unordered_map>
 #include <vector>
 
 #include "async_calls.hpp"
@@ -40,20 +41,19 @@ class Decoded {
 
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
   [[nodiscard]] PyObject* arguments() const noexcept { return arguments_.get(); }
-  /// With what the function has returned; where that is null, with the Python exception that is set, of which the log
-  /// is told once.
+  /// With what the function has returned; where that is null, with the Python exception that is set.
   void answer(PyObject* results) const {
     if (entries_.empty()) return;
     if (results == nullptr) return fail(call_of(*entries_.front()).take_error());
-    // _batching.py has looked at their number.
+    Failures failures;
     for (std::size_t i = 0; i != entries_.size(); ++i) {
-      PyObject* const result = PyList_GetItem(results, static_cast<Py_ssize_t>(i));
+      // What is encoded may run code of the user's, which may have the list.
+      const Reference result = Reference::share(PyList_GetItem(results, static_cast<Py_ssize_t>(i)));
       const OffLoopCall& call = call_of(*entries_[i]);
-      if (result != nullptr && PyExceptionInstance_Check(result)) {
-        PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(result)), result);
-        call.answer(entries_[i]->reply, nullptr);
+      if (result && PyExceptionInstance_Check(result.get())) {
+        entries_[i]->reply.error(failures.error_of(result.get(), call));
       } else {
-        call.answer(entries_[i]->reply, result);
+        call.answer(entries_[i]->reply, result.get());
       }
     }
   }
@@ -62,6 +62,22 @@ class Decoded {
   }
 
  private:
+  // Of an exception that several calls share the log is told once.
+  class Failures {
+   public:
+    const Error& error_of(PyObject* exception, const OffLoopCall& call) {
+      const auto [found, is_new] = errors_.try_emplace(exception, Error{ErrorCode::internal_error});
+      if (is_new) {
+        PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception)), exception);
+        found->second = call.take_error();
+      }
+      return found->second;
+    }
+
+   private:
+    std::unordered_map<PyObject*, Error> errors_;
+  };
+
   Reference arguments_;
   std::vector<BatchEntry*> entries_;
 };
@@ -90,6 +106,7 @@ class AsyncBatch final : public AsyncCalls::Entry, public std::enable_shared_fro
     const Reference task = coroutine ? call_method(loop, "create_task", coroutine.get()) : Reference{};
     if (!task) return finish(nullptr);
     const nb::object done = nb::cpp_function([self = shared_from_this()](nb::handle ended) {
+      if (is_cancelled(ended.ptr())) return self->end_cancelled();
       const Reference result = call_method(ended.ptr(), "result");
       self->finish(result.get());
     });
@@ -99,6 +116,11 @@ class AsyncBatch final : public AsyncCalls::Entry, public std::enable_shared_fro
  private:
   void finish(PyObject* results) {
     decoded_->answer(results);
+    end();
+  }
+  // As it is when the server ends.
+  void end_cancelled() {
+    decoded_->fail(Error{ErrorCode::cancelled});
     end();
   }
   void end() {
@@ -171,7 +193,7 @@ void invoke(void* stored, Call& call) {
     context = batched.method->is_asynchronous() ? context_on_loop(call)
                                                 : context_off_loop(call, call.context(), nullptr, nullptr);
   auto arguments = std::make_unique<OffLoopCall>(*batched.method, call, InputShare{}, std::move(context));
-  batched.batcher->add(call, {arguments.release(), [](void* held) { delete static_cast<OffLoopCall*>(held); }}, {});
+  batched.batcher->add(call, {arguments.release(), [](void* held) { delete static_cast<OffLoopCall*>(held); }}, {}, 1);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@ function is free."""
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import threading
 from typing import Any
 
@@ -146,6 +147,103 @@ def test_only_equal_shared_parameters_go_together():
     assert runs == [(["a", "c"], "de"), (["b"], "en")]
 
 
+def test_what_fails_one_group_fails_no_other():
+    app = wirecall.Server()
+
+    def translate(texts: list[str], language: Shared[str]) -> list[str]:
+        if language == "xx":
+            raise wirecall.Error(9, "no such language")
+        return texts
+
+    async def translate_later(texts: list[str], language: Shared[str]) -> list[str]:
+        return translate(texts, language)
+
+    app.add(translate, batch=3, wait_ms=60_000)
+    app.add(translate_later, batch=3, wait_ms=60_000)
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        for method in ["translate", "translate_later"]:
+            a, b, third = together(c, method, ("a", "de"), ("b", "xx"), ("c", "de"))
+            assert (a, b.code, third) == ("a", 9, "c")
+
+
+def test_a_failure_is_logged_once(caplog):
+    app = wirecall.Server()
+
+    @app(batch=3, wait_ms=60_000)
+    def fail(texts: list[str], language: Shared[str]) -> list[str]:
+        raise ValueError(f"secret {language}")
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        outcomes = together(c, "fail", ("a", "de"), ("b", "xx"), ("c", "de"))
+        assert [outcome.code for outcome in outcomes] == [-32603] * 3
+    told = [record.getMessage() for record in caplog.records if "secret" in record.getMessage()]
+    assert len(told) == 2
+
+
+def test_shared_numbers_that_json_cannot_express_go_together():
+    app = wirecall.Server()
+    runs: list[list[int]] = []
+
+    @app(batch=3, wait_ms=60_000)
+    def scale(numbers: list[int], by: Shared[float]) -> list[int]:
+        runs.append(numbers)
+        return numbers
+
+    nan = float("nan")
+    with app.serving() as uri, wirecall.connect(uri, encoding="msgpack") as c:
+        assert together(c, "scale", (1, nan), (2, 1.0), (3, nan)) == [1, 2, 3]
+    assert runs == [[1, 3], [2]]
+
+
+def test_any_iterable_of_results_will_do_and_nothing_that_merely_can_be_iterated():
+    app = wirecall.Server()
+    returned: dict[str, Any] = {
+        "tuple": (1, 2), "dict": {"a": 1, "b": 2}, "str": "ab", "set": {1, 2}, "number": 7, "endless": iter(int, 1),
+    }  # fmt: skip
+
+    def returns(kinds: list[str]) -> list[int]:
+        return returned[kinds[0]]  # type: ignore[no-any-return]
+
+    def generates(numbers: list[int]):  # type: ignore[no-untyped-def]
+        yield from numbers
+
+    class Callable:
+        async def __call__(self, numbers: list[int]) -> list[int]:
+            return numbers
+
+    app.add(returns, batch=2, wait_ms=60_000)
+    app.add(generates, batch=2, wait_ms=60_000)
+    app.add(Callable(), name="asynchronous", batch=2, wait_ms=60_000)
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        assert together(c, "generates", 1, 2) == [1, 2]
+        assert together(c, "asynchronous", 1, 2) == [1, 2]
+        assert together(c, "returns", "tuple", "tuple") == [1, 2]
+        for kind in ["dict", "str", "set", "number", "endless"]:
+            assert [outcome.code for outcome in together(c, "returns", kind, kind)] == [-32603, -32603], kind
+
+
+def test_results_outlive_the_list_in_which_they_were_returned():
+    app = wirecall.Server()
+    results: list[Any] = []
+
+    @dataclasses.dataclass
+    class Clears:
+        value: int
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == "value":
+                results.clear()  # while this one is written
+            return object.__getattribute__(self, name)
+
+    @app(batch=2, wait_ms=60_000)
+    def clear(numbers: list[int]) -> list[Any]:
+        results[:] = [Clears(number) for number in numbers]
+        return results
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        assert together(c, "clear", 1, 2) == [{"value": 1}, {"value": 2}]
+
+
 def test_async_functions_run_on_asyncio():
     app = wirecall.Server()
     sizes: list[int] = []
@@ -254,6 +352,23 @@ def test_what_says_nothing_of_a_batch_is_refused():
     for options in [{"batch": 0}, {"batch": 65_537}, {"wait_ms": -1}, {"max_concurrent_batches": 0}]:
         with pytest.raises(ValueError, match="give a number"):
             app.add(_texts, name="x", **{"batch": 2, **options})
+    with pytest.raises(ValueError, match="a whole batch has to wait"):
+        app.add(_texts, name="x", batch=8, batch_queue=7)
+    for huge in [{"batch_bytes": 2**62}, {"batch_queue": 2**70}]:
+        with pytest.raises(ValueError, match="give a number"):
+            app.add(_texts, name="x", batch=2, **huge)
+    for alone in [{"wait_ms": 5}, {"pad": True}, {"max_concurrent_batches": 3}]:
+        with pytest.raises(TypeError, match="give batch as well"):
+            app.add(_texts, name="x", **alone)
+    with pytest.raises(TypeError, match="batchsize is no option"):
+        app.add(_texts, name="x", batchsize=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="without yield"):
+        app.add(_generates_later, name="x", batch=2)
+    for buckets in [[0], ["a"], [3.5], [True]]:
+        with pytest.raises(TypeError, match="give lengths"):
+            app.add(_texts, name="x", batch=2, pad=True, buckets=buckets)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="give pad=True"):
+        app.add(_texts, name="x", batch=2, buckets=[4])
     with pytest.raises(TypeError, match="neither cached"):
         app.add(_texts, name="x", batch=2, cache=10)
     with pytest.raises(TypeError, match="pad is for arrays"):
@@ -278,6 +393,10 @@ def _gathers(*texts: list[str]) -> list[str]:
 
 def _texts(texts: list[str]) -> list[str]:
     return texts
+
+
+async def _generates_later(texts: list[str]) -> Any:
+    yield texts
 
 
 class TestArrays:
@@ -323,3 +442,58 @@ class TestArrays:
             assert (two, five, four) == (2, 5, 4)
             assert isinstance(nine, wirecall.InvalidParams)
         assert seen == [((2, 4), [2, 4]), ((1, 8), [5])]
+
+    def test_each_padded_array_has_lengths_of_its_own(self):
+        np, NDArray = self.arrays()
+        seen: list[Any] = []
+        app = wirecall.Server()
+
+        def pair(a, a_lengths, b, b_lengths):
+            seen.append((a.shape, a_lengths.tolist(), b.shape, b_lengths.tolist()))
+
+        ints = NDArray[np.int64]
+        pair.__annotations__ = {"a": ints, "a_lengths": ints, "b": ints, "b_lengths": ints, "return": None}
+        app.add(pair, batch=2, wait_ms=60_000, pad=True)
+
+        def unclear(a, b, lengths): ...
+
+        unclear.__annotations__ = {"a": ints, "b": ints, "lengths": ints, "return": None}
+        with pytest.raises(TypeError, match="which array"):
+            app.add(unclear, batch=2, pad=True)
+
+        def ones(length: int) -> Any:
+            return np.ones(length, np.int64)
+
+        with app.serving() as uri, wirecall.connect(uri, encoding="msgpack") as c:
+            assert together(c, "pair", (ones(2), ones(5)), (ones(3), ones(1))) == [None, None]
+        assert seen == [((2, 3), [2, 3], (2, 5), [5, 1])]
+
+    def test_one_number_is_no_array_that_can_be_padded(self):
+        np, NDArray = self.arrays()
+        app = wirecall.Server()
+
+        def total(rows):
+            return [float(row.sum()) for row in rows]
+
+        total.__annotations__ = {"rows": NDArray[np.float64], "return": list[float]}
+        app.add(total, batch=2, wait_ms=60_000, pad=True)
+        with app.serving() as uri, wirecall.connect(uri, encoding="msgpack") as c:
+            one, number = together(c, "total", np.ones(3), np.array(1.0))
+            assert one == 3
+            assert isinstance(number, wirecall.InvalidParams)
+
+    def test_padding_keeps_within_the_bytes_of_a_batch(self):
+        np, NDArray = self.arrays()
+        shapes: list[tuple[int, ...]] = []
+        app = wirecall.Server()
+
+        def total(rows):
+            shapes.append(rows.shape)
+            return [float(row.sum()) for row in rows]
+
+        total.__annotations__ = {"rows": NDArray[np.float64], "return": list[float]}
+        app.add(total, batch=4, wait_ms=60_000, pad=True, batch_bytes=8 * 1000)
+        with app.serving() as uri, wirecall.connect(uri, encoding="msgpack") as c:
+            sums = together(c, "total", *(np.ones(length) for length in [1, 2, 700, 3]))
+            assert sums == [1, 2, 700, 3]
+        assert shapes == [(2, 2), (1, 700), (1, 3)]

@@ -4,14 +4,15 @@ the arguments of one call of the function."""
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 import typing
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, Literal, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any, Generic, Literal, TypedDict, TypeVar
 
-from ._methods import ASYNCIO, Described, _hints, _is_context, _signature, describe
+from ._methods import ASYNCIO, ASYNCIO_STREAM, Described, _hints, _is_context, _runs_on, _signature, describe
 from ._native import dumps
-from .errors import Error, InvalidParams
+from .errors import InvalidParams
 
 T = TypeVar("T")
 
@@ -21,8 +22,24 @@ class Shared(Generic[T]):
     calls with equal values run together."""
 
 
+class BatchOptions(TypedDict, total=False):
+    """What says of a function how it is batched (docs/batching.md). `batch` always does."""
+
+    batch: int
+    wait_ms: float | Literal["auto"]
+    batch_bytes: int
+    max_concurrent_batches: int
+    batch_queue: int
+    pad: bool
+    buckets: Sequence[int]
+
+
+# Size, microseconds of waiting (-1: to be found out), bytes, batches at once, calls and bytes that wait.
+Bounds = tuple[int, int, int, int, int, int]
+
+
 # What a parameter of the function is given: the calls' values as a list, as one array, one value for all, the calls'
-# contexts, or, of padded arrays, their lengths.
+# contexts, or how long each of the arrays was before they were padded.
 LIST, ARRAY, SHARED, CONTEXTS, LENGTHS = range(5)
 
 
@@ -30,7 +47,7 @@ class Column(typing.NamedTuple):
     kind: int
     by_name: bool  # it is given by its name
     name: str
-    argument: int  # which of a call's arguments it is; -1 for LENGTHS
+    argument: int  # which of a call's arguments it is; of LENGTHS, that of the array
 
 
 class Batched(typing.NamedTuple):
@@ -39,18 +56,21 @@ class Batched(typing.NamedTuple):
 
 
 def describe_batched(
-    function: Callable[..., Any],
-    name: str,
-    *,
-    pad: bool = False,
-    buckets: Sequence[int] = (),
-    check_results: bool = True,
-) -> Batched:
-    """TypeError for hints that say nothing of a batch."""
+    function: Callable[..., Any], name: str, options: BatchOptions, *, check_results: bool = True
+) -> tuple[Batched, Bounds]:
+    """TypeError for hints that say nothing of a batch; TypeError or ValueError for options that bound none."""
+    bounds = _bounds(name, options)
+    pad, buckets = options.get("pad", False), _buckets(options, name)
     hints = _hints(function, name)
+    signature = list(_signature(function, name).parameters.values())
+    arrays = _lengths_of(signature, hints, name) if pad else {}
     parameters: list[inspect.Parameter] = []
     columns: list[Column] = []
-    for parameter in _signature(function, name).parameters.values():
+    for parameter in signature:
+        by_name = parameter.kind is parameter.KEYWORD_ONLY
+        if parameter.name in arrays:
+            columns.append(Column(LENGTHS, by_name, parameter.name, -1))
+            continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise TypeError(f"wirecall: {name}: a batched function takes no *{parameter.name}: name its parameters")
         if parameter.default is not parameter.empty and typing.get_origin(hints.get(parameter.name)) is not Shared:
@@ -58,20 +78,38 @@ def describe_batched(
                 f"wirecall: {name}: {parameter.name} is a whole batch's, so its default cannot be one call's: "
                 "leave it away"
             )
-        by_name = parameter.kind is parameter.KEYWORD_ONLY
-        kind, element = _element(hints.get(parameter.name, Any), parameter.name, name, pad)
-        argument = -1 if kind == LENGTHS else len(parameters)
-        columns.append(Column(kind, by_name, parameter.name, argument))
-        if kind != LENGTHS:
-            parameters.append(parameter.replace(annotation=element))
-    result = _element_of_result(hints.get("return", Any), name)
-    is_async = inspect.iscoroutinefunction(inspect.unwrap(function))
-    one = _one(function, parameters, result, is_async)
-    described = describe(one, name, blocking=not is_async, check_results=check_results)
+        kind, element = _element(hints.get(parameter.name, Any), parameter.name, name)
+        columns.append(Column(kind, by_name, parameter.name, len(parameters)))
+        parameters.append(parameter.replace(annotation=element))
     if pad and not any(column.kind == ARRAY for column in columns):
         raise TypeError(f"wirecall: {name}: pad is for arrays, and no parameter is one")
-    gather = _Gather(function, name, columns, pad, tuple(sorted(buckets)))
-    return Batched(described, gather.run_async if is_async else gather.run)
+    places = {column.name: column.argument for column in columns}
+    columns = [
+        column._replace(argument=places[arrays[column.name]]) if column.kind == LENGTHS else column
+        for column in columns
+    ]
+    result = _element_of_result(hints.get("return", Any), name)
+    runs_on = _runs_on(function, blocking=False)
+    if runs_on == ASYNCIO_STREAM:
+        raise TypeError(f"wirecall: {name}: a batched function returns its results: write `async def` without yield")
+    one = _one(function, parameters, result, runs_on == ASYNCIO)
+    described = describe(one, name, blocking=runs_on != ASYNCIO, check_results=check_results)
+    bytes_max = options.get("batch_bytes", BATCH_BYTES)
+    gather = _Gather(function, name, columns, pad, buckets, bytes_max)
+    return Batched(described, gather.run_async if runs_on == ASYNCIO else gather.run), bounds
+
+
+def _lengths_of(signature: Sequence[inspect.Parameter], hints: dict[str, Any], name: str) -> dict[str, str]:
+    """Of the parameters that are given lengths: whose."""
+    names = [parameter.name for parameter in signature]
+    arrays = [one for one in names if one != "lengths" and _is_array(_without_notes(hints.get(one, Any)))]
+    lengths = {f"{array}_lengths": array for array in arrays if f"{array}_lengths" in names}
+    if "lengths" in names:
+        arrays = [array for array in arrays if array not in lengths]
+        if len(arrays) != 1:
+            raise TypeError(f"wirecall: {name}: lengths of which array? Name it as in tokens_lengths")
+        lengths["lengths"] = arrays[0]
+    return lengths
 
 
 def _one(function: Any, parameters: list[inspect.Parameter], result: Any, is_async: bool) -> Callable[..., Any]:
@@ -88,11 +126,13 @@ def _one(function: Any, parameters: list[inspect.Parameter], result: Any, is_asy
     return typing.cast("Callable[..., Any]", one)
 
 
-def _element(hint: Any, parameter: str, name: str, pad: bool) -> tuple[int, Any]:
+def _without_notes(hint: Any) -> Any:
+    return typing.get_args(hint)[0] if typing.get_origin(hint) is typing.Annotated else hint
+
+
+def _element(hint: Any, parameter: str, name: str) -> tuple[int, Any]:
     """What a parameter is given, and the hint of one call's value."""
-    plain = typing.get_args(hint)[0] if typing.get_origin(hint) is typing.Annotated else hint
-    if pad and parameter == "lengths":
-        return LENGTHS, None
+    plain = _without_notes(hint)
     origin = typing.get_origin(plain)
     if origin is Shared:
         return SHARED, typing.get_args(plain)[0]
@@ -124,45 +164,62 @@ def _is_array(hint: Any) -> bool:
     return isinstance(kind, type) and kind.__module__ == "numpy" and kind.__name__ == "ndarray"
 
 
-def batch_bounds(
-    name: str,
-    size: int,
-    wait_ms: float | Literal["auto"] = 0,
-    batch_bytes: int = 64 << 20,
-    max_concurrent_batches: int = 1,
-    batch_queue: int = 0,
-) -> tuple[int, int, int, int, int, int]:
+BATCH_BYTES = 64 << 20  # unless said
+
+
+def _bounds(name: str, options: BatchOptions) -> Bounds:
     """TypeError or ValueError for what bounds no batch, by the option's name."""
-    wait = 0 if wait_ms == "auto" else wait_ms
-    ranges: dict[str, tuple[Any, float, float]] = {
-        "batch": (size, 1, 65_536),
-        "wait_ms": (wait, 0, 60_000),
-        "batch_bytes": (batch_bytes, 1, math.inf),
-        "max_concurrent_batches": (max_concurrent_batches, 1, 1024),
-        "batch_queue": (batch_queue, 0, math.inf),
+    for option in options:
+        if option not in BatchOptions.__annotations__:
+            raise TypeError(
+                f"wirecall: {name}: {option} is no option: those are {', '.join(BatchOptions.__annotations__)}"
+            )
+    if "batch" not in options:
+        raise TypeError(
+            f"wirecall: {name}: {', '.join(options)}: that is said of a batched function: give batch as well"
+        )
+    said: dict[str, Any] = {"wait_ms": 0, "batch_bytes": BATCH_BYTES, "max_concurrent_batches": 1, "batch_queue": 0}
+    said.update(options)
+    is_auto = said["wait_ms"] == "auto"
+    ranges: dict[str, tuple[float, float]] = {
+        "batch": (1, 65_536),
+        "wait_ms": (0, 60_000),
+        "batch_bytes": (1, 1 << 40),
+        "max_concurrent_batches": (1, 1024),
+        "batch_queue": (0, 1 << 31),
     }
-    for option, (value, least, most) in ranges.items():
+    for option, (least, most) in ranges.items():
+        value = said[option]
+        if option == "wait_ms" and is_auto:
+            continue
         if isinstance(value, bool) or not isinstance(value, int if option != "wait_ms" else (int, float)):
             raise TypeError(f"wirecall: {name}: batching: {option}={value!r}: give a number")
         if not least <= value <= most:
             raise ValueError(f"wirecall: {name}: batching: {option}={value!r}: give a number from {least} to {most}")
-    microseconds = -1 if wait_ms == "auto" else int(wait * 1000)
-    return size, microseconds, batch_bytes, max_concurrent_batches, batch_queue, 4 * batch_bytes
+    if 0 < said["batch_queue"] < said["batch"]:
+        raise ValueError(f"wirecall: {name}: batching: batch_queue={said['batch_queue']!r}: a whole batch has to wait")
+    microseconds = -1 if is_auto else int(said["wait_ms"] * 1000)
+    return (
+        said["batch"], microseconds, said["batch_bytes"], said["max_concurrent_batches"], said["batch_queue"], 0,
+    )  # fmt: skip
 
 
-# Those that a client takes as well.
-OPTIONS = ("batch", "wait_ms", "batch_bytes", "max_concurrent_batches", "batch_queue", "pad", "buckets")
+def _buckets(options: BatchOptions, name: str) -> tuple[int, ...]:
+    buckets = tuple(options.get("buckets", ()))
+    if any(isinstance(bucket, bool) or not isinstance(bucket, int) or bucket < 1 for bucket in buckets):
+        raise TypeError(f"wirecall: {name}: buckets={list(buckets)!r}: give lengths, as in [128, 256]")
+    if buckets and not options.get("pad", False):
+        raise TypeError(f"wirecall: {name}: buckets are for arrays that are padded: give pad=True")
+    return tuple(sorted(buckets))
 
 
 def describe_provided(
     function: Callable[..., Any], name: str, options: dict[str, Any], *, in_asyncio: bool, check_results: bool
-) -> tuple[Batched, tuple[int, int, int, int, int, int]]:
+) -> tuple[Batched, Bounds]:
     """A function that a client provides, with what of `options` says how it is batched, which it takes out. One that
     runs in an event loop is async."""
-    said = {option: options.pop(option) for option in OPTIONS if option in options}
-    pad, buckets = said.pop("pad", False), said.pop("buckets", ())
-    bounds = batch_bounds(name, said.pop("batch"), **said)
-    batched = describe_batched(function, name, pad=pad, buckets=buckets, check_results=check_results)
+    said: Any = {option: options.pop(option) for option in BatchOptions.__annotations__ if option in options}
+    batched, bounds = describe_batched(function, name, said, check_results=check_results)
     if in_asyncio and batched.described.runs_on != ASYNCIO:
 
         async def run(calls: list[tuple[Any, ...]]) -> Any:
@@ -174,75 +231,103 @@ def describe_provided(
     return batched, bounds
 
 
+class _Group(typing.NamedTuple):
+    """Calls of a batch that go together."""
+
+    taken: list[int]  # which
+    key: tuple[Any, ...]
+
+
 class _Gather:
-    """Makes one call of the function, or one for each group of calls that may go together."""
+    """Makes one call of the function, or one for each group of calls that may go together. What fails a group fails no
+    other."""
 
     def __init__(
-        self, function: Callable[..., Any], name: str, columns: list[Column], pad: bool, buckets: tuple[int, ...]
+        self,
+        function: Callable[..., Any],
+        name: str,
+        columns: list[Column],
+        pad: bool,
+        buckets: tuple[int, ...],
+        bytes_max: int,
     ) -> None:
         self._function = function
         self._name = name
         self._columns = columns
         self._pad = pad
         self._buckets = buckets
-        self._plain = all(column.kind in (LIST, CONTEXTS) and not column.by_name for column in columns)
+        self._bytes_max = bytes_max
+        self._has_one_group = all(column.kind in (LIST, CONTEXTS) for column in columns)
 
     def run(self, calls: list[tuple[Any, ...]]) -> list[Any]:
-        if self._plain:
-            return self._results(self._function(*map(list, zip(*calls, strict=True))), len(calls))
         results: list[Any] = [None] * len(calls)
-        for group, taken in self._groups(calls, results):
-            args, kwargs = self._arguments([calls[i] for i in taken], group)
-            for i, result in zip(taken, self._results(self._function(*args, **kwargs), len(taken)), strict=True):
-                results[i] = result
+        for group in self._groups(calls, results):
+            try:
+                args, kwargs = self._arguments(calls, group)
+                self._give(results, group, self._function(*args, **kwargs))
+            except Exception as error:
+                _fail(results, group, error)
         return results
 
     async def run_async(self, calls: list[tuple[Any, ...]]) -> list[Any]:
         results: list[Any] = [None] * len(calls)
-        for group, taken in self._groups(calls, results):
-            args, kwargs = self._arguments([calls[i] for i in taken], group)
-            made: Awaitable[Any] = self._function(*args, **kwargs)
-            for i, result in zip(taken, self._results(await made, len(taken)), strict=True):
-                results[i] = result
+        for group in self._groups(calls, results):
+            try:
+                args, kwargs = self._arguments(calls, group)
+                made: Awaitable[Any] = self._function(*args, **kwargs)
+                self._give(results, group, await made)
+            except Exception as error:
+                _fail(results, group, error)
         return results
 
-    def _results(self, made: Any, count: int) -> list[Any]:
+    def _give(self, results: list[Any], group: _Group, made: Any) -> None:
+        count = len(group.taken)
         if made is None:
-            return [None] * count
-        results = made if isinstance(made, list) else list(made)
-        if len(results) != count:
-            raise RuntimeError(f"{self._name}: a batch of {count} calls has {len(results)} results")
-        return results
+            return
+        if isinstance(made, (str, bytes, bytearray, memoryview, Mapping, Set)) or not isinstance(made, Iterable):
+            raise TypeError(f"{self._name}: a batch returns a list of each call's result, not {type(made).__name__}")
+        given = list(itertools.islice(made, count + 1))
+        if len(given) != count:
+            has = str(len(given)) if len(given) < count else "more"
+            raise RuntimeError(f"{self._name}: a batch of {count} calls has {has} results")
+        for i, result in zip(group.taken, given, strict=True):
+            results[i] = result
 
-    def _groups(self, calls: list[tuple[Any, ...]], results: list[Any]) -> list[tuple[Any, list[int]]]:
-        """The calls that may go together, by what they have in common. One that may go with none has its error in
-        `results`."""
-        if self._plain:
-            return [((), list(range(len(calls))))]
+    def _groups(self, calls: list[tuple[Any, ...]], results: list[Any]) -> Iterator[_Group]:
+        """The calls that may go together. One that may go with none has its error in `results`."""
+        if self._has_one_group:
+            yield _Group(list(range(len(calls))), ())
+            return
         groups: dict[Any, list[int]] = {}
         for i, call in enumerate(calls):
             try:
                 groups.setdefault(self._key(call), []).append(i)
-            except Error as error:
+            except Exception as error:  # this call's alone, whatever it is
                 results[i] = error
-        return list(groups.items())
+        for key, taken in groups.items():
+            if self._pad:
+                yield from self._parts(calls, taken, key)
+            else:
+                yield _Group(taken, key)
 
     def _key(self, call: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What calls have in common that may go together: equal shared values, arrays of one type and shape, and of
+        those that are padded one bucket."""
         key: list[Any] = []
-        length = -1
         for column in self._columns:
             if column.kind == SHARED:
-                key.append(dumps(call[column.argument]))
+                key.append(bytes(dumps(call[column.argument], "msgpack")))
             elif column.kind == ARRAY:
                 array = call[column.argument]
-                if self._pad and array.ndim > 0:
-                    length = max(length, array.shape[0])
-                    key.append((array.dtype, array.shape[1:]))
-                else:
-                    key.append((array.dtype, array.shape))
+                if self._pad and array.ndim == 0:
+                    raise InvalidParams(f"{column.name} is one number: an array that is padded has a length")
+                key.append((array.dtype, array.shape[1:] if self._pad else array.shape))
         if self._pad:
-            key.append(self._bucket(length))
+            key.append(self._bucket(self._length(call)))
         return tuple(key)
+
+    def _length(self, call: tuple[Any, ...]) -> int:
+        return max(len(call[column.argument]) for column in self._columns if column.kind == ARRAY)
 
     def _bucket(self, length: int) -> int:
         """How long its arrays become; -1 for as long as the longest of the batch."""
@@ -253,32 +338,43 @@ class _Gather:
                 return bucket
         raise InvalidParams(f"an array of {length} elements is longer than {self._buckets[-1]}, the largest bucket")
 
-    def _arguments(self, calls: list[tuple[Any, ...]], group: tuple[Any, ...]) -> tuple[list[Any], Mapping[str, Any]]:
+    def _parts(self, calls: list[tuple[Any, ...]], taken: list[int], key: tuple[Any, ...]) -> Iterator[_Group]:
+        """So many at once that their padded arrays have no more bytes than a batch may have."""
+        arrays = [calls[taken[0]][column.argument] for column in self._columns if column.kind == ARRAY]
+        row_bytes = sum(array.itemsize * math.prod(array.shape[1:]) for array in arrays)
+        part: list[int] = []
+        longest = 0
+        for i in taken:
+            length = max(longest, key[-1], self._length(calls[i]))
+            if part and (len(part) + 1) * length * row_bytes > self._bytes_max:
+                yield _Group(part, key)
+                part, length = [], max(key[-1], self._length(calls[i]))
+            part.append(i)
+            longest = length
+        yield _Group(part, key)
+
+    def _arguments(self, calls: list[tuple[Any, ...]], group: _Group) -> tuple[list[Any], Mapping[str, Any]]:
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
-        values = list(zip(*calls, strict=True))
-        lengths: Any = None
+        values = list(zip(*(calls[i] for i in group.taken), strict=True))
         for column in self._columns:
-            if column.kind == ARRAY and self._pad and values[column.argument][0].ndim > 0:
-                value, lengths = _padded(values[column.argument], group[-1])
+            of_calls = values[column.argument]
+            if column.kind == LENGTHS:
+                value = _lengths(of_calls)
             elif column.kind == ARRAY:
-                value = _stacked(values[column.argument])
-            elif column.kind == SHARED:
-                value = values[column.argument][0]
-            elif column.kind == LENGTHS:
-                value = None
+                value = _padded(of_calls, group.key[-1]) if self._pad else _stacked(of_calls)
             else:
-                value = list(values[column.argument])
+                value = of_calls[0] if column.kind == SHARED else list(of_calls)
             if column.by_name:
                 kwargs[column.name] = value
             else:
                 args.append(value)
-        for i, column in enumerate(self._columns):
-            if column.kind == LENGTHS and column.by_name:
-                kwargs[column.name] = lengths
-            elif column.kind == LENGTHS:
-                args[i] = lengths
         return args, kwargs
+
+
+def _fail(results: list[Any], group: _Group, error: Exception) -> None:
+    for i in group.taken:
+        results[i] = error
 
 
 def _stacked(arrays: Sequence[Any]) -> Any:
@@ -287,14 +383,19 @@ def _stacked(arrays: Sequence[Any]) -> Any:
     return numpy.stack(arrays)
 
 
-def _padded(arrays: Sequence[Any], length: int) -> tuple[Any, Any]:
-    """One array, zero where a call's own ends, and how long each is."""
+def _lengths(arrays: Sequence[Any]) -> Any:
     import numpy
 
-    lengths = numpy.fromiter((array.shape[0] for array in arrays), numpy.int64, len(arrays))
+    return numpy.fromiter((array.shape[0] for array in arrays), numpy.int64, len(arrays))
+
+
+def _padded(arrays: Sequence[Any], length: int) -> Any:
+    """One array, zero where a call's own ends; `length` below 0 for that of the longest."""
+    import numpy
+
     if length < 0:
-        length = int(lengths.max())
+        length = max(array.shape[0] for array in arrays)
     padded = numpy.zeros((len(arrays), length, *arrays[0].shape[1:]), arrays[0].dtype)
     for row, array in zip(padded, arrays, strict=True):
         row[: array.shape[0]] = array
-    return padded, lengths
+    return padded

@@ -18,13 +18,16 @@ import math
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from . import _bootstrap, _command_line, _native
 from ._bootstrap import check_endpoint
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from ._batching import BatchOptions
     from ._workers import Workers
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -103,13 +106,7 @@ class Server:
         safe: bool = False,
         cache: int | Mapping[str, float] | None = None,
         check_results: bool | None = None,
-        batch: int | None = None,
-        wait_ms: float | Literal["auto"] = 0,
-        max_concurrent_batches: int = 1,
-        batch_queue: int = 0,
-        batch_bytes: int = 64 << 20,
-        pad: bool = False,
-        buckets: Sequence[int] = (),
+        **batching: Unpack[BatchOptions],
     ) -> Callable[[F], F]: ...
     def __call__(
         self,
@@ -121,7 +118,7 @@ class Server:
         safe: bool = False,
         cache: int | Mapping[str, float] | None = None,
         check_results: bool | None = None,
-        **batching: Any,
+        **batching: Unpack[BatchOptions],
     ) -> Any:
         """Adds a function as a method, as a decorator: `@app`, `@app(name="calc.sum", blocking=True)`.
 
@@ -152,13 +149,7 @@ class Server:
         safe: bool = False,
         cache: int | Mapping[str, float] | None = None,
         check_results: bool | None = None,
-        batch: int | None = None,
-        wait_ms: float | Literal["auto"] = 0,
-        max_concurrent_batches: int = 1,
-        batch_queue: int = 0,
-        batch_bytes: int = 64 << 20,
-        pad: bool = False,
-        buckets: Sequence[int] = (),
+        **batching: Unpack[BatchOptions],
     ) -> F:
         """Adds a function, bound method or other callable as the method `name`, and returns it. Raises `Conflict` for a
         name that is taken. The options are those of the decorator, and of a batched function (docs/batching.md):
@@ -170,7 +161,8 @@ class Server:
         - `batch_queue`: the most calls that wait (default: 16 times `batch`); a further one is answered -32005
         - `batch_bytes`: the most bytes of params in a batch
         - `pad`: arrays of different lengths go together, filled up with zeros to the longest, or to the smallest of
-          `buckets` that is long enough; a parameter `lengths` is given how long each was
+          `buckets` that is long enough; a parameter `lengths` is given how long each was, or, of several arrays,
+          parameters named as in `tokens_lengths`
         """
         if isinstance(function, str):
             raise TypeError(f'wirecall: {function!r} is no function: write @app(name="{function}")')
@@ -178,15 +170,14 @@ class Server:
         from ._methods import ASYNCIO, ASYNCIO_STREAM, POOL_STREAM, describe
 
         checks = self._check_results if check_results is None else check_results
-        if batch is not None:
-            from ._batching import batch_bounds, describe_batched
+        if batching:
+            from ._batching import describe_batched
 
             if cache is not None or blocking:
                 raise TypeError(
                     f"wirecall: {called}: a batched function is neither cached nor blocking: it has a thread"
                 )
-            batched = describe_batched(function, called, pad=pad, buckets=buckets, check_results=checks)
-            bounds = batch_bounds(called, batch, wait_ms, batch_bytes, max_concurrent_batches, batch_queue)
+            batched, bounds = describe_batched(function, called, batching, check_results=checks)
             told_batched = (called, batched.run, batched.described, safe, bounds)
             self._engine.add_batched(*told_batched)
             self._batched[called] = told_batched

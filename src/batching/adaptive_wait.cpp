@@ -2,11 +2,13 @@
 #include "batching/adaptive_wait.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace wirecall::batching {
 
 constexpr double kKept = 0.95;  // of the weight of older runs, with each new one
 constexpr double kGapShare = 1.0 / 16;
+constexpr double kFactor = 4;       // what differs by more than that is no longer the same function, or was an accident
 constexpr double kShareOfRate = 9;  // nine tenths of it, by this many to one
 
 void AdaptiveWait::came(nanoseconds now) noexcept {
@@ -18,8 +20,14 @@ void AdaptiveWait::came(nanoseconds now) noexcept {
 }
 
 void AdaptiveWait::ran(std::size_t calls, nanoseconds time) noexcept {
+  if (!std::exchange(began_, true)) return;
   const auto n = static_cast<double>(calls);
-  const auto t = static_cast<double>(time.count());
+  auto t = static_cast<double>(time.count());
+  // Whatever the two parts are, a run takes between these.
+  const double share = runs_ > 0 ? n * runs_ / calls_ : 1;
+  const double mean = runs_ > 0 ? times_ / runs_ : t;
+  t = std::min(t, kFactor * mean * std::max(1.0, share));
+  if (t < mean * std::min(1.0, share) / kFactor) runs_ = calls_ = squares_ = times_ = products_ = 0;
   runs_ = runs_ * kKept + 1;
   calls_ = calls_ * kKept + n;
   squares_ = squares_ * kKept + n * n;

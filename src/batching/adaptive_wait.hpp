@@ -2,7 +2,9 @@
 // takes, as a fixed part and one for each call, and how often calls come. To wait pays as long as the fixed part is
 // then shared by more: until a batch is so large that nine tenths of the rate are reached which larger ones could
 // reach, and never for longer than the fixed part itself, which is all that can be won. Where less than one call is
-// expected in that time, nobody waits. Pure; one thread at a time.
+// expected in that time, nobody waits. It learns nothing of the first run, in which models are loaded; a later one that
+// takes longer than ever counts as four times what was expected, and one that is four times as quick makes it forget
+// those before. Pure; one thread at a time.
 #pragma once
 
 #include <chrono>
@@ -37,6 +39,7 @@ class AdaptiveWait {
   [[nodiscard]] Line line() const noexcept;
 
   double size_;
+  bool began_ = false;    // a first run has ended
   nanoseconds last_{-1};  // when a call came; none has
   double gap_ = -1;       // between calls, ns; below 0 while there is none
   // Sums over runs, of which older ones count less: of 1, of calls, their squares, times, and their products.

@@ -57,6 +57,7 @@ WaitingCall* BatchQueue::add(WaitingCall& call, const std::string& group, std::c
 }
 
 bool BatchQueue::has_room(const WaitingCall& call, std::size_t calls_less, std::size_t bytes_less) const noexcept {
+  if (size_ == calls_less) return true;  // however long it is
   return size_ - calls_less < bounds_.waiting && bytes_ - bytes_less + call.bytes <= bounds_.waiting_bytes;
 }
 

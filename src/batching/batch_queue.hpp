@@ -1,6 +1,6 @@
 // BatchQueue: the calls of one batched method that wait, and which of them leave together. It goes by counts, sizes,
 // priorities and what it is told of time; it knows no clock, no thread and no function. Only calls of one group leave
-// together: those with equal shared parameters, and with arrays of one shape. One thread at a time.
+// together, such as those with equal shared parameters. One thread at a time.
 #pragma once
 
 #include <chrono>
@@ -10,13 +10,12 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 namespace wirecall::batching {
 
-/// The bounds of one batch, and of all calls that wait. None is 0.
+/// The bounds of one batch, and of all calls that wait. None is 0. One call may always wait.
 struct Bounds {
   std::size_t calls;
   std::size_t rows;

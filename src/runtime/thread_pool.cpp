@@ -8,7 +8,7 @@ namespace wirecall::runtime {
 void ThreadPool::run(Job job) {
   {
     const std::scoped_lock lock{shared_->mutex};
-    WIRECALL_ASSERT(!shared_->stopping);
+    if (shared_->stopping) return;
     if (shared_->idle <= shared_->waiting.size() && threads_.size() < threads_max_) {
       try {
         threads_.emplace_back([shared = shared_] { shared->work(); });

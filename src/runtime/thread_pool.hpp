@@ -25,7 +25,8 @@ class ThreadPool {
   ThreadPool(ThreadPool&&) = delete;
   ~ThreadPool() { stop(); }
 
-  /// Jobs do not throw. Throws std::system_error when there is no thread and none can be made.
+  /// Jobs do not throw. Throws std::system_error when there is no thread and none can be made. Once the pool is being
+  /// stopped the job is destroyed.
   void run(Job job);
   /// Waits for the jobs that have begun and destroys the others. Within a job it does not wait for that one, whose
   /// thread ends with it. A second call has no effect.

@@ -73,6 +73,33 @@ TEST_F(Adaptive, runs_of_one_size_are_taken_as_fixed) {
   EXPECT_EQ(wait_.wait(), 500us);
 }
 
+TEST_F(Adaptive, the_first_run_in_which_a_model_is_loaded_is_not_learnt_from) {
+  wait_.ran(1, 10s);
+  come_each(20ms);
+  EXPECT_EQ(wait_.wait(), 0ns);
+  run_all(8, 5ms, 10us);
+  EXPECT_EQ(wait_.wait(), 0ns);
+}
+
+TEST_F(Adaptive, an_accident_is_soon_forgotten) {
+  run_all(8, 5ms, 10us);
+  come_each(1ms);
+  const nanoseconds usual = wait_.wait();
+  wait_.ran(4, 10s);
+  EXPECT_LT(wait_.wait(), 10 * usual);
+  run_all(8, 5ms, 10us);
+  EXPECT_LT(wait_.wait(), 2 * usual);
+}
+
+TEST_F(Adaptive, a_function_that_has_become_quick_is_believed_at_once) {
+  wait_.ran(1, 1s);
+  wait_.ran(1, 1s);
+  come_each(20ms);
+  EXPECT_GT(wait_.wait(), 500ms);
+  wait_.ran(1, 5ms);
+  EXPECT_EQ(wait_.wait(), 0ns);
+}
+
 TEST_F(Adaptive, it_follows_what_changes) {
   run_all(32, 10ms, 1us);
   run_all(32, 100us, 1us);

@@ -7,10 +7,13 @@
 #include <expected>
 #include <functional>
 #include <gtest/gtest.h>
+#include <limits>
+#include <map>
 #include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -54,8 +57,9 @@ class BatchedMethod : public testing::Test {
     std::deque<std::shared_ptr<Continuation>> posted;
   };
   struct Peer {
-    explicit Peer(BatchedMethod& test)
-        : dispatcher(test.registry, sink, test.limits, test.loop), limits_(test.limits) {}
+    explicit Peer(BatchedMethod& test) : Peer(test, test.loop) {}
+    Peer(BatchedMethod& test, rpc::LoopContext& loop)
+        : dispatcher(test.registry, sink, test.limits, loop), limits_(test.limits) {}
     void send(std::string_view text) {
       const test::PaddedText frame{text};
       Received message;
@@ -134,7 +138,11 @@ TEST_F(BatchedMethod, a_full_batch_runs_at_once) {
   add_double({.size = 2, .wait = 1s});
   for (int i = 1; i <= 5; ++i) peer->call("double", "[" + std::to_string(i) + "]", i);
   pool.run_all();
+  EXPECT_EQ(batches, (Batches{{1, 2}}));
+  EXPECT_EQ(pool.works.size(), 1U) << "the next one is behind whatever else waits for a thread";
+  pool.run_all();
   EXPECT_EQ(batches, (Batches{{1, 2}, {3, 4}})) << "the fifth waits for others";
+  EXPECT_TRUE(pool.works.empty());
   inbox->run();
   EXPECT_EQ(received(), result_reply("2", "1") + "\n" + result_reply("4", "2") + "\n" + result_reply("6", "3") + "\n" +
                             result_reply("8", "4"));
@@ -320,6 +328,18 @@ TEST_F(BatchedMethod, errors_are_those_of_one_or_of_all) {
   EXPECT_NE(log[0].find("secret"), std::string::npos) << log[0];
 }
 
+TEST_F(BatchedMethod, the_log_is_told_by_one_that_is_still_waited_for) {
+  registry.method("fail", batched([](std::vector<int>) -> std::vector<int> { throw std::runtime_error("secret"); }));
+  for (int i = 1; i <= 3; ++i) peer->call("fail", "[1]", i);
+  scheduler.advance(0ns);
+  pool.run_all();
+  peer->cancel(1);
+  inbox->run();
+  EXPECT_EQ(received(), cancelled("1") + "\n" + internal_error("2") + "\n" + internal_error("3"));
+  ASSERT_EQ(log.size(), 1U);
+  EXPECT_NE(log[0].find("secret"), std::string::npos) << log[0];
+}
+
 TEST_F(BatchedMethod, another_number_of_results_is_an_error_of_all_and_the_log_says_so) {
   registry.method("lose", batched([](std::vector<int> numbers) {
                     numbers.pop_back();
@@ -334,25 +354,49 @@ TEST_F(BatchedMethod, another_number_of_results_is_an_error_of_all_and_the_log_s
 }
 
 TEST_F(BatchedMethod, beyond_the_queue_calls_are_refused_with_advice) {
-  add_double({.size = 2, .wait = 1s, .queue = 1});
-  peer->call("double", "[1]", 1);
-  peer->call("double", "[2]", 2);
+  add_double({.size = 2, .wait = 1s, .queue = 2});
+  for (int i = 1; i <= 3; ++i) peer->call("double", "[" + std::to_string(i) + "]", i);
   const std::string refused = received();
   EXPECT_NE(refused.find(R"("code":-32005)"), std::string::npos) << refused;
   EXPECT_NE(refused.find(R"("delivered":"no","limit":"queue","retry_after_ms":1)"), std::string::npos) << refused;
-  scheduler.advance(1s);
   settle();
-  EXPECT_EQ(received(), result_reply("2", "1"));
+  EXPECT_EQ(received(), result_reply("2", "1") + "\n" + result_reply("4", "2"));
+}
+
+TEST_F(BatchedMethod, a_call_that_is_more_than_may_wait_is_a_batch_of_its_own) {
+  add_double({.size = 8, .bytes = 1, .queue_bytes = 2});
+  peer->call("double", "[123456789]", 1);
+  settle();
+  EXPECT_EQ(received(), result_reply("246913578", "1"));
+}
+
+TEST_F(BatchedMethod, rows_are_counted_where_they_are_bounded) {
+  std::vector<std::size_t> calls;
+  const auto sum = [&calls](const std::vector<std::string>& names, const std::vector<std::vector<int>>& rows) {
+    calls.push_back(names.size());
+    return std::vector<std::size_t>(rows.size());
+  };
+  registry.method("sum", batched(sum, {.size = 8, .wait = 1s, .rows = 4}));
+  peer->call("sum", R"(["a",[1,2,3]])", 1);
+  settle();
+  EXPECT_TRUE(calls.empty());
+  peer->call("sum", R"(["b",[]])", 2);
+  settle();
+  EXPECT_EQ(calls, std::vector<std::size_t>{2}) << "the second counts as one row, though it has none";
+  peer->call("sum", R"(["c",[1]])", 3);
+  settle();
+  peer->call("sum", R"(["d",[1,2,3,4,5]])", 4);
+  settle();
+  EXPECT_EQ(calls, (std::vector<std::size_t>{2, 1, 1})) << "the five are more than fits";
 }
 
 TEST_F(BatchedMethod, a_call_of_a_higher_priority_takes_the_place_of_a_lower_one) {
-  add_double({.size = 4, .wait = 1s, .queue = 2, .priority = [](const Context& context) {
+  add_double({.size = 2, .wait = 1s, .queue = 2, .priority = [](const Context& context) {
                 return context.id() == "9" ? 1 : 0;
               }});
   for (const int id : {1, 2, 9}) peer->call("double", "[" + std::to_string(id) + "]", id);
   inbox->run();
   EXPECT_NE(received().find(R"("code":-32005)"), std::string::npos);
-  scheduler.advance(1s);
   settle();
   EXPECT_EQ(batches, (Batches{{9, 1}}));
 }
@@ -409,6 +453,63 @@ TEST_F(BatchedMethod, a_function_of_nothing_answers_null) {
   EXPECT_EQ(seen, 2);
 }
 
+struct Document {
+  std::string_view text;
+  int page = 0;
+};
+
+TEST_F(BatchedMethod, what_arguments_borrow_is_kept_with_each_call) {
+  std::vector<std::string> seen;
+  const auto read = [&seen](const std::vector<std::string_view>& views, const std::vector<Document>& documents,
+                            const std::vector<std::map<std::string, std::string_view>>& maps,
+                            const std::vector<std::pair<std::string_view, int>>& pairs) {
+    for (std::size_t i = 0; i != views.size(); ++i) {
+      std::string all{views[i]};
+      all.append(documents[i].text).append(maps[i].at("m")).append(pairs[i].first);
+      seen.push_back(std::move(all));
+    }
+  };
+  registry.method("read", batched(read));
+  const auto params = [](const std::string& text) {
+    return "[\"" + text + "\",{\"text\":\"" + text + "\",\"page\":1},{\"m\":\"" + text + "\"},[\"" + text + "\",1]]";
+  };
+  // Escaped strings are decoded into the reader's memory, others are where they came.
+  const std::string plain = "a text that no string keeps within itself";
+  const std::string long_text(300'000, 'x');
+  peer->call("read", params(R"(1\n)" + plain), 1);
+  peer->call("read", params("2 " + plain), 2);
+  peer->call("read", params(long_text), 3);
+  peer->call("read", params(R"(4\n)" + plain), 4);
+  settle();
+  const auto four = [](const std::string& text) { return text + text + text + text; };
+  ASSERT_EQ(seen.size(), 4U);
+  EXPECT_EQ(seen[0], four("1\n" + plain));
+  EXPECT_EQ(seen[1], four("2 " + plain));
+  EXPECT_TRUE(seen[2] == four(long_text));
+  EXPECT_EQ(seen[3], four("4\n" + plain));
+}
+
+TEST_F(BatchedMethod, of_another_loop_whose_handlers_take_long_nobody_is_dependent) {
+  test::VirtualScheduler other_scheduler;
+  auto other_inbox = std::make_shared<Inbox>();
+  rpc::LoopContext other_loop{json_codec(), &other_scheduler, &log_sink};
+  other_loop.services.blocking_pool = &pool;
+  other_loop.tasks.set_executor(other_inbox);
+  add_double({.size = 8});
+  {
+    Peer other{*this, other_loop};
+    peer->call("double", "[1]", 1);
+    other.call("double", "[2]", 2);
+    other_scheduler.advance(0ns);
+    pool.run_all();
+    other_inbox->run();
+    EXPECT_EQ(other.sink.take(), result_reply("4", "2"));
+  }
+  EXPECT_EQ(batches, (Batches{{1, 2}}));
+  settle();
+  EXPECT_EQ(received(), result_reply("2", "1"));
+}
+
 TEST_F(BatchedMethod, without_a_loop_a_call_is_a_batch_of_its_own) {
   add_double({.size = 8, .wait = 1s});
   registry.method("async", batched([](std::vector<int> numbers) -> Task<std::vector<int>> { co_return numbers; }));
@@ -422,8 +523,26 @@ TEST_F(BatchedMethod, without_a_pool_it_runs_on_the_loop) {
   peer->call("double", "[1]", 1);
   peer->call("double", "[2]", 2);
   EXPECT_EQ(batches, (Batches{{1, 2}}));
+  peer->call("double", "[3]", 3);
+  peer->call("double", "[4]", 4);
+  EXPECT_EQ(batches, (Batches{{1, 2}, {3, 4}}));
   settle();
-  EXPECT_EQ(received(), result_reply("2", "1") + "\n" + result_reply("4", "2"));
+  EXPECT_EQ(received(), result_reply("2", "1") + "\n" + result_reply("4", "2") + "\n" + result_reply("6", "3") + "\n" +
+                            result_reply("8", "4"));
+}
+
+TEST_F(BatchedMethod, coroutines_that_never_wait_leave_the_loop_to_others_between_two_batches) {
+  registry.method("at_once", batched(
+                                 [this](std::vector<int> numbers) -> Task<std::vector<int>> {
+                                   batches.push_back(numbers);
+                                   for (int i = 1; numbers.front() == 0 && i <= 3; ++i) peer->call("at_once", "[1]", i);
+                                   co_return numbers;
+                                 },
+                                 {.size = 1}));
+  peer->call("at_once", "[0]", 9);
+  EXPECT_EQ(batches, (Batches{{0}}));
+  settle();
+  EXPECT_EQ(batches, (Batches{{0}, {1}, {1}, {1}}));
 }
 
 TEST_F(BatchedMethod, work_that_the_pool_drops_leaves_the_function_free) {
@@ -443,11 +562,19 @@ TEST_F(BatchedMethod, the_schema_shows_one_call) {
   EXPECT_EQ(json_schema(*method.signature().result), json_schema(detail::TypeInfoOf<int>::value));
 }
 
+TEST(BatchGroups, NumbersThatJsonCannotExpressHaveTheirOwn) {
+  using Types = detail::BatchTypesOf<std::vector<int>(std::vector<int>, Shared<double>)>::type;
+  const auto of = [](double value) { return Types::group_of({1, {value}}); };
+  EXPECT_EQ(of(std::numeric_limits<double>::quiet_NaN()), of(std::numeric_limits<double>::quiet_NaN()));
+  EXPECT_NE(of(std::numeric_limits<double>::infinity()), of(1));
+}
+
 TEST(BatchOptionsOf, WhatIsOutOfItsRangeIsRefused) {
   const auto echo = [](std::vector<int> numbers) { return numbers; };
   for (const BatchOptions& options :
        {BatchOptions{.size = 0}, BatchOptions{.size = 65'537}, BatchOptions{.wait = -1us}, BatchOptions{.wait = 61s},
-        BatchOptions{.bytes = 0}, BatchOptions{.concurrent = 0}, BatchOptions{.queue_bytes = 0}})
+        BatchOptions{.bytes = 0}, BatchOptions{.concurrent = 0}, BatchOptions{.size = 8, .queue = 7},
+        BatchOptions{.bytes = 100, .queue_bytes = 99}})
     EXPECT_THROW(static_cast<void>(batched(echo, options)), std::invalid_argument);
 }
 

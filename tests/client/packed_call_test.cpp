@@ -20,6 +20,7 @@
 
 #include "codec/base64.hpp"
 #include "tests/connection/peer.hpp"
+#include "wirecall/batched.hpp"
 #include "wirecall/broker.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/packing.hpp"
@@ -259,6 +260,29 @@ TEST_P(PackedCalls, ReachAServer) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), -5);
     EXPECT_STREQ(error.message().c_str(), "refused");
+  }
+}
+
+TEST_P(PackedCalls, ThatWaitForABatchKeepTheirBytes) {
+  Server server;
+  const auto texts = [](const std::vector<std::string_view>& views) {
+    return std::vector<std::string>(views.begin(), views.end());
+  };
+  server.method(std::string{method_name<math::text>()}, batched(texts, {.size = 2, .wait = std::chrono::minutes{1}}))
+      .packed(packing<math::text>());
+  server.method("size", [](std::string_view text) { return text.size(); });
+  const Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
+  const RunningServer running{server};
+  Client client{endpoint.uri(), options()};
+  for (const char letter : {'a', 'b', 'c', 'd'}) {
+    const std::string own(100, letter);
+    std::promise<std::string> first;
+    request_packed<math::text>(client, own).then([&first](const std::expected<Packed<std::string>, Error>& outcome) {
+      first.set_value(outcome->value);
+    });
+    EXPECT_EQ(client.call<std::size_t>("size", std::string(200, '-')), 200U);
+    EXPECT_EQ(call_packed<math::text>(client, "second"), "second");
+    EXPECT_EQ(first.get_future().get(), own);
   }
 }
 

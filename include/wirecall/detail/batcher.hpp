@@ -3,10 +3,14 @@
 // Thread: any, as each function says; one lock guards what waits.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "wirecall/batch_options.hpp"
 #include "wirecall/detail/executor.hpp"
@@ -22,10 +26,19 @@ namespace detail {
 /// What a call has decoded, without its type.
 using BatchArguments = std::unique_ptr<void, void (*)(void*)>;
 
+/// An exception that fails several calls. The log is told of it once, by the first of them that somebody waits for.
+struct BatchFailure {
+  explicit BatchFailure(std::exception_ptr of) noexcept : exception(std::move(of)) {}
+
+  const std::exception_ptr exception;
+  std::atomic<bool> told = false;
+};
+
 /// One call in a batch.
 struct BatchEntry {
   BatchArguments arguments;
   OffLoopReply reply;
+  std::shared_ptr<BatchFailure> failure{};  ///< null for none
 };
 using Batch = std::span<BatchEntry* const>;
 
@@ -59,7 +72,7 @@ class Batcher {
   virtual ~Batcher() = default;
 
   /// The call is answered with its part of a batch. Only calls of an equal `group` run together. On the loop's thread.
-  virtual void add(Call& call, BatchArguments arguments, const std::string& group) = 0;
+  virtual void add(Call& call, BatchArguments arguments, const std::string& group, std::size_t rows) = 0;
 };
 
 /// How many calls at once are of use: those of the batches that run, and of one that is gathered meanwhile.

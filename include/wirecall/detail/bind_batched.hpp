@@ -2,6 +2,7 @@
 // calls that leave together become the arguments of one call of the function.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include "wirecall/batch_options.hpp"
 #include "wirecall/detail/batcher.hpp"
 #include "wirecall/detail/bind.hpp"
+#include "wirecall/reflect.hpp"
 
 namespace wirecall::detail {
 
@@ -98,16 +100,27 @@ struct BatchTypes {
       return function(std::forward<First>(first)..., BatchParameter<P>::pass(std::get<I>(columns))...);
     }(std::index_sequence_for<P...>{});
   }
-  /// What calls with equal values of the shared parameters have in common, and no others.
+  /// What calls with equal values of the shared parameters have in common, and no others: their encoding.
   static std::string group_of(const typename One::Arguments& arguments) {
     std::string group;
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      const auto add = [&]<class Parameter, class T>(std::type_identity<Parameter>, const T& argument) {
-        if constexpr (Parameter::kShared) group.append(to_json(argument)).push_back('\n');
-      };
-      (add(std::type_identity<BatchParameter<P>>{}, std::get<I>(arguments)), ...);
-    }(std::index_sequence_for<P...>{});
+    for_each(arguments, [&group]<class Parameter, class T>(std::type_identity<Parameter>, const T& argument) {
+      if constexpr (Parameter::kShared) {
+        const std::vector<std::byte> bytes = to_msgpack(argument);
+        group.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      }
+    });
     return group;
+  }
+  /// How many elements the first of its arguments has that is an array; 1 where none is.
+  static std::size_t rows_of(const typename One::Arguments& arguments) {
+    std::size_t rows = 1;
+    bool found = false;
+    for_each(arguments, [&]<class Parameter, class T>(std::type_identity<Parameter>, const T& argument) {
+      if constexpr (!Parameter::kShared && kKind<T> == Kind::sequence && requires { argument.size(); }) {
+        if (!std::exchange(found, true)) rows = argument.size();
+      }
+    });
+    return rows;
   }
   static void append(Columns& columns, typename One::Arguments& arguments) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -119,6 +132,14 @@ struct BatchTypes {
         }
       };
       (add(std::get<I>(columns), std::get<I>(arguments)), ...);
+    }(std::index_sequence_for<P...>{});
+  }
+
+ private:
+  template <class Use>
+  static void for_each(const typename One::Arguments& arguments, const Use& use) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (use(std::type_identity<BatchParameter<P>>{}, std::get<I>(arguments)), ...);
     }(std::index_sequence_for<P...>{});
   }
 };
@@ -135,11 +156,10 @@ struct BatchTypesOf<R(C, P...)> {
   using type = BatchTypes<R, true, P...>;
 };
 
-/// A decoded call. It has the text of its params where its arguments refer to that.
 template <class B>
-struct BatchedArguments {
-  std::unique_ptr<OwnedParams> params;
-  typename B::One::Arguments arguments{};
+struct BatchedArguments : DecodedCall<typename B::One> {
+  using DecodedCall<typename B::One>::DecodedCall;
+
   Context context;
 };
 
@@ -228,49 +248,27 @@ class TypedBatchFunction final : public BatchFunction {
 template <class B>
 struct BatchedMethod {
   std::shared_ptr<Batcher> batcher;
+  bool counts_rows;
 
   static void invoke(void* callable, Call& call) {
-    auto owned = std::make_unique<BatchedArguments<B>>();
-    if (!decode(call, *owned)) return;
+    const auto& method = *static_cast<BatchedMethod*>(callable);
+    static_cast<void>(call.bounds());  // its time is counted from here
+    auto owned = std::make_unique<BatchedArguments<B>>(call);
+    bool decoded = false;
+    {
+      const WatchdogScope scope{call.params().size() >= kLongParams ? call.watchdog_slot() : nullptr, call.method(),
+                                &call, WatchdogSlot::kAround};
+      decoded = owned->decode(call.method());
+    }
+    Reader& reader = *owned->params.readers.reader;
+    if (!decoded) return call.invalid_params(reader);
+    if (reader.take_own_form()) call.use_own_form();
     if constexpr (B::kContexts) owned->context = call.context();
     const std::string group = B::group_of(owned->arguments);
-    static_cast<BatchedMethod*>(callable)->batcher->add(
-        call, {owned.release(), [](void* stored) { delete static_cast<BatchedArguments<B>*>(stored); }}, group);
+    const std::size_t rows = method.counts_rows ? B::rows_of(owned->arguments) : 1;
+    method.batcher->add(call, {owned.release(), [](void* stored) { delete static_cast<BatchedArguments<B>*>(stored); }},
+                        group, rows);
   }
-
- private:
-  // False where the call has been answered.
-  static bool decode(Call& call, BatchedArguments<B>& into) {
-    if (take_kept(call.message(), call.method(), into.arguments)) return true;
-    if (call.message().params_packed && has_packing(call.method()))
-      return unpack_params(call, pointers_to(into.arguments).data());
-    ParamReaders* readers = &call.param_readers();
-    std::string_view params = call.params();
-    if (kBorrowsParams || params.size() >= kLongParams) {
-      into.params = std::make_unique<OwnedParams>(params, call.codec());
-      readers = &into.params->readers;
-      params = into.params->text.view();
-    }
-    bool fits = false;
-    {
-      const WatchdogScope scope{params.size() >= kLongParams ? call.watchdog_slot() : nullptr, call.method(), &call,
-                                WatchdogSlot::kAround};
-      fits = decode_arguments(params, call.method(), *readers, into.arguments);
-    }
-    if (!fits) {
-      call.invalid_params(*readers->reader);
-      return false;
-    }
-    if (readers->reader->take_own_form()) call.use_own_form();
-    if (!kBorrowsParams) into.params.reset();
-    return true;
-  }
-
-  template <class... A>
-  static consteval bool borrows(std::type_identity<std::tuple<A...>>) {
-    return (kBorrows<A> || ...);
-  }
-  static constexpr bool kBorrowsParams = borrows(std::type_identity<typename B::One::Arguments>{});
 };
 
 template <class F>
@@ -279,8 +277,9 @@ Binding bind_batched(F function, BatchOptions options) {
   static_assert(!B::One::kGivesBack && !B::One::kTakesInput,
                 "wirecall: what a batched function takes does not come back, and is no stream");
   const std::uint32_t concurrency = calls_of_use(options);
-  BatchedMethod<B> method{
-      Batcher::make(std::make_unique<TypedBatchFunction<B, F>>(std::move(function)), std::move(options))};
+  const bool counts_rows = options.rows != 0;
+  auto typed = std::make_unique<TypedBatchFunction<B, F>>(std::move(function));
+  BatchedMethod<B> method{Batcher::make(std::move(typed), std::move(options)), counts_rows};
   Binding binding = binding_of<typename B::One>(std::move(method), &BatchedMethod<B>::invoke);
   binding.concurrency = concurrency;
   return binding;

@@ -7,6 +7,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"
@@ -32,6 +33,8 @@ class OffLoopReply {
   [[nodiscard]] Writer* begin_result();
   void end_result() noexcept {}
   void error(const Error& error) { error_ = error; }
+  /// The call fails with that exception.
+  void error(std::exception_ptr exception) noexcept { exception_ = std::move(exception); }
   /// Keeps the exception in flight; only in a catch block.
   void error_in_flight() noexcept { exception_ = std::current_exception(); }
 
