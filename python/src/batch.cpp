@@ -2,13 +2,13 @@
 #include "batch.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <coroutine>
 #include <unordered_map>
 #include <vector>
 
 #include "async_calls.hpp"
-#include "continuation.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "off_loop_call.hpp"
@@ -40,7 +40,8 @@ class Decoded {
   }
 
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
-  [[nodiscard]] PyObject* arguments() const noexcept { return arguments_.get(); }
+  /// A list of each call's. Once: this then needs no GIL to go.
+  [[nodiscard]] Reference take_arguments() noexcept { return std::move(arguments_); }
   /// With what the function has returned; where that is null, with the Python exception that is set.
   void answer(PyObject* results) const {
     if (entries_.empty()) return;
@@ -83,99 +84,134 @@ class Decoded {
 };
 
 // One batch of an async function, from its start on the loop until its answers are written on asyncio's thread.
-class AsyncBatch final : public AsyncCalls::Entry, public std::enable_shared_from_this<AsyncBatch> {
+class AsyncBatch final : public AsyncCalls::Entry,
+                         public detail::Executor::Continuation,
+                         public std::enable_shared_from_this<AsyncBatch> {
  public:
   AsyncBatch(std::shared_ptr<const SharedObject> run, detail::StartedBatch started)
       : run_(std::move(run)), started_(std::move(started)) {}
 
-  // ---- on the loop's thread: awaited ----
+  // ---- on the loop's thread ----
 
   void wait(std::coroutine_handle<> waiter, AsyncCalls& calls) {
     waiter_ = waiter;
     calls.post(shared_from_this());
   }
-  /// The task has gone with its loop.
-  void forget() noexcept { waiter_ = nullptr; }
+  void resume() noexcept override {
+    if (waiter_) std::exchange(waiter_, nullptr).resume();
+  }
+  /// The task has gone with its loop, and with it perhaps the method: nobody is answered any more.
+  void forget(AsyncCalls& calls) noexcept {
+    if (!std::exchange(waiter_, nullptr)) return;
+    forgotten_ = true;
+    try {
+      calls.call_soon([weak = weak_from_this()](PyObject*) {
+        if (const auto self = weak.lock()) self->cancel();
+      });
+    } catch (const std::bad_alloc&) {
+      // It goes on for nobody.
+    }
+  }
 
   // ---- on asyncio's thread ----
 
   void run(PyObject* loop) override {
-    decoded_.emplace(started_.batch);
-    if (decoded_->empty()) return end();
-    const Reference coroutine = call_function(run_->get().ptr(), decoded_->arguments());
-    const Reference task = coroutine ? call_method(loop, "create_task", coroutine.get()) : Reference{};
-    if (!task) return finish(nullptr);
-    const nb::object done = nb::cpp_function([self = shared_from_this()](nb::handle ended) {
-      if (is_cancelled(ended.ptr())) return self->end_cancelled();
-      const Reference result = call_method(ended.ptr(), "result");
-      self->finish(result.get());
-    });
-    if (!call_method(task.get(), "add_done_callback", done.ptr())) finish(nullptr);
+    if (forgotten_) return;
+    try {
+      decoded_.emplace(started_.batch);
+      const Reference arguments = decoded_->take_arguments();
+      if (decoded_->empty()) return end();
+      const Reference coroutine = call_function(run_->get().ptr(), arguments.get());
+      if (coroutine) task_ = call_method(loop, "create_task", coroutine.get());
+      if (!task_) return finish(nullptr);
+      const nb::object done = nb::cpp_function([self = shared_from_this()](nb::handle ended) { self->ended(ended); });
+      if (!call_method(task_.get(), "add_done_callback", done.ptr())) finish(nullptr);
+    } catch (...) {
+      fail();
+    }
   }
 
  private:
+  void ended(nb::handle task) noexcept {
+    try {
+      task_ = {};
+      if (forgotten_) return;
+      if (!is_cancelled(task.ptr())) return finish(call_method(task.ptr(), "result").get());
+      decoded_->fail(Error{ErrorCode::cancelled});  // as it is when the server ends
+      end();
+    } catch (...) {
+      fail();
+    }
+  }
   void finish(PyObject* results) {
     decoded_->answer(results);
     end();
   }
-  // As it is when the server ends.
-  void end_cancelled() {
-    decoded_->fail(Error{ErrorCode::cancelled});
+  // In a catch block.
+  void fail() noexcept {
+    detail::fail_batch(started_.batch);
     end();
   }
-  void end() {
-    decoded_.reset();
-    if (started_.executor == nullptr) return;
-    started_.executor->post(make_continuation([self = shared_from_this()]() noexcept {
-      if (self->waiter_) self->waiter_.resume();
-    }));
+  // From here on it may go without the GIL.
+  void end() noexcept {
+    task_ = {};
+    if (started_.executor != nullptr) started_.executor->post(shared_from_this());
+  }
+  void cancel() {
+    if (task_ && !call_method(task_.get(), "cancel")) PyErr_Clear();
   }
 
   const std::shared_ptr<const SharedObject> run_;
   const detail::StartedBatch started_;
   std::optional<Decoded> decoded_;
+  Reference task_;                  // while it runs
   std::coroutine_handle<> waiter_;  // the loop's
+  std::atomic<bool> forgotten_ = false;
 };
 
 // To be awaited: the batch has been run.
 struct AsyncRun {
-  AsyncRun(std::shared_ptr<AsyncBatch> of, AsyncCalls& on) noexcept : batch(std::move(of)), calls(on) {}
+  AsyncRun(std::shared_ptr<AsyncBatch> of, std::shared_ptr<AsyncCalls> on) noexcept
+      : batch(std::move(of)), calls(std::move(on)) {}
   AsyncRun(AsyncRun&&) = delete;
-  ~AsyncRun() { batch->forget(); }
+  ~AsyncRun() { batch->forget(*calls); }
   [[nodiscard]] bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> waiter) const { batch->wait(waiter, calls); }
+  void await_suspend(std::coroutine_handle<> waiter) const { batch->wait(waiter, *calls); }
   void await_resume() const noexcept {}
 
   std::shared_ptr<AsyncBatch> batch;
-  AsyncCalls& calls;
+  std::shared_ptr<AsyncCalls> calls;
 };
 
 class PythonBatchFunction final : public detail::BatchFunction {
  public:
   PythonBatchFunction(nb::object run, std::shared_ptr<AsyncCalls> calls)
-      : run_(std::make_shared<const SharedObject>(std::move(run))), calls_(std::move(calls)) {}
+      : run_(std::make_shared<const SharedObject>(std::move(run))), waits_(calls != nullptr), calls_(calls) {}
 
-  [[nodiscard]] bool waits() const noexcept override { return calls_ != nullptr; }
+  [[nodiscard]] bool waits() const noexcept override { return waits_; }
   void run(Batch batch) noexcept override {
     try {
       const Gil gil;
-      const Decoded decoded{batch};
+      Decoded decoded{batch};
       if (decoded.empty()) return;
-      const Reference results = call_function(run_->get().ptr(), decoded.arguments());
+      const Reference results = call_function(run_->get().ptr(), decoded.take_arguments().get());
       decoded.answer(results.get());
     } catch (...) {
       detail::fail_batch(batch);
     }
   }
   [[nodiscard]] Task<void> start(detail::StartedBatch started) override {
+    const std::shared_ptr<AsyncCalls> calls = calls_.lock();
+    if (calls == nullptr) co_return;  // asyncio has ended, and with it the calls
     const auto batch = std::make_shared<AsyncBatch>(run_, std::move(started));
-    const AsyncRun run{batch, *calls_};
+    const AsyncRun run{batch, calls};
     co_await run;
   }
 
  private:
   const std::shared_ptr<const SharedObject> run_;  // which goes on any thread
-  const std::shared_ptr<AsyncCalls> calls_;        // null for a plain function
+  const bool waits_;
+  const std::weak_ptr<AsyncCalls> calls_;  // whose queue may have batches that nobody takes any more
 };
 
 struct BatchedMethod {
@@ -200,14 +236,13 @@ void invoke(void* stored, Call& call) {
 
 detail::Binding bind_batched(std::unique_ptr<PythonMethod> method, nb::object run, const BatchBounds& bounds,
                              std::shared_ptr<AsyncCalls> calls) {
-  const auto [size, wait_us, bytes, concurrent, queue, queue_bytes] = bounds;
+  const auto [size, wait_us, bytes, concurrent, queue] = bounds;
   BatchOptions options{.size = size,
                        .wait = std::chrono::microseconds{std::max(wait_us, std::int64_t{0})},
                        .adaptive = wait_us < 0,
                        .bytes = bytes,
                        .concurrent = concurrent,
-                       .queue = queue,
-                       .queue_bytes = queue_bytes};
+                       .queue = queue};
   const std::uint32_t of_use = detail::calls_of_use(options);
   auto function =
       std::make_unique<PythonBatchFunction>(std::move(run), method->is_asynchronous() ? std::move(calls) : nullptr);

@@ -14,8 +14,8 @@ namespace wirecall::python {
 
 class AsyncCalls;
 
-/// Size, microseconds of waiting (-1: to be found out), bytes, batches at once, calls and bytes that wait.
-using BatchBounds = std::tuple<std::size_t, std::int64_t, std::size_t, std::size_t, std::size_t, std::size_t>;
+/// Size, microseconds of waiting (-1: to be found out), bytes, batches at once, calls that wait.
+using BatchBounds = std::tuple<std::size_t, std::int64_t, std::size_t, std::size_t, std::size_t>;
 
 /// `method` describes one call. `run` takes a list of tuples, each the arguments of one call, and returns a list of as
 /// many results: an Error fails its own call.

@@ -4,9 +4,12 @@ function is free."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import threading
-from typing import Any
+import typing
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import pytest
 
@@ -166,6 +169,65 @@ def test_what_fails_one_group_fails_no_other():
             assert (a, b.code, third) == ("a", 9, "c")
 
 
+def test_who_fills_a_batch_by_bytes_without_being_in_it_is_answered_in_time():
+    app = wirecall.Server()
+
+    @app(batch=8, wait_ms=1, batch_bytes=1000)
+    def size(texts: list[str]) -> list[int]:
+        return [len(text) for text in texts]
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        assert together(c, "size", "a" * 600, "b" * 700) == [600, 700]
+
+
+def test_what_one_group_awaits_in_vain_is_its_own_error():
+    app = wirecall.Server()
+
+    @app(batch=3, wait_ms=60_000)
+    async def wait(numbers: list[int], kind: Shared[str]) -> list[int]:
+        if kind == "cancelled":
+            future = asyncio.get_running_loop().create_future()
+            future.cancel()
+            await future
+        return numbers
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        one, two, three = together(c, "wait", (1, "a"), (2, "cancelled"), (3, "a"))
+        assert (one, two.code, three) == (1, -32603, 3)
+
+
+def test_a_client_may_go_while_its_batch_runs():
+    ended: list[str] = []
+
+    async def main(uri: str) -> None:
+        begun = asyncio.Event()
+        go_on = asyncio.Event()
+
+        async def stubborn(numbers: list[int]) -> list[int]:
+            begun.set()
+            while not go_on.is_set():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await go_on.wait()
+            ended.append("stubborn")
+            return numbers
+
+        async with wirecall.aconnect(uri) as caller:
+            async with wirecall.aconnect(uri) as worker:
+                await worker.provide("stubborn", stubborn, batch=1)
+                call = caller.stubborn(1)
+                await begun.wait()
+            with pytest.raises(wirecall.ConnectionLost):
+                await call
+            go_on.set()
+            while not ended:
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+    with wirecall.Server(broker=True).serving() as uri:
+        asyncio.run(main(uri))
+    assert ended == ["stubborn"]
+
+
 def test_a_failure_is_logged_once(caplog):
     app = wirecall.Server()
 
@@ -261,6 +323,23 @@ def test_async_functions_run_on_asyncio():
             assert together(c, "later", *numbers) == numbers
         assert [outcome.code for outcome in together(c, "later", 7, 8, 9)] == [4, 4, 4]
     assert sizes == [3, 3, 3]
+
+
+def test_a_batch_of_wrong_calls_alone_is_none():
+    app = wirecall.Server()
+    batches: list[list[int]] = []
+
+    @app(batch=1)
+    async def later(numbers: list[int]) -> list[int]:
+        batches.append(numbers)
+        return numbers
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        for _ in range(20):
+            with pytest.raises(wirecall.InvalidParams):
+                c.later("x")
+        assert c.later(1) == 1
+    assert batches == [[1]]
 
 
 def test_clients_provide_batched_functions_at_a_broker():
@@ -375,6 +454,27 @@ def test_what_says_nothing_of_a_batch_is_refused():
         app.add(_texts, name="x", batch=2, pad=True)
 
 
+def test_hints_may_have_notes_and_be_of_any_iterable():
+    app = wirecall.Server()
+
+    @app(batch=2)
+    def one(
+        texts: Annotated[list[str], "what"], language: Annotated[Shared[str], "of what"] = "de"
+    ) -> Annotated[list[str], "those"]:
+        return [f"{text} {language}" for text in texts]
+
+    @app(batch=2)
+    def two(numbers: typing.List) -> Iterator[int]:  # type: ignore[type-arg]  # noqa: UP006
+        yield from numbers
+
+    @app(batch=2)
+    def three(numbers: list) -> tuple[int, ...]:  # type: ignore[type-arg]
+        return tuple(numbers)
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        assert (c.one("a"), c.one("a", "en"), c.two(3), c.three(4)) == ("a de", "a en", 3, 4)
+
+
 def _one_text(text: str) -> list[str]:
     return [text]
 
@@ -481,6 +581,21 @@ class TestArrays:
             one, number = together(c, "total", np.ones(3), np.array(1.0))
             assert one == 3
             assert isinstance(number, wirecall.InvalidParams)
+
+    def test_little_that_is_much_when_padded_is_refused(self):
+        np, NDArray = self.arrays()
+        app = wirecall.Server()
+
+        def total(rows):
+            return [float(row.sum()) for row in rows]
+
+        total.__annotations__ = {"rows": NDArray[Any], "return": list[float]}
+        app.add(total, batch=4, wait_ms=1, pad=True, buckets=[512])
+        with app.serving() as uri, wirecall.connect(uri, encoding="msgpack") as c:
+            one, wide, long = together(c, "total", np.ones(3), np.zeros((0, 1_000_000)), np.zeros(1, dtype="S1000000"))
+            assert one == 3
+            assert isinstance(wide, wirecall.InvalidParams)
+            assert isinstance(long, wirecall.InvalidParams)
 
     def test_padding_keeps_within_the_bytes_of_a_batch(self):
         np, NDArray = self.arrays()

@@ -3,6 +3,7 @@ the arguments of one call of the function."""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import itertools
 import math
@@ -34,8 +35,8 @@ class BatchOptions(TypedDict, total=False):
     buckets: Sequence[int]
 
 
-# Size, microseconds of waiting (-1: to be found out), bytes, batches at once, calls and bytes that wait.
-Bounds = tuple[int, int, int, int, int, int]
+# Size, microseconds of waiting (-1: to be found out), bytes, batches at once, calls that wait.
+Bounds = tuple[int, int, int, int, int]
 
 
 # What a parameter of the function is given: the calls' values as a list, as one array, one value for all, the calls'
@@ -73,7 +74,8 @@ def describe_batched(
             continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise TypeError(f"wirecall: {name}: a batched function takes no *{parameter.name}: name its parameters")
-        if parameter.default is not parameter.empty and typing.get_origin(hints.get(parameter.name)) is not Shared:
+        is_shared = typing.get_origin(_without_notes(hints.get(parameter.name))) is Shared
+        if parameter.default is not parameter.empty and not is_shared:
             raise TypeError(
                 f"wirecall: {name}: {parameter.name} is a whole batch's, so its default cannot be one call's: "
                 "leave it away"
@@ -136,11 +138,9 @@ def _element(hint: Any, parameter: str, name: str) -> tuple[int, Any]:
     origin = typing.get_origin(plain)
     if origin is Shared:
         return SHARED, typing.get_args(plain)[0]
-    if origin is list:
-        element = typing.get_args(plain)[0]
+    if origin is list or plain is list:
+        element = (*typing.get_args(plain), Any)[0]
         return (CONTEXTS if _is_context(element) else LIST), element
-    if plain is list:
-        return LIST, Any
     if _is_array(plain):
         return ARRAY, hint
     raise TypeError(
@@ -149,13 +149,18 @@ def _element(hint: Any, parameter: str, name: str) -> tuple[int, Any]:
     )
 
 
+_RESULTS = ("list", "tuple", "Sequence", "Iterable", "Iterator", "Generator")
+
+
 def _element_of_result(hint: Any, name: str) -> Any:
+    hint = _without_notes(hint)
     if hint is None or hint is type(None):
         return None
-    if hint in (Any, list, inspect.Parameter.empty) or _is_array(hint):
+    kind, of = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if hint is Any or _is_array(hint) or (not of and getattr(kind, "__name__", "") in _RESULTS):
         return Any
-    if typing.get_origin(hint) in (list, Sequence) or getattr(typing.get_origin(hint), "__name__", "") == "Sequence":
-        return typing.get_args(hint)[0]
+    if getattr(kind, "__name__", "") in _RESULTS and (kind is not tuple or of[1:] == (...,)):
+        return of[0]
     raise TypeError(f"wirecall: {name}: a batched function returns list[…], an array or None, not {hint!r}")
 
 
@@ -199,9 +204,7 @@ def _bounds(name: str, options: BatchOptions) -> Bounds:
     if 0 < said["batch_queue"] < said["batch"]:
         raise ValueError(f"wirecall: {name}: batching: batch_queue={said['batch_queue']!r}: a whole batch has to wait")
     microseconds = -1 if is_auto else int(said["wait_ms"] * 1000)
-    return (
-        said["batch"], microseconds, said["batch_bytes"], said["max_concurrent_batches"], said["batch_queue"], 0,
-    )  # fmt: skip
+    return said["batch"], microseconds, said["batch_bytes"], said["max_concurrent_batches"], said["batch_queue"]
 
 
 def _buckets(options: BatchOptions, name: str) -> tuple[int, ...]:
@@ -278,6 +281,11 @@ class _Gather:
                 self._give(results, group, await made)
             except Exception as error:
                 _fail(results, group, error)
+            except asyncio.CancelledError as error:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                _fail(results, group, RuntimeError(f"{self._name} has awaited what was cancelled: {error!r}"))
         return results
 
     def _give(self, results: list[Any], group: _Group, made: Any) -> None:
@@ -323,34 +331,43 @@ class _Gather:
                     raise InvalidParams(f"{column.name} is one number: an array that is padded has a length")
                 key.append((array.dtype, array.shape[1:] if self._pad else array.shape))
         if self._pad:
-            key.append(self._bucket(self._length(call)))
+            lengths = [len(array) for array in self._arrays(call)]
+            key.append(self._bucket(max(lengths)))
+            if self._padded_bytes(call, lengths, key[-1]) > self._bytes_max:
+                raise InvalidParams(f"padded it is larger than a batch may be, {self._bytes_max} bytes")
         return tuple(key)
 
-    def _length(self, call: tuple[Any, ...]) -> int:
-        return max(len(call[column.argument]) for column in self._columns if column.kind == ARRAY)
+    def _arrays(self, call: tuple[Any, ...]) -> list[Any]:
+        return [call[column.argument] for column in self._columns if column.kind == ARRAY]
 
     def _bucket(self, length: int) -> int:
-        """How long its arrays become; -1 for as long as the longest of the batch."""
+        """How long its arrays become; 0 for as long as the longest of the batch."""
         if not self._buckets:
-            return -1
+            return 0
         for bucket in self._buckets:
             if length <= bucket:
                 return bucket
         raise InvalidParams(f"an array of {length} elements is longer than {self._buckets[-1]}, the largest bucket")
 
+    def _padded_bytes(self, call: tuple[Any, ...], lengths: list[int], bucket: int) -> int:
+        """Of the arrays of a call, when they have these lengths."""
+        return sum(
+            max(bucket, length) * array.itemsize * math.prod(array.shape[1:])
+            for array, length in zip(self._arrays(call), lengths, strict=True)
+        )
+
     def _parts(self, calls: list[tuple[Any, ...]], taken: list[int], key: tuple[Any, ...]) -> Iterator[_Group]:
         """So many at once that their padded arrays have no more bytes than a batch may have."""
-        arrays = [calls[taken[0]][column.argument] for column in self._columns if column.kind == ARRAY]
-        row_bytes = sum(array.itemsize * math.prod(array.shape[1:]) for array in arrays)
         part: list[int] = []
-        longest = 0
+        longest: list[int] = []
         for i in taken:
-            length = max(longest, key[-1], self._length(calls[i]))
-            if part and (len(part) + 1) * length * row_bytes > self._bytes_max:
+            lengths = [len(array) for array in self._arrays(calls[i])]
+            longer = [max(pair) for pair in zip(longest or lengths, lengths, strict=True)]
+            if part and (len(part) + 1) * self._padded_bytes(calls[i], longer, key[-1]) > self._bytes_max:
                 yield _Group(part, key)
-                part, length = [], max(key[-1], self._length(calls[i]))
+                part, longer = [], lengths
             part.append(i)
-            longest = length
+            longest = longer
         yield _Group(part, key)
 
     def _arguments(self, calls: list[tuple[Any, ...]], group: _Group) -> tuple[list[Any], Mapping[str, Any]]:
@@ -390,11 +407,10 @@ def _lengths(arrays: Sequence[Any]) -> Any:
 
 
 def _padded(arrays: Sequence[Any], length: int) -> Any:
-    """One array, zero where a call's own ends; `length` below 0 for that of the longest."""
+    """One array, zero where a call's own ends; `length` 0 for that of the longest."""
     import numpy
 
-    if length < 0:
-        length = max(array.shape[0] for array in arrays)
+    length = length or max(len(array) for array in arrays)
     padded = numpy.zeros((len(arrays), length, *arrays[0].shape[1:]), arrays[0].dtype)
     for row, array in zip(padded, arrays, strict=True):
         row[: array.shape[0]] = array

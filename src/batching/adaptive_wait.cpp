@@ -13,10 +13,10 @@ constexpr double kShareOfRate = 9;  // nine tenths of it, by this many to one
 
 void AdaptiveWait::came(nanoseconds now) noexcept {
   if (last_ >= nanoseconds{0}) {
-    const auto gap = static_cast<double>((now - last_).count());
+    const auto gap = static_cast<double>(std::max(now - last_, nanoseconds{0}).count());  // loops come in any order
     gap_ = gap_ < 0 ? gap : gap_ + (gap - gap_) * kGapShare;
   }
-  last_ = now;
+  last_ = std::max(last_, now);
 }
 
 void AdaptiveWait::ran(std::size_t calls, nanoseconds time) noexcept {

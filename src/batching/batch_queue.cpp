@@ -146,11 +146,11 @@ void BatchQueue::ripen(WaitingCall& call) noexcept {
   due_groups_ += std::size_t{!was_due};
 }
 
-const BatchGroup* BatchQueue::first_due() const noexcept {
+WaitingCall* BatchQueue::first_due() const noexcept {
   if (due_groups_ == 0) return nullptr;
   for (const auto& [priority, list] : calls_) {
-    for (const WaitingCall* call = list.first(); call != nullptr; call = list.after(*call)) {
-      if (is_due(*call->group)) return call->group;
+    for (WaitingCall* call = list.first(); call != nullptr; call = list.after(*call)) {
+      if (is_due(*call->group)) return call;
     }
   }
   return nullptr;
@@ -158,8 +158,9 @@ const BatchGroup* BatchQueue::first_due() const noexcept {
 
 void BatchQueue::take(std::vector<WaitingCall*>& batch) {
   batch.clear();
-  const BatchGroup* const group = first_due();
-  if (group == nullptr) return;
+  const WaitingCall* const first = first_due();
+  if (first == nullptr) return;
+  const BatchGroup* const group = first->group;
   batch.reserve(std::min(group->calls, bounds_.calls));
   std::size_t rows = 0;
   std::size_t bytes = 0;

@@ -87,6 +87,9 @@ class BatchQueue {
   /// `batch` is empty where no group is due.
   void take(std::vector<WaitingCall*>& batch);
 
+  /// The call of such a group whose batch is next; null for none.
+  [[nodiscard]] WaitingCall* first_due() const noexcept;
+
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
@@ -101,7 +104,6 @@ class BatchQueue {
   [[nodiscard]] bool is_due(const BatchGroup& group) const noexcept;
   void link(WaitingCall& call, BatchGroup& group);
   void drop_if_empty(ByPriority& lists, int priority) noexcept;
-  [[nodiscard]] const BatchGroup* first_due() const noexcept;
 
   const Bounds bounds_;
   std::size_t size_ = 0;

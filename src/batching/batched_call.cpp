@@ -19,10 +19,12 @@ void BatchedCall::stop_timer() noexcept {
 
 void BatchedCall::stopped() noexcept {
   const std::shared_ptr<BatchedCall> self = shared_from_this();
+  stop_timer();  // also of one that runs: it may go with another loop
   if (!batcher_->give_up(*this)) return;
-  stop_timer();
   const ReplySink dropped = std::move(sink_);
 }
+
+void BatchedCall::Starter::resume() noexcept { of_->batcher_->start(*of_); }
 
 void BatchedCall::resume() noexcept {
   on_stop_.reset();

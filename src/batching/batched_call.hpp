@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -16,6 +17,7 @@
 #include "wirecall/detail/blocking_pool.hpp"
 #include "wirecall/detail/drop_after_loop.hpp"
 #include "wirecall/detail/executor.hpp"
+#include "wirecall/error.hpp"
 
 namespace wirecall::batching {
 
@@ -34,7 +36,8 @@ class BatchedCall final : public detail::BatchEntry,
         executor_(call.executor()),
         scheduler_(call.scheduler()),
         pool_(call.blocking_pool()),
-        tasks_(&call.tasks()) {}
+        tasks_(&call.tasks()),
+        method_(&call.method()) {}
   ~BatchedCall() { detail::drop_after_loop(sink_); }
 
   /// On its loop's thread.
@@ -47,53 +50,89 @@ class BatchedCall final : public detail::BatchEntry,
     scheduler_->start(*this, delay);
     timer_runs_ = true;
   }
+  void stop_timer() noexcept;
   void expired() override;
   void resume() noexcept override;
 
-  /// With the batcher's lock: while it waits it keeps itself.
-  std::shared_ptr<BatchedCall> kept;
+  // With the batcher's lock.
+  std::shared_ptr<BatchedCall> kept;  ///< itself, while it waits
+  bool starts = false;                ///< it has been told to start a run on its loop
 
   [[nodiscard]] const detail::Executor* executor() const noexcept { return executor_.get(); }
   [[nodiscard]] Scheduler* scheduler() const noexcept { return scheduler_; }
   [[nodiscard]] detail::BlockingPool* pool() const noexcept { return pool_; }
   [[nodiscard]] TaskScope& tasks() const noexcept { return *tasks_; }
+  [[nodiscard]] const Method& method() const noexcept { return *method_; }
   /// Has it answered on its loop's thread.
   void post() noexcept {
     if (executor_ == nullptr) return resume();
     executor_->post(shared_from_this());
   }
+  /// Has a run start on its loop's thread. With `starts`, which is set until then.
+  void post_start() noexcept {
+    executor_->post(std::shared_ptr<detail::Executor::Continuation>{shared_from_this(), &starter_});
+  }
 
  private:
+  class Starter final : public detail::Executor::Continuation {
+   public:
+    explicit Starter(BatchedCall& of) noexcept : of_(&of) {}
+    void resume() noexcept override;
+
+   private:
+    BatchedCall* of_;
+  };
   struct Stop {
     BatchedCall* call;
     void operator()() const noexcept { call->stopped(); }
   };
 
   void stopped() noexcept;
-  void stop_timer() noexcept;
 
   const std::shared_ptr<BatcherImpl> batcher_;
   const std::shared_ptr<detail::Executor> executor_;
   Scheduler* const scheduler_;
   detail::BlockingPool* const pool_;
   TaskScope* const tasks_;
+  const Method* const method_;
+  Starter starter_{*this};
   ReplySink sink_;
   bool timer_runs_ = false;
   std::optional<std::stop_callback<Stop>> on_stop_;
 };
 
-/// What leaves together.
-struct LeavingBatch {
-  std::vector<std::shared_ptr<BatchedCall>> calls;
-  std::vector<detail::BatchEntry*> entries;  // the same
+/// What leaves together. Whoever has it answers it; what is dropped unanswered, with the loop that was to run it, is
+/// answered -32603.
+class LeavingBatch {
+ public:
+  LeavingBatch() = default;
+  LeavingBatch(LeavingBatch&&) = delete;
+  ~LeavingBatch() {
+    for (detail::BatchEntry* const entry : entries_) entry->reply.error(Error{ErrorCode::internal_error});
+    answer();
+  }
 
+  void reserve(std::size_t calls) {
+    calls_.reserve(calls);
+    entries_.reserve(calls);
+  }
   void add(std::shared_ptr<BatchedCall> call) {
-    entries.push_back(call.get());
-    calls.push_back(std::move(call));
+    entries_.push_back(call.get());
+    calls_.push_back(std::move(call));
   }
-  void answer() const noexcept {
-    for (const std::shared_ptr<BatchedCall>& call : calls) call->post();
+  [[nodiscard]] bool empty() const noexcept { return calls_.empty(); }
+  [[nodiscard]] std::size_t size() const noexcept { return calls_.size(); }
+  [[nodiscard]] detail::Batch entries() const noexcept { return entries_; }
+  /// Each with what its reply says.
+  void answer() noexcept {
+    for (const std::shared_ptr<BatchedCall>& call : calls_) call->post();
+    calls_.clear();
+    entries_.clear();
   }
+
+ private:
+  std::vector<std::shared_ptr<BatchedCall>> calls_;
+  std::vector<detail::BatchEntry*> entries_;  // the same
 };
 
 }  // namespace wirecall::batching

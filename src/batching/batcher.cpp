@@ -2,7 +2,7 @@
 #include "wirecall/detail/batcher.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <limits>
 #include <stdexcept>
 #include <stop_token>
 
@@ -20,6 +20,21 @@ using detail::BlockingPool;
 using detail::Executor;
 using std::chrono::nanoseconds;
 
+static std::size_t waiting_bytes(const BatchOptions& options) noexcept {
+  constexpr std::size_t kFactor = 4;
+  if (options.queue_bytes != 0) return options.queue_bytes;
+  return std::max(options.bytes, std::min(options.bytes, std::numeric_limits<std::size_t>::max() / kFactor) * kFactor);
+}
+
+BatcherImpl::BatcherImpl(std::unique_ptr<detail::BatchFunction> function, BatchOptions options)
+    : function_(std::move(function)),
+      options_(std::move(options)),
+      queue_({.calls = options_.size,
+              .rows = options_.rows != 0 ? options_.rows : std::numeric_limits<std::size_t>::max(),
+              .bytes = options_.bytes,
+              .waiting = options_.queue != 0 ? options_.queue : 16 * options_.size,
+              .waiting_bytes = waiting_bytes(options_)}) {}
+
 // ---- who comes and goes ----
 
 void BatcherImpl::add(Call& call, BatchArguments arguments, const std::string& group, std::size_t rows) {
@@ -34,28 +49,26 @@ void BatcherImpl::add(Call& call, BatchArguments arguments, const std::string& g
   added->wait_for_answer(call);
 
   std::shared_ptr<BatchedCall> leaver;
-  std::optional<nanoseconds> timer;
   bool runs = false;
   try {
     const std::scoped_lock lock{mutex_};
+    const nanoseconds wait = wait_from(now);
+    const bool ticks_for_turn = wait == nanoseconds{0} && running_ < options_.concurrent && !ticks(added->executor());
     ticking_.reserve(ticking_.size() + 1);
+    // Whether or not it fills a batch: it may not be in the one that leaves.
+    if (wait != nanoseconds{0} || ticks_for_turn) added->start_timer(wait);
     WaitingCall* const leaves = queue_.add(*added, group, now + run_time_);
-    if (leaves != added.get()) added->kept = added;
     if (leaves != nullptr) {
       leaver = leaves == added.get() ? added : static_cast<BatchedCall*>(leaves)->shared_from_this();
       leaver->kept.reset();
       refuse(*leaver);
     }
     if (leaves != added.get()) {
-      const nanoseconds wait = wait_from(now);
+      added->kept = added;
+      if (ticks_for_turn) ticking_.push_back(added.get());
       if (wait == nanoseconds{0}) queue_.ripen(*added);
       runs = queue_.fills_batch(*added) && begin_run();
-      if (!runs && wait != nanoseconds{0}) {
-        timer = wait;
-      } else if (!runs && running_ < options_.concurrent && !ticks(added->executor())) {
-        timer = nanoseconds{0};
-        ticking_.push_back(added.get());
-      }
+      if (leaver && leaver->starts) start_what_is_due();
     }
   } catch (const std::bad_alloc&) {
     added->reply.error_in_flight();
@@ -63,7 +76,6 @@ void BatcherImpl::add(Call& call, BatchArguments arguments, const std::string& g
   }
   if (leaver == added) return added->resume();
   if (leaver) leaver->post();
-  if (timer) added->start_timer(*timer);
   added->watch(stop);
   if (runs) run(*added);
 }
@@ -72,11 +84,12 @@ void BatcherImpl::add(Call& call, BatchArguments arguments, const std::string& g
 void BatcherImpl::add_alone(Call& call, const std::shared_ptr<BatchedCall>& added) {
   added->wait_for_answer(call);
   auto leaving = std::make_shared<LeavingBatch>();
+  leaving->reserve(1);
   leaving->add(added);
   if (function_->waits())
-    return call.tasks().start(run_task(shared_from_this(), std::move(leaving)), std::stop_token{},
+    return call.tasks().start(run_alone(shared_from_this(), std::move(leaving)), std::stop_token{},
                               [](const TaskResult<void>&) {});
-  function_->run(leaving->entries);
+  function_->run(leaving->entries());
   leaving->answer();
 }
 
@@ -85,6 +98,7 @@ bool BatcherImpl::give_up(BatchedCall& call) noexcept {
   if (call.group == nullptr) return false;
   queue_.remove(call);
   call.kept.reset();
+  if (call.starts) start_what_is_due();
   return true;
 }
 
@@ -99,9 +113,15 @@ void BatcherImpl::ripen(BatchedCall& call) noexcept {
 }
 
 void BatcherImpl::stopped_timer(const BatchedCall& call) noexcept {
+  const std::scoped_lock lock{mutex_};
+  if (std::erase(ticking_, &call) != 0) start_what_is_due();
+}
+
+void BatcherImpl::start(BatchedCall& call) noexcept {
   {
     const std::scoped_lock lock{mutex_};
-    if (std::erase(ticking_, &call) == 0 || !begin_run()) return;
+    call.starts = false;
+    if (!begin_run()) return;
   }
   run(call);
 }
@@ -134,31 +154,29 @@ bool BatcherImpl::begin_run() noexcept {
   return may;
 }
 
+// On the loop of a call that waits, for such a loop goes on to turn.
+void BatcherImpl::start_what_is_due() noexcept {
+  if (running_ == options_.concurrent) return;
+  auto* const call = static_cast<BatchedCall*>(queue_.first_due());
+  if (call != nullptr && !std::exchange(call->starts, true)) call->post_start();
+}
+
 void BatcherImpl::end_run() noexcept {
   const std::scoped_lock lock{mutex_};
   --running_;
+  start_what_is_due();
 }
 
-bool BatcherImpl::is_due_or_end_run() noexcept {
-  const std::scoped_lock lock{mutex_};
-  if (queue_.is_due()) return true;
-  --running_;
-  return false;
-}
-
-LeavingBatch BatcherImpl::take() noexcept {
-  LeavingBatch leaving;
+void BatcherImpl::take(LeavingBatch& leaving) noexcept {
   const std::scoped_lock lock{mutex_};
   try {
-    leaving.calls.reserve(std::min(options_.size, queue_.size()));
-    leaving.entries.reserve(leaving.calls.capacity());
+    leaving.reserve(std::min(options_.size, queue_.size()));
     queue_.take(taken_);
-    for (WaitingCall* const call : taken_) leaving.add(std::move(static_cast<BatchedCall*>(call)->kept));
   } catch (const std::bad_alloc&) {
-    // They wait for the next one that comes.
+    return;  // they wait for the next one that comes
   }
-  if (leaving.calls.empty()) --running_;
-  return leaving;
+  for (WaitingCall* const call : taken_) leaving.add(std::move(static_cast<BatchedCall*>(call)->kept));
+  start_what_is_due();
 }
 
 // What waits while the function is at work anyway needs no time of its own.
@@ -177,80 +195,58 @@ void BatcherImpl::count_run(std::size_t calls, nanoseconds time) noexcept {
 
 // The place has been taken: begin_run.
 void BatcherImpl::run(const BatchedCall& on) noexcept {
-  Run run{shared_from_this()};
-  if (!function_->waits()) return on.pool() != nullptr ? go_on(std::move(run), *on.pool()) : run_all(std::move(run));
+  Place place{shared_from_this()};
   try {
-    on.tasks().start(run_tasks(std::move(run), on.tasks().executor(), *on.scheduler()), std::stop_token{},
-                     [](const TaskResult<void>&) {});
-  } catch (const std::bad_alloc&) {
-    {
-      const std::scoped_lock lock{mutex_};
-      if (!begin_run()) return;
-    }
-    Run failed{shared_from_this()};
-    for (LeavingBatch leaving = failed.next(); !leaving.calls.empty(); leaving = failed.next()) {
-      detail::fail_batch(leaving.entries);
-      leaving.answer();
-    }
-  }
-}
-
-// False where none was due.
-bool BatcherImpl::run_next(Run& run) noexcept {
-  const LeavingBatch leaving = run.next();
-  if (leaving.calls.empty()) return false;
-  const auto began = std::chrono::steady_clock::now();
-  run.function().run(leaving.entries);
-  run.ran(leaving.calls.size(), std::chrono::steady_clock::now() - began);
-  leaving.answer();
-  return true;
-}
-
-void BatcherImpl::run_all(Run run) noexcept {
-  while (run_next(run)) {
-  }
-}
-
-// One batch. Before the next one, whatever else waits for a thread of the pool has its turn.
-BlockingPool::Work BatcherImpl::work(Run run, BlockingPool& pool) {
-  return [run = std::move(run), &pool]() mutable -> BlockingPool::Job {
-    if (!run_next(run) || !run.goes_on()) return [] {};
-    return [run = std::move(run), &pool]() mutable { go_on(std::move(run), pool); };
-  };
-}
-
-void BatcherImpl::go_on(Run run, BlockingPool& pool) noexcept {
-  const std::shared_ptr<BatcherImpl> self = run.batcher();
-  try {
-    return pool.run(work(std::move(run), pool));
+    if (function_->waits())
+      return on.tasks().start(
+          Place::run_task(std::move(place), on.tasks().executor(), *on.scheduler()), std::stop_token{},
+          [](const TaskResult<void>&) {}, &on.method());
+    if (on.pool() == nullptr) return place.run();
+    return on.pool()->run([place = std::move(place)]() mutable -> BlockingPool::Job {
+      const Place own = std::move(place);
+      own.run();
+      return [] {};
+    });
   } catch (const std::exception&) {
-    // There is no thread to be had, or no memory for one: they run here.
-    const std::scoped_lock lock{self->mutex_};
-    if (!self->begin_run()) return;
+    // There is no thread to be had, or no memory.
+    const std::scoped_lock lock{mutex_};
+    if (!begin_run()) return;
   }
-  run_all(Run{self});
+  const Place again{shared_from_this()};
+  if (!function_->waits()) return again.run();
+  LeavingBatch failed;
+  take(failed);
 }
 
-Task<void> BatcherImpl::run_tasks(Run run, std::shared_ptr<Executor> executor, Scheduler& scheduler) {
-  for (;;) {
-    const auto leaving = std::make_shared<LeavingBatch>(run.next());
-    if (leaving->calls.empty()) co_return;
-    const auto began = std::chrono::steady_clock::now();
-    try {
-      detail::StartedBatch started{.batch = leaving->entries, .executor = executor, .keep = leaving};
-      co_await run.function().start(std::move(started));
-    } catch (...) {
-      detail::fail_batch(leaving->entries);
-    }
-    run.ran(leaving->calls.size(), std::chrono::steady_clock::now() - began);
-    leaving->answer();
-    if (!run.goes_on()) co_return;
-    co_await sleep_for(scheduler, nanoseconds{0});  // the loop's others have their turn
-  }
+void BatcherImpl::Place::run() const noexcept {
+  LeavingBatch leaving;
+  of_->take(leaving);
+  if (leaving.empty()) return;
+  const auto began = std::chrono::steady_clock::now();
+  of_->function_->run(leaving.entries());
+  of_->count_run(leaving.size(), std::chrono::steady_clock::now() - began);
+  leaving.answer();
 }
 
-Task<void> BatcherImpl::run_task(std::shared_ptr<BatcherImpl> of, std::shared_ptr<LeavingBatch> leaving) {
-  detail::StartedBatch started{.batch = leaving->entries, .executor = nullptr, .keep = leaving};
+Task<void> BatcherImpl::Place::run_task(Place place, std::shared_ptr<Executor> executor, Scheduler& scheduler) {
+  const Place own = std::move(place);
+  const auto leaving = std::make_shared<LeavingBatch>();
+  own.of_->take(*leaving);
+  if (leaving->empty()) co_return;
+  const auto began = std::chrono::steady_clock::now();
+  try {
+    detail::StartedBatch started{
+        .batch = leaving->entries(), .executor = std::move(executor), .scheduler = &scheduler, .keep = leaving};
+    co_await own.of_->function_->start(std::move(started));
+  } catch (...) {
+    detail::fail_batch(leaving->entries());
+  }
+  own.of_->count_run(leaving->size(), std::chrono::steady_clock::now() - began);
+  leaving->answer();
+}
+
+Task<void> BatcherImpl::run_alone(std::shared_ptr<BatcherImpl> of, std::shared_ptr<LeavingBatch> leaving) {
+  detail::StartedBatch started{.batch = leaving->entries(), .executor = nullptr, .scheduler = nullptr, .keep = leaving};
   co_await of->function_->start(std::move(started));
   leaving->answer();
 }

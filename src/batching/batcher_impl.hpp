@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,7 +15,6 @@
 #include "batching/batch_queue.hpp"
 #include "batching/batched_call.hpp"
 #include "wirecall/detail/batcher.hpp"
-#include "wirecall/detail/blocking_pool.hpp"
 #include "wirecall/detail/executor.hpp"
 #include "wirecall/task.hpp"
 
@@ -24,14 +22,7 @@ namespace wirecall::batching {
 
 class BatcherImpl final : public detail::Batcher, public std::enable_shared_from_this<BatcherImpl> {
  public:
-  BatcherImpl(std::unique_ptr<detail::BatchFunction> function, BatchOptions options)
-      : function_(std::move(function)),
-        options_(std::move(options)),
-        queue_({.calls = options_.size,
-                .rows = options_.rows != 0 ? options_.rows : std::numeric_limits<std::size_t>::max(),
-                .bytes = options_.bytes,
-                .waiting = options_.queue != 0 ? options_.queue : 16 * options_.size,
-                .waiting_bytes = options_.queue_bytes != 0 ? options_.queue_bytes : 4 * options_.bytes}) {}
+  BatcherImpl(std::unique_ptr<detail::BatchFunction> function, BatchOptions options);
 
   void add(Call& call, detail::BatchArguments arguments, const std::string& group, std::size_t rows) override;
 
@@ -39,36 +30,29 @@ class BatcherImpl final : public detail::Batcher, public std::enable_shared_from
 
   /// It waits no more: nobody wants its answer. False where it has left already.
   [[nodiscard]] bool give_up(BatchedCall& call) noexcept;
-  /// It has waited for as long as it is to.
+  /// Its timer has expired: it has waited for as long as it is to.
   void ripen(BatchedCall& call) noexcept;
   /// Its timer has been stopped, on which others may have relied.
   void stopped_timer(const BatchedCall& call) noexcept;
+  /// It has been told to start a run.
+  void start(BatchedCall& call) noexcept;
 
  private:
-  /// One of the places in which batches run. The place is free again when this goes.
-  class Run {
+  /// One of the places in which batches run, one batch each time. When this goes, the place is free, and the next batch
+  /// that is due is started by one of its own calls, on that one's loop.
+  class Place {
    public:
-    explicit Run(std::shared_ptr<BatcherImpl> of) noexcept : of_(std::move(of)) {}
-    Run(Run&&) noexcept = default;
-    Run& operator=(Run&&) = delete;
-    ~Run() {
+    explicit Place(std::shared_ptr<BatcherImpl> of) noexcept : of_(std::move(of)) {}
+    Place(Place&&) noexcept = default;
+    Place& operator=(Place&&) = delete;
+    ~Place() {
       if (of_) of_->end_run();
     }
-    /// Without calls where none is due, which ends the run.
-    [[nodiscard]] LeavingBatch next() noexcept {
-      LeavingBatch leaving = of_->take();
-      if (leaving.calls.empty()) of_.reset();
-      return leaving;
-    }
-    /// False where no other batch is due, which ends the run.
-    [[nodiscard]] bool goes_on() noexcept {
-      if (of_->is_due_or_end_run()) return true;
-      of_.reset();
-      return false;
-    }
-    void ran(std::size_t calls, std::chrono::nanoseconds time) const noexcept { of_->count_run(calls, time); }
-    [[nodiscard]] const std::shared_ptr<BatcherImpl>& batcher() const noexcept { return of_; }
-    [[nodiscard]] detail::BatchFunction& function() const noexcept { return *of_->function_; }
+    /// Takes the batch that is due, if there still is one, runs it and answers it.
+    void run() const noexcept;
+    /// The same of a function that waits.
+    [[nodiscard]] static Task<void> run_task(Place place, std::shared_ptr<detail::Executor> executor,
+                                             Scheduler& scheduler);
 
    private:
     std::shared_ptr<BatcherImpl> of_;
@@ -76,22 +60,17 @@ class BatcherImpl final : public detail::Batcher, public std::enable_shared_from
 
   // With the lock.
   [[nodiscard]] bool begin_run() noexcept;
-  [[nodiscard]] bool ticks(const detail::Executor* loop) const noexcept;
+  void start_what_is_due() noexcept;
   [[nodiscard]] std::chrono::nanoseconds wait_from(std::chrono::nanoseconds now) noexcept;
+  [[nodiscard]] bool ticks(const detail::Executor* loop) const noexcept;
   void refuse(BatchedCall& call) const noexcept;
 
   void add_alone(Call& call, const std::shared_ptr<BatchedCall>& added);
   void run(const BatchedCall& on) noexcept;
-  [[nodiscard]] LeavingBatch take() noexcept;
+  void take(LeavingBatch& leaving) noexcept;
   void end_run() noexcept;
-  [[nodiscard]] bool is_due_or_end_run() noexcept;
   void count_run(std::size_t calls, std::chrono::nanoseconds time) noexcept;
-  [[nodiscard]] static bool run_next(Run& run) noexcept;
-  [[nodiscard]] static detail::BlockingPool::Work work(Run run, detail::BlockingPool& pool);
-  static void go_on(Run run, detail::BlockingPool& pool) noexcept;
-  static void run_all(Run run) noexcept;
-  static Task<void> run_tasks(Run run, std::shared_ptr<detail::Executor> executor, Scheduler& scheduler);
-  static Task<void> run_task(std::shared_ptr<BatcherImpl> of, std::shared_ptr<LeavingBatch> leaving);
+  static Task<void> run_alone(std::shared_ptr<BatcherImpl> of, std::shared_ptr<LeavingBatch> leaving);
 
   const std::unique_ptr<detail::BatchFunction> function_;
   const BatchOptions options_;

@@ -68,8 +68,10 @@ void ClientCore::close() noexcept {
 }
 
 void ClientCore::BlockingHandlers::run(Work work) {
+  const std::shared_ptr<ClientCore> core = core_.weak_from_this().lock();
+  if (core == nullptr) return;  // the client ends
   if (threads_ == nullptr) threads_ = std::make_unique<runtime::ThreadPool>(core_.shared_.options.blocking_threads);
-  threads_->run([core = core_.shared_from_this(), work = std::move(work)]() mutable {
+  threads_->run([core, work = std::move(work)]() mutable {
     core->executor()->post_owed(work());
     core->driver_.run_posted();
   });

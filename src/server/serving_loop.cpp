@@ -59,7 +59,10 @@ void ServingLoop::set_authority(std::shared_ptr<const rpc::Authority> authority)
   each([was_open](Connection& connection) { connection.authority_changed(was_open); });
 }
 
-ServingLoop::~ServingLoop() { loop_.stop(*this); }
+ServingLoop::~ServingLoop() {
+  loop_context_.stop_requests.finish();  // of one that ends without a drain
+  loop_.stop(*this);
+}
 
 const Endpoint& ServingLoop::listen(const Endpoint& endpoint, transport::Listener::Accepted accepted) {
   acceptors_.push_back(transport::open_acceptor(loop_, endpoint, std::move(accepted), failed()));
@@ -262,7 +265,9 @@ void ServingLoop::drain(const std::function<bool()>& hurry) {
 
   // The system gives the sources of a socket that closes to the other loops' sockets, but what waits in it is lost.
   no_longer_busy();
-  while (keep_serving(deadline) && !datagrams_.empty() && shared_->loops_busy.load() != 0) turn(left(deadline));
+  // Tasks may be about calls of other loops, as batches are.
+  const auto serves_others = [this] { return !datagrams_.empty() || !loop_context_.tasks.empty(); };
+  while (keep_serving(deadline) && serves_others() && shared_->loops_busy.load() != 0) turn(left(deadline));
 
   // Who calls all the time learns from an answer that this is over, and may leave by itself.
   const nanoseconds notice = loop_.now() + kParting;

@@ -139,10 +139,11 @@ TEST_F(BatchedMethod, a_full_batch_runs_at_once) {
   for (int i = 1; i <= 5; ++i) peer->call("double", "[" + std::to_string(i) + "]", i);
   pool.run_all();
   EXPECT_EQ(batches, (Batches{{1, 2}}));
+  EXPECT_TRUE(pool.works.empty());
+  inbox->run();
   EXPECT_EQ(pool.works.size(), 1U) << "the next one is behind whatever else waits for a thread";
   pool.run_all();
   EXPECT_EQ(batches, (Batches{{1, 2}, {3, 4}})) << "the fifth waits for others";
-  EXPECT_TRUE(pool.works.empty());
   inbox->run();
   EXPECT_EQ(received(), result_reply("2", "1") + "\n" + result_reply("4", "2") + "\n" + result_reply("6", "3") + "\n" +
                             result_reply("8", "4"));
@@ -152,6 +153,45 @@ TEST_F(BatchedMethod, a_full_batch_runs_at_once) {
   scheduler.advance(1ms);
   settle();
   EXPECT_EQ(received(), result_reply("10", "5"));
+}
+
+TEST_F(BatchedMethod, the_call_that_fills_a_batch_without_being_in_it_waits_no_longer_than_others) {
+  registry.method("count", batched(
+                               [this](const std::vector<std::vector<int>>& rows) {
+                                 batches.emplace_back(1, static_cast<int>(rows.size()));
+                                 return std::vector<std::size_t>(rows.size());
+                               },
+                               {.size = 8, .wait = 1s, .rows = 4}));
+  peer->call("count", "[[1,2,3]]", 1);
+  peer->call("count", "[[4,5,6]]", 2);
+  settle();
+  EXPECT_EQ(batches, (Batches{{1}})) << "six rows are more than a batch may have";
+  scheduler.advance(1s);
+  settle();
+  EXPECT_EQ(batches, (Batches{{1}, {1}}));
+  // The same where the other one has left by then.
+  add_double({.size = 2, .wait = 1s});
+  batches.clear();
+  peer->call("double", "[1]", 3);
+  peer->call("double", "[2]", 4);
+  peer->cancel(3);
+  settle();
+  EXPECT_TRUE(batches.empty());
+  scheduler.advance(1s);
+  settle();
+  EXPECT_EQ(batches, (Batches{{2}}));
+}
+
+TEST_F(BatchedMethod, groups_of_one_turn_run_at_once_where_several_may) {
+  registry.method("scale", batched([](std::vector<int> numbers, Shared<int>) { return numbers; }, {.concurrent = 3}),
+                  {"number", "by"});
+  for (int i = 1; i <= 4; ++i) peer->call("scale", "[1," + std::to_string(i) + "]", i);
+  scheduler.advance(0ns);
+  pool.run_all();
+  inbox->run();
+  EXPECT_EQ(pool.works.size(), 1U);
+  settle();
+  EXPECT_EQ(peer->sink.messages.size(), 4U);
 }
 
 TEST_F(BatchedMethod, the_first_waits_so_long_and_the_others_go_with_it) {
@@ -414,6 +454,22 @@ TEST_F(BatchedMethod, each_has_its_context) {
   EXPECT_EQ(received(), result_reply(R"("1:10")", "1") + "\n" + result_reply(R"("2:20")", "2"));
 }
 
+TEST_F(BatchedMethod, contexts_have_the_timers_of_the_loop_that_the_function_runs_on) {
+  std::vector<Scheduler*> schedulers;
+  registry.method("plain", batched([&schedulers](std::vector<Context> contexts) {
+                    schedulers.push_back(contexts.front().scheduler());
+                  }));
+  registry.method("waits", batched([&schedulers](std::vector<Context> contexts) -> Task<void> {
+                    schedulers.push_back(contexts.front().scheduler());
+                    co_return;
+                  }));
+  peer->call("plain", "[]", 1);
+  settle();
+  peer->call("waits", "[]", 2);
+  settle();
+  EXPECT_EQ(schedulers, (std::vector<Scheduler*>{nullptr, &scheduler}));
+}
+
 TEST_F(BatchedMethod, coroutines_run_on_the_loop) {
   registry.method("later", batched([this](const std::vector<int>& numbers) -> Task<std::vector<int>> {
                     co_await sleep_for(scheduler, 5ms);
@@ -510,6 +566,26 @@ TEST_F(BatchedMethod, of_another_loop_whose_handlers_take_long_nobody_is_depende
   EXPECT_EQ(received(), result_reply("2", "1"));
 }
 
+TEST_F(BatchedMethod, the_next_batch_is_started_on_the_loop_of_one_of_its_calls) {
+  test::VirtualScheduler other_scheduler;
+  auto other_inbox = std::make_shared<Inbox>();
+  rpc::LoopContext other_loop{json_codec(), &other_scheduler, &log_sink};
+  other_loop.services.blocking_pool = &pool;
+  other_loop.tasks.set_executor(other_inbox);
+  add_double({.size = 1});
+  Peer other{*this, other_loop};
+  peer->call("double", "[1]", 1);
+  other.call("double", "[2]", 2);
+  pool.run_all();
+  EXPECT_EQ(batches, (Batches{{1}}));
+  other_inbox->run();  // the first one's loop may have ended
+  pool.run_all();
+  EXPECT_EQ(batches, (Batches{{1}, {2}}));
+  other_inbox->run();
+  EXPECT_EQ(other.sink.take(), result_reply("4", "2"));
+  settle();
+}
+
 TEST_F(BatchedMethod, without_a_loop_a_call_is_a_batch_of_its_own) {
   add_double({.size = 8, .wait = 1s});
   registry.method("async", batched([](std::vector<int> numbers) -> Task<std::vector<int>> { co_return numbers; }));
@@ -549,6 +625,8 @@ TEST_F(BatchedMethod, work_that_the_pool_drops_leaves_the_function_free) {
   add_double({.size = 1});
   peer->call("double", "[1]", 1);
   pool.works.clear();
+  settle();
+  EXPECT_EQ(batches, (Batches{{1}})) << "it is started once more";
   peer->call("double", "[2]", 2);
   settle();
   EXPECT_EQ(batches, (Batches{{1}, {2}}));

@@ -46,6 +46,7 @@ using Batch = std::span<BatchEntry* const>;
 struct StartedBatch {
   Batch batch;
   std::shared_ptr<Executor> executor;  ///< of the loop on which the task runs
+  Scheduler* scheduler;                ///< the same loop's
   std::shared_ptr<const void> keep;    ///< has the batch, also for threads that go on when that loop has ended
 };
 

@@ -13,6 +13,7 @@
 #include "wirecall/batch_options.hpp"
 #include "wirecall/detail/batcher.hpp"
 #include "wirecall/detail/bind.hpp"
+#include "wirecall/detail/detached_context.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::detail {
@@ -124,7 +125,7 @@ struct BatchTypes {
   }
   static void append(Columns& columns, typename One::Arguments& arguments) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      const auto add = [&]<class T>(auto& column, T& argument) {
+      [[maybe_unused]] const auto add = [&]<class T>(auto& column, T& argument) {
         if constexpr (requires { column.push_back(std::move(argument)); }) {
           column.push_back(std::move(argument));
         } else {
@@ -174,7 +175,7 @@ class TypedBatchFunction final : public BatchFunction {
   void run(Batch batch) noexcept override {
     if constexpr (!B::kWaits) {
       try {
-        Gathered gathered{batch};
+        Gathered gathered{batch, nullptr};
         if constexpr (std::is_void_v<typename B::Result>) {
           gathered.call(function_);
           answer_all(batch);
@@ -190,7 +191,7 @@ class TypedBatchFunction final : public BatchFunction {
     if constexpr (B::kWaits) {
       const Batch batch = started.batch;
       try {
-        Gathered gathered{batch};
+        Gathered gathered{batch, started.scheduler};
         if constexpr (std::is_void_v<typename B::Result>) {
           co_await gathered.call(function_);
           answer_all(batch);
@@ -206,11 +207,11 @@ class TypedBatchFunction final : public BatchFunction {
 
  private:
   struct Gathered {
-    explicit Gathered(Batch batch) {
+    Gathered(Batch batch, Scheduler* scheduler) {
       for (BatchEntry* const entry : batch) {
         auto& one = *static_cast<BatchedArguments<B>*>(entry->arguments.get());
         B::append(columns, one.arguments);
-        if constexpr (B::kContexts) contexts.push_back(std::move(one.context));
+        if constexpr (B::kContexts) contexts.push_back(detached_context(one.context, scheduler));
       }
     }
     decltype(auto) call(F& function) {
@@ -263,7 +264,7 @@ struct BatchedMethod {
     Reader& reader = *owned->params.readers.reader;
     if (!decoded) return call.invalid_params(reader);
     if (reader.take_own_form()) call.use_own_form();
-    if constexpr (B::kContexts) owned->context = call.context();
+    if constexpr (B::kContexts) owned->context = detached_context(call.context());
     const std::string group = B::group_of(owned->arguments);
     const std::size_t rows = method.counts_rows ? B::rows_of(owned->arguments) : 1;
     method.batcher->add(call, {owned.release(), [](void* stored) { delete static_cast<BatchedArguments<B>*>(stored); }},
