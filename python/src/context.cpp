@@ -7,6 +7,7 @@
 
 #include "caller_channel.hpp"
 #include "wirecall/detail/detached_context.hpp"
+#include "wirecall/principal.hpp"
 
 namespace wirecall::python {
 namespace nb = nanobind;
@@ -33,12 +34,18 @@ std::optional<double> remaining(const Context& context) {
   return std::max(0.0, *deadline - std::chrono::duration<double>{now}.count());
 }
 
-CallContext context_on_loop(Call& call) { return {detail::detached_context(call.context()), nullptr}; }
+static std::optional<std::string> principal_of(const Call& call) {
+  return call.principal() != nullptr ? std::optional{call.principal()->name} : std::nullopt;
+}
+
+CallContext context_on_loop(Call& call) {
+  return {detail::detached_context(call.context()), nullptr, principal_of(call)};
+}
 
 CallContext context_off_loop(Call& call, const Context& context, std::shared_ptr<AsyncCalls> calls,
                              std::shared_ptr<HandlerTask> task) {
   return {detail::detached_context(context),
-          std::make_shared<const CallerChannel>(call, context, std::move(calls), std::move(task))};
+          std::make_shared<const CallerChannel>(call, context, std::move(calls), std::move(task)), principal_of(call)};
 }
 
 PyObject* make_context(CallContext context) {
@@ -81,6 +88,9 @@ void add_context(nb::module_& module) {
           },
           "The caller's name at a broker. None for a caller without a name, and where the broker does not disclose "
           "it (option disclose_callers).")
+      .def_prop_ro(
+          "principal", [](const CallContext& context) { return context.principal; },
+          "The name of the principal by which the caller has authenticated; None where nobody has to.")
       .def_prop_ro(
           "hops", [](const CallContext& context) { return context.seen.hops(); },
           "The depth of calls within calls: 0 for a call that no handler has made, 1 for a call of its handler, and "

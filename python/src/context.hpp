@@ -3,7 +3,10 @@
 #pragma once
 
 #include <Python.h>
+#include <memory>
 #include <nanobind/nanobind.h>
+#include <optional>
+#include <string>
 
 #include "wirecall/call.hpp"
 #include "wirecall/context.hpp"
@@ -17,6 +20,7 @@ struct HandlerTask;
 struct CallContext {
   Context seen;                                  ///< what of it may be used, and destroyed, on any thread
   std::shared_ptr<const CallerChannel> channel;  ///< null for a handler on the loop's own thread
+  std::optional<std::string> principal;          ///< by which the caller has authenticated
 };
 
 /// Seconds until the call's time is over, negative once it is; nullopt for no end.

@@ -31,6 +31,8 @@ from .errors import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._batching import Shared
+    from ._dependencies import Depends
+    from ._middleware import MethodCall
     from ._native import ConnectionEvent, Context
     from ._out import Out
     from ._values import Packed
@@ -48,6 +50,7 @@ __all__ = [
     "ConnectionEvent",
     "ConnectionLost",
     "Context",
+    "Depends",
     "Draining",
     "Error",
     "Forbidden",
@@ -56,6 +59,7 @@ __all__ = [
     "InvalidRequest",
     "LimitExceeded",
     "LocalError",
+    "MethodCall",
     "MethodNotFound",
     "NoSubscription",
     "Out",
@@ -79,6 +83,8 @@ _LAZY = {
     "aconnect": "aclient",
     "ConnectionEvent": "_native",
     "Context": "_native",
+    "Depends": "_dependencies",
+    "MethodCall": "_middleware",
     "Out": "_out",
     "Packed": "_values",
     "Shared": "_batching",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import logging
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from typing import Any
 
 # Seconds for cancelled tasks to end; and for the thread, which may wait for tasks twice.
@@ -50,6 +51,25 @@ class AsyncioThread:
         if self._thread.is_alive():
             _log().error("an async handler blocks its thread; the server ends without it")
 
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """What a coroutine comes to on this thread. Blocks until then."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def end_tasks(self) -> bool:
+        """Cancels what still runs, and waits for it as `stop` does. False where a handler blocks the thread."""
+        ended = asyncio.run_coroutine_threadsafe(self._end_tasks(), self._loop)
+        try:
+            ended.result(JOIN_S)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _end_tasks(self) -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        _cancel(tasks)
+        if tasks:
+            await asyncio.wait(tasks, timeout=END_S)
+
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.add_reader(self._calls.fileno(), self._calls.drain, self._loop)
@@ -58,8 +78,7 @@ class AsyncioThread:
                 self._loop.run_forever()
         self._loop.remove_reader(self._calls.fileno())
         tasks = asyncio.all_tasks(self._loop)
-        for task in tasks:
-            task.cancel()
+        _cancel(tasks)
         self._wait_for(tasks)
         with contextlib.suppress(RuntimeError):  # of a generator that yields when it is closed
             self._wait_for({self._loop.create_task(self._loop.shutdown_asyncgens())})
@@ -73,6 +92,41 @@ class AsyncioThread:
                 _, tasks = self._loop.run_until_complete(asyncio.wait(tasks, timeout=left))
         for task in tasks:
             _log().error("%r goes on although it is cancelled; the server ends without it", task)
+
+
+def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Those that have been cancelled already may be cleaning up."""
+    for task in tasks:
+        if not task.cancelling():
+            task.cancel()
+
+
+@contextlib.contextmanager
+def entered(lifespan: Callable[[Any], Any], server: Any, thread: AsyncioThread) -> Iterator[None]:
+    """Within a server's lifespan. An asynchronous one runs on the thread of its async handlers."""
+    made = lifespan(server)
+    if inspect.isgenerator(made):
+        made = contextlib.contextmanager(lambda: made)()
+    elif inspect.isasyncgen(made):
+        made = contextlib.asynccontextmanager(lambda: made)()
+    if hasattr(made, "__aenter__"):
+        stack = contextlib.AsyncExitStack()
+        thread.run(stack.enter_async_context(made))
+        try:
+            yield
+        except BaseException as failure:
+            if not thread.run(stack.__aexit__(type(failure), failure, failure.__traceback__)):
+                raise
+        else:
+            if not thread.end_tasks():
+                _log().error("an async handler blocks its thread; the lifespan is not ended")
+                return
+            thread.run(stack.aclose())
+    elif hasattr(made, "__enter__"):
+        with made:
+            yield
+    else:
+        raise TypeError(f"wirecall: lifespan has returned {made!r}: write a generator, or a context manager")
 
 
 def _log() -> logging.Logger:

@@ -63,6 +63,10 @@ def describe_batched(
     bounds = _bounds(name, options)
     pad, buckets = options.get("pad", False), _buckets(options, name)
     hints = _hints(function, name)
+    if any(typing.get_origin(hint) is typing.Annotated for hint in hints.values()):
+        from ._dependencies import refuse_dependencies
+
+        refuse_dependencies(hints, name)
     signature = list(_signature(function, name).parameters.values())
     arrays = _lengths_of(signature, hints, name) if pad else {}
     parameters: list[inspect.Parameter] = []
@@ -208,7 +212,10 @@ def _bounds(name: str, options: BatchOptions) -> Bounds:
 
 
 def _buckets(options: BatchOptions, name: str) -> tuple[int, ...]:
-    buckets = tuple(options.get("buckets", ()))
+    given = options.get("buckets", ())
+    if not isinstance(given, Iterable) or isinstance(given, str):
+        raise TypeError(f"wirecall: {name}: buckets={given!r}: give lengths, as in [128, 256]")
+    buckets = tuple(given)
     if any(isinstance(bucket, bool) or not isinstance(bucket, int) or bucket < 1 for bucket in buckets):
         raise TypeError(f"wirecall: {name}: buckets={list(buckets)!r}: give lengths, as in [128, 256]")
     if buckets and not options.get("pad", False):

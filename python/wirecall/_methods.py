@@ -6,13 +6,17 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import errors
 from ._native import Context, Shape, dumps
 from ._out import Outputs, outputs_of, with_outputs
 from ._shapes import shape_of
+
+if typing.TYPE_CHECKING:
+    from ._dependencies import Overrides
+    from ._middleware import Middleware
 
 POSITIONAL, KEYWORD, VAR_POSITIONAL, VAR_KEYWORD, CONTEXT, CONTEXT_KEYWORD, INPUT, INPUT_KEYWORD = range(8)
 LOOP, POOL, ASYNCIO, POOL_STREAM, ASYNCIO_STREAM = range(5)
@@ -45,9 +49,10 @@ class Described(typing.NamedTuple):
         return any(row[1] in (INPUT, INPUT_KEYWORD) for row in self.parameters)
 
 
-def describe_subscription(function: Callable[..., Any], name: str, *, check_results: bool = True) -> Described:
-    """The same for an async generator, whose values are events; `result` is the shape of an event."""
-    described = describe(function, name, check_results=check_results)
+def describe_subscription(function: Callable[..., Any], name: str, **options: Any) -> Described:
+    """The same for an async generator, whose values are events; `result` is the shape of an event. `options` are those
+    of `describe`."""
+    described = describe(function, name, **options)
     if described.runs_on != ASYNCIO_STREAM:
         raise TypeError(f"wirecall: {name}: what can be subscribed to is an async generator: async def with yield")
     if described.takes_input:
@@ -56,12 +61,28 @@ def describe_subscription(function: Callable[..., Any], name: str, *, check_resu
 
 
 def describe(
-    function: Callable[..., Any], name: str, *, blocking: bool = False, check_results: bool = True
+    function: Callable[..., Any],
+    name: str,
+    *,
+    blocking: bool = False,
+    check_results: bool = True,
+    overrides: Overrides | None = None,
+    middleware: Sequence[Middleware] = (),
 ) -> Described:
     """Looks at a function once. TypeError for hints that cannot be put on the wire, and for what is no function."""
     if not callable(function):
         raise TypeError(f"wirecall: {name} is no function, but {type(function).__name__}")
     hints = _hints(function, name)
+    if any(typing.get_origin(hint) is typing.Annotated for hint in hints.values()):
+        from . import _dependencies
+
+        function = _dependencies.with_dependencies(function, name, overrides or _dependencies.Overrides(), blocking)
+        hints = _hints(function, name)
+    if middleware:
+        from . import _middleware
+
+        function = _middleware.with_middleware(function, name, middleware, blocking)
+        hints = _hints(function, name)
     rows: list[Row] = []
     unhinted: list[str] = []
     docs = _parameter_docs(hints)
@@ -86,6 +107,11 @@ def describe(
             unhinted.append(parameter.name)
         kind = _KINDS[parameter.kind]
         has_default = parameter.default is not parameter.empty
+        if type(parameter.default).__module__ == "wirecall._dependencies":
+            raise TypeError(
+                f"wirecall: {name}: {parameter.name} = {parameter.default!r}: say it in the hint, "
+                f"{parameter.name}: Annotated[…, {parameter.default!r}]"
+            )
         shape = _shape(hint, parameter.name, name)
         rows.append((
             parameter.name, kind, shape, has_default, parameter.default if has_default else None,
@@ -246,6 +272,17 @@ def _runs_on(function: Callable[..., Any], blocking: bool) -> int:
         if inspect.iscoroutinefunction(one):
             return ASYNCIO
     return POOL if blocking else LOOP
+
+
+def as_described(
+    wrapped: Any, function: Callable[..., Any], parameters: list[inspect.Parameter], hints: dict[str, Any]
+) -> Callable[..., Any]:
+    """`wrapped` as a function of these parameters that is called and documented as `function` is."""
+    wrapped.__signature__ = inspect.Signature(parameters)
+    wrapped.__annotations__ = hints
+    wrapped.__name__ = getattr(function, "__name__", None) or repr(function)
+    wrapped.__doc__ = inspect.getdoc(function)
+    return typing.cast("Callable[..., Any]", wrapped)
 
 
 def _summary(function: Callable[..., Any]) -> str:

@@ -78,6 +78,12 @@ class Context:
         """
 
     @property
+    def principal(self) -> str | None:
+        """
+        The name of the principal by which the caller has authenticated; None where nobody has to.
+        """
+
+    @property
     def hops(self) -> int:
         """
         The depth of calls within calls: 0 for a call that no handler has made, 1 for a call of its handler, and so on.
@@ -139,7 +145,7 @@ class Server:
 
     def add(self, name: str, function: object, described: tuple, safe: bool, cache: tuple[int, int, int] | None) -> None: ...
 
-    def add_batched(self, name: str, run: object, described: tuple, safe: bool, bounds: tuple[int, int, int, int, int, int]) -> None: ...
+    def add_batched(self, name: str, run: object, described: tuple, safe: bool, bounds: tuple[int, int, int, int, int]) -> None: ...
 
     def add_subscription(self, arg0: tuple, arg1: object, arg2: tuple, /) -> None: ...
 
@@ -259,7 +265,7 @@ class Client:
 
     def provide(self, arg0: str, arg1: object, arg2: tuple, arg3: dict, arg4: Calls | None, /) -> None: ...
 
-    def provide_batched(self, arg0: str, arg1: object, arg2: tuple, arg3: dict, arg4: tuple[int, int, int, int, int, int], arg5: Calls | None, /) -> None: ...
+    def provide_batched(self, arg0: str, arg1: object, arg2: tuple, arg3: dict, arg4: tuple[int, int, int, int, int], arg5: Calls | None, /) -> None: ...
 
     def provide_subscription(self, arg0: tuple, arg1: object, arg2: tuple, arg3: dict, arg4: Calls, /) -> None: ...
 

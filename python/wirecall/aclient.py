@@ -221,7 +221,7 @@ class AsyncClient(BaseClient):
         self._join()
         described = describe_subscription(function, subscribe, check_results=check_results)
         names = (subscribe, unsubscribe, notification)
-        self._native.provide_subscription(names, function, described, options, self._calls)
+        self._native.provide_subscription(names, described.function, described, options, self._calls)
         await self.connect()
 
     def _describe(self, function: Callable[..., Any], name: str, check_results: bool) -> Described:

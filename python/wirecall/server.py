@@ -18,7 +18,7 @@ import math
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from . import _bootstrap, _command_line, _native
@@ -27,10 +27,15 @@ from ._bootstrap import check_endpoint
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from ._asyncio_thread import AsyncioThread
     from ._batching import BatchOptions
+    from ._dependencies import Overrides
+    from ._middleware import Middleware
     from ._workers import Workers
 
 F = TypeVar("F", bound=Callable[..., Any])
+# A context manager, or a generator that becomes one.
+Lifespan = Callable[["Server"], Any]
 
 
 class Server:
@@ -42,10 +47,18 @@ class Server:
     `async def` runs on one asyncio thread, `blocking=True` on a thread pool.
     `check_results`: results, and a stream's items, are checked against the declared type. One of another type fails
     with internal error (-32603), and the log says where it differs and what was expected.
+    `lifespan`: a function of the server that is a context manager, asynchronous or not, or a generator: what stands
+    before its `yield` runs before the first call is served, in each worker, and the rest once the last has ended.
     """
 
     def __init__(
-        self, name: str = "wirecall", *, broker: bool = False, check_results: bool = True, **options: Any
+        self,
+        name: str = "wirecall",
+        *,
+        broker: bool = False,
+        check_results: bool = True,
+        lifespan: Lifespan | None = None,
+        **options: Any,
     ) -> None:
         if not isinstance(name, str):
             cure = 'make one, app = wirecall.Server("calc"), and decorate with @app' if callable(name) else "a string"
@@ -62,6 +75,13 @@ class Server:
 
             _json_log.take_over()
         self._broker = broker
+        from ._dependencies import Overrides
+
+        self._overrides = Overrides()
+        self._middleware: list[Middleware] = []
+        # Each describes one of its functions for another server, with a prefix, and returns what adds it there.
+        self._added: list[Callable[[Server, str], Callable[[], None]]] = []
+        self._lifespans: list[tuple[Lifespan, Server]] = [] if lifespan is None else [(lifespan, self)]
         self._methods: dict[str, tuple[Any, ...]] = {}  # by name: what the native server is given again
         self._batched: dict[str, tuple[Any, ...]] = {}
         self._subscriptions: dict[str, tuple[Any, ...]] = {}
@@ -167,31 +187,86 @@ class Server:
         if isinstance(function, str):
             raise TypeError(f'wirecall: {function!r} is no function: write @app(name="{function}")')
         called = name if name is not None else getattr(function, "__name__", None) or _name_of(function)
-        from ._methods import ASYNCIO, ASYNCIO_STREAM, POOL_STREAM, describe
-
         checks = self._check_results if check_results is None else check_results
         if batching:
-            from ._batching import describe_batched
-
             if cache is not None or blocking:
                 raise TypeError(
                     f"wirecall: {called}: a batched function is neither cached nor blocking: it has a thread"
                 )
-            batched, bounds = describe_batched(function, called, batching, check_results=checks)
-            told_batched = (called, batched.run, batched.described, safe, bounds)
-            self._engine.add_batched(*told_batched)
-            self._batched[called] = told_batched
-            self._asynchronous = self._asynchronous or batched.described.runs_on == ASYNCIO
-            return function
-        described = describe(function, called, blocking=blocking, check_results=checks)
+            self._describe_batched((), function, called, safe, checks, batching)()
+        else:
+            self._describe(self._overrides, (), function, called, blocking, safe, cache, checks)()
+        return function
+
+    # Each describes a function of this server, or of one that is mounted, whose middleware is then `inner`, and returns
+    # what adds it.
+
+    def _describe(
+        self,
+        overrides: Overrides,
+        inner: Sequence[Middleware],
+        function: Callable[..., Any],
+        called: str,
+        blocking: bool,
+        safe: bool,
+        cache: int | Mapping[str, float] | None,
+        checks: bool,
+    ) -> Callable[[], None]:
+        from ._methods import ASYNCIO, ASYNCIO_STREAM, POOL_STREAM, describe
+
+        around = (*self._middleware, *inner)
+        if around and cache is not None:
+            raise TypeError(
+                f"wirecall: {called}: middleware runs around each call, and a cached function does not run for each"
+            )
+        described = describe(
+            function, called, blocking=blocking, check_results=checks, overrides=overrides, middleware=around
+        )  # fmt: skip
         kept = _cache_bounds(cache, called)
         if kept is not None and described.runs_on in (ASYNCIO_STREAM, POOL_STREAM):
             raise TypeError(f"wirecall: {called}: the results of a generator are not cached")
         told = (called, described.function, described, safe, kept)
-        self._engine.add(*told)
-        self._methods[called] = told
-        self._asynchronous = self._asynchronous or described.runs_on in (ASYNCIO, ASYNCIO_STREAM)
-        return function
+
+        def add() -> None:
+            self._engine.add(*told)
+            self._methods[called] = told
+            self._asynchronous = self._asynchronous or described.runs_on in (ASYNCIO, ASYNCIO_STREAM)
+            self._added.append(
+                lambda to, prefix: to._describe(
+                    overrides, around, function, prefix + called, blocking, safe, cache, checks
+                )
+            )
+
+        return add
+
+    def _describe_batched(
+        self,
+        inner: Sequence[Middleware],
+        function: Callable[..., Any],
+        called: str,
+        safe: bool,
+        checks: bool,
+        options: BatchOptions,
+    ) -> Callable[[], None]:
+        from ._batching import describe_batched
+        from ._methods import ASYNCIO
+
+        if self._middleware or inner:
+            raise TypeError(
+                f"wirecall: {called}: middleware runs around one call, and a batched function runs for many"
+            )  # fmt: skip
+        batched, bounds = describe_batched(function, called, options, check_results=checks)
+        told = (called, batched.run, batched.described, safe, bounds)
+
+        def add() -> None:
+            self._engine.add_batched(*told)
+            self._batched[called] = told
+            self._asynchronous = self._asynchronous or batched.described.runs_on == ASYNCIO
+            self._added.append(
+                lambda to, prefix: to._describe_batched((), function, prefix + called, safe, checks, options)
+            )
+
+        return add
 
     def subscription(self, subscribe: str, /, *, unsubscribe: str, notification: str) -> Callable[[F], F]:
         """Adds an async generator as a subscription, as a decorator, in the form of Ethereum's API:
@@ -206,15 +281,37 @@ class Server:
         """
 
         def add(function: F) -> F:
-            from ._methods import describe_subscription
-
-            described = describe_subscription(function, subscribe, check_results=self._check_results)
             names = (subscribe, unsubscribe, notification)
-            told = (names, function, described)
-            self._engine.add_subscription(*told)
-            self._subscriptions[subscribe] = told
-            self._asynchronous = True
+            self._describe_subscription(self._overrides, (), function, names, self._check_results)()
             return function
+
+        return add
+
+    def _describe_subscription(
+        self,
+        overrides: Overrides,
+        inner: Sequence[Middleware],
+        function: Callable[..., Any],
+        names: tuple[str, str, str],
+        checks: bool,
+    ) -> Callable[[], None]:
+        from ._methods import describe_subscription
+
+        around = (*self._middleware, *inner)
+        described = describe_subscription(
+            function, names[0], check_results=checks, overrides=overrides, middleware=around
+        )  # fmt: skip
+        told = (names, described.function, described)
+
+        def add() -> None:
+            self._engine.add_subscription(*told)
+            self._subscriptions[names[0]] = told
+            self._asynchronous = True
+            self._added.append(
+                lambda to, prefix: to._describe_subscription(
+                    overrides, around, function, (prefix + names[0], prefix + names[1], prefix + names[2]), checks
+                )
+            )
 
         return add
 
@@ -224,6 +321,48 @@ class Server:
             member = getattr(type(instance), name)
             if not name.startswith("_") and callable(member):
                 self.add(getattr(instance, name), name=prefix + name)
+
+    def middleware(self, function: Middleware) -> Middleware:
+        """Adds middleware, as a decorator: a generator that takes a `MethodCall`, and yields once where the method
+        runs. What the method raises is raised at the `yield`; its result is `call.result`, which may be replaced.
+        Where the generator returns without yielding, the method is not called, and `call.result` is the answer.
+
+            @app.middleware
+            def timed(call):
+                begun = time.perf_counter()
+                yield
+                print(call.method, time.perf_counter() - begun)
+
+        It runs where the method does, around all methods, streams and subscriptions that are added later; the one that
+        is added first is the outermost. An `async def` generator runs around async functions alone, and a plain one is
+        refused then. Raises TypeError when there are methods already."""
+        from ._middleware import check_middleware
+
+        if self._added:
+            raise TypeError("wirecall: middleware is around the methods that are added after it: add it first")
+        self._middleware.append(check_middleware(function))
+        return function
+
+    def mount(self, prefix: str, server: Server) -> None:
+        """Adds all methods and subscriptions that another server has now, with `prefix` and a dot before their names:
+        `app.mount("math", calc)` serves `math.sum`. Their dependencies and middleware go with them, within this one's
+        middleware; the other one's lifespan goes with this one's. Its options, such as a principals_file, do not.
+        Raises `Conflict` for a name that is taken."""
+        if not isinstance(server, Server) or not isinstance(prefix, str) or "/" in prefix:
+            raise TypeError('wirecall: mount takes a prefix and a server, as in app.mount("math", calc)')
+        if any(one is self._overrides for one in server._overrides.all()):
+            raise ValueError("wirecall: a server cannot be mounted in itself")
+        if taken := [name for name in server._names() if f"{prefix}.{name}" in self._names()]:
+            from .errors import Conflict
+
+            raise Conflict(f"{prefix}.{taken[0]} is taken")
+        for add in [describe(self, f"{prefix}.") for describe in server._added]:
+            add()
+        self._overrides.mounted.append(server._overrides)
+        self._lifespans.extend(one for one in server._lifespans if one not in self._lifespans)
+
+    def _names(self) -> list[str]:
+        return [*self._methods, *self._batched, *self._subscriptions]
 
     def listen(self, uri: str | None = None, *, insecure: bool = False) -> str:
         """Binds an endpoint now, so that peers can connect; `run` serves them. Returns the endpoint with its actual
@@ -338,23 +477,49 @@ class Server:
                 self._greet(self._listening)
             return self._serve()
 
-    def _serve(self) -> None:
-        thread = None
-        if self._asynchronous:
-            from ._asyncio_thread import AsyncioThread
-
-            thread = AsyncioThread(self._engine)
-            thread.start()
+    def _serve(self, began: Callable[[], None] = lambda: None) -> None:
+        """Calls `began` when the first call may be served."""
         self._ended.clear()
+        runs = False
         try:
-            # Elsewhere than in the main thread it is a part of the program, whose signals they are.
-            self._engine.run(_in_main_thread())
+            with self._asyncio_thread() as thread, self._within_lifespans(thread):
+                runs = True
+                began()
+                # Elsewhere than in the main thread it is a part of the program, whose signals they are.
+                self._engine.run(_in_main_thread())
         finally:
-            if thread is not None:
-                thread.stop()
+            if not runs:
+                self._engine.stop()
+                self._engine.run(False)  # at whose end it listens no more
             self._listening.clear()  # with its end it listens no more
             self._is_to_stop = False
             self._ended.set()
+
+    @contextlib.contextmanager
+    def _asyncio_thread(self) -> Iterator[AsyncioThread | None]:
+        if not self._asynchronous and not self._lifespans:
+            yield None
+            return
+        from ._asyncio_thread import AsyncioThread
+
+        thread = AsyncioThread(self._engine)
+        thread.start()
+        try:
+            yield thread
+        finally:
+            thread.stop()
+
+    @contextlib.contextmanager
+    def _within_lifespans(self, thread: AsyncioThread | None) -> Iterator[None]:
+        if thread is None or not self._lifespans:
+            yield
+            return
+        from ._asyncio_thread import entered
+
+        with contextlib.ExitStack() as stack:
+            for lifespan, server in self._lifespans:
+                stack.enter_context(entered(lifespan, server, thread))
+            yield
 
     def _reloads(self) -> bool:
         """Whether SIGHUP makes it read its files anew, rather than end."""
@@ -466,19 +631,42 @@ class Server:
             self._ended.wait(0.5)
 
     @contextlib.contextmanager
-    def serving(self, listen: str = "tcp://127.0.0.1:0", *, insecure: bool = False) -> Iterator[str]:
+    def serving(
+        self,
+        listen: str = "tcp://127.0.0.1:0",
+        *,
+        insecure: bool = False,
+        overrides: Mapping[Callable[..., Any], Callable[..., Any]] | None = None,
+    ) -> Iterator[str]:
         """Serves in the background, for tests and notebooks: `with app.serving() as uri: …`. `insecure` as for
-        `listen`."""
+        `listen`. `overrides`: functions that stand for dependencies meanwhile, by these: `{database: FakeDatabase}`."""
         check_endpoint(listen, "serving takes where to listen")
         self._permit([listen], insecure)
-        uri = self._listen_at(listen)
-        thread = threading.Thread(target=self._serve, name="wirecall-server", daemon=True)
-        thread.start()
-        try:
-            yield uri
-        finally:
-            self.stop()
-            thread.join()
+        with self._overrides.replacing(overrides or {}):
+            uri = self._listen_at(listen)
+            began = threading.Event()
+            failures: list[BaseException] = []
+
+            def serve() -> None:
+                try:
+                    self._serve(began.set)
+                except BaseException as failure:
+                    failures.append(failure)
+                finally:
+                    began.set()
+
+            thread = threading.Thread(target=serve, name="wirecall-server", daemon=True)
+            thread.start()
+            began.wait()
+            try:
+                if not failures:
+                    yield uri
+            finally:
+                if not failures:
+                    self.stop()
+                thread.join()
+            if failures:
+                raise failures[0]
 
     def handle(self, text: str) -> str:
         """Serves one message or batch without a port: takes the JSON text of a request, returns that of the response,
