@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import functools
 import socket
 import threading
@@ -182,6 +183,18 @@ def test_an_error_that_a_dependency_keeps_to_itself_is_no_result():
         call(app, "fail")
 
 
+def test_a_class_is_a_method_that_has_some():
+    app = wirecall.Server()
+
+    @dataclasses.dataclass
+    class Point:
+        x: int
+        name: Annotated[str, Depends(lambda: "p")] = ""
+
+    app.add(Point, name="point")
+    assert call(app, "point", 1) == {"x": 1, "name": "p"}
+
+
 def test_that_of_a_stream_lasts_until_its_end():
     app = wirecall.Server()
 
@@ -279,8 +292,10 @@ def test_no_caller_gives_what_a_dependency_makes():
                 c[method](user="admin")
     with pytest.raises(TypeError, match=r"user: Annotated\[…, Depends\(who\)\]"):
         app.add(by_default)
-    with pytest.raises(TypeError, match="has no dependencies"):
+    with pytest.raises(TypeError, match="a batched function has no dependencies"):
         app.add(batched, batch=2)
+    with pytest.raises(TypeError, match="a cached function has no dependencies"):
+        app.add(by_position, name="cached", cache=10)
 
 
 def test_parameters_of_dependencies_come_in_reading_order():
@@ -555,16 +570,24 @@ def test_what_a_lifespan_raises_is_raised_where_the_server_is_run():
 
     def fails_at_first(app: wirecall.Server) -> Iterator[None]:
         if failing.pop():
+            with socket.create_connection(("127.0.0.1", int(uri.rpartition(":")[2]))) as early:
+                early.sendall(b'{"jsonrpc":"2.0","method":"five"}')
             raise RuntimeError("no database")
         yield
 
     app = wirecall.Server(lifespan=fails_at_first)
-    app.add(lambda: 5, name="five")
+
+    @app
+    def five() -> int:
+        events.append("five")
+        return 5
+
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         uri = f"tcp://127.0.0.1:{free.getsockname()[1]}"
     with pytest.raises(RuntimeError), app.serving(uri):
         pass
+    assert events == [], "no call is served without the lifespan"
     failing.append(False)
     with app.serving(uri), wirecall.connect(uri) as c:
         assert c.five() == 5

@@ -1,6 +1,8 @@
 """Middleware: generators that run around each call of a method."""
 
 import asyncio
+import dataclasses
+import functools
 from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Any
 
@@ -106,6 +108,41 @@ def test_it_may_answer_refuse_and_replace():
             c.add(2)
         assert (c.add(3), c.add(4)) == (8, 5)
         assert c.later(-1) == "forgiven"
+
+
+def test_classes_and_iterators_are_methods_within_it():
+    app = wirecall.Server()
+    app.middleware(noting)
+
+    @dataclasses.dataclass
+    class Point:
+        x: int
+
+    class Items:
+        def __init__(self, count: int) -> None:
+            self.left = count
+
+        def __aiter__(self) -> Any:
+            return self
+
+        async def __anext__(self) -> int:
+            if self.left == 0:
+                raise StopAsyncIteration
+            self.left -= 1
+            return self.left
+
+    async def items(count: int) -> AsyncIterator[int]:
+        yield count
+
+    @functools.wraps(items)
+    def iterator(count: int) -> Any:
+        return Items(count)
+
+    app.add(Point, name="point")
+    app.add(iterator, name="items")
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        assert c.point(1) == {"x": 1}
+        assert list(c.items.stream(3)) == [2, 1, 0]
 
 
 def test_what_it_keeps_to_itself_is_no_result():

@@ -438,3 +438,17 @@ def test_what_nobody_waits_for_any_more_is_not_begun():
         second.work(20)
         waiting.join()
         assert ran == [0, 20]
+
+
+def test_a_server_that_has_been_stopped_within_serving_serves_again():
+    app = wirecall.Server()
+
+    @app
+    def end() -> None:
+        app.stop()
+
+    for _ in range(3):
+        with app.serving() as uri:
+            with wirecall.connect(uri) as c:
+                c.end()
+            app._ended.wait()

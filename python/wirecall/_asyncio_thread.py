@@ -50,6 +50,8 @@ class AsyncioThread:
         self._thread.join(JOIN_S)
         if self._thread.is_alive():
             _log().error("an async handler blocks its thread; the server ends without it")
+        else:
+            self._calls = None  # a server that is given up goes with it
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """What a coroutine comes to on this thread. Blocks until then."""

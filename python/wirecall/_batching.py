@@ -66,7 +66,7 @@ def describe_batched(
     if any(typing.get_origin(hint) is typing.Annotated for hint in hints.values()):
         from ._dependencies import refuse_dependencies
 
-        refuse_dependencies(hints, name)
+        refuse_dependencies(function, name, "batched")
     signature = list(_signature(function, name).parameters.values())
     arrays = _lengths_of(signature, hints, name) if pad else {}
     parameters: list[inspect.Parameter] = []

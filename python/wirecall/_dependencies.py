@@ -174,11 +174,11 @@ def _name_of(function: Any) -> str:
     return getattr(function, "__name__", None) or repr(function)
 
 
-def refuse_dependencies(hints: Mapping[str, Any], name: str) -> None:
-    """Of a function that runs for many calls."""
-    for parameter, hint in hints.items():
+def refuse_dependencies(function: Callable[..., Any], name: str, kind: str) -> None:
+    """Of a function that does not run once for each call, as one that is `kind`."""
+    for parameter, hint in _methods._hints(function, name).items():
         if _depends_of(hint):
-            raise TypeError(f"wirecall: {name}: a batched function has no dependencies, as {parameter} is one")
+            raise TypeError(f"wirecall: {name}: a {kind} function has no dependencies, as {parameter} is one")
 
 
 def with_dependencies(
@@ -392,8 +392,7 @@ def _wrapped(method: Dependency, parameters: list[inspect.Parameter], overrides:
     async def asynchronous_stream(*args: Any, **kwargs: Any) -> Any:
         async with contextlib.AsyncExitStack() as stack:
             args_of, kwargs_of = await _enter_async(_Call(takes, overrides, args, kwargs), method, stack)
-            items = function(*args_of, **kwargs_of)
-            async with contextlib.aclosing(items):
+            async with _methods.closing(function(*args_of, **kwargs_of)) as items:
                 async for item in items:
                     yield item
             return
@@ -405,7 +404,7 @@ def _wrapped(method: Dependency, parameters: list[inspect.Parameter], overrides:
         _methods.ASYNCIO_STREAM: asynchronous_stream,
     }
     hints = {one.name: one.annotation for one in parameters if one.annotation is not Any}
-    own = _methods._hints(function, "")
+    own = {"return": function} if inspect.isclass(function) else _methods._hints(function, "")
     if "return" in own:
         hints["return"] = own["return"]
     return _methods.as_described(by_kind.get(method.runs_on, plain), function, parameters, hints)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from . import errors
@@ -272,6 +273,16 @@ def _runs_on(function: Callable[..., Any], blocking: bool) -> int:
         if inspect.iscoroutinefunction(one):
             return ASYNCIO
     return POOL if blocking else LOOP
+
+
+@contextlib.asynccontextmanager
+async def closing(items: Any) -> AsyncIterator[Any]:
+    """Within it an asynchronous iterator may be left half-way; generators are closed then."""
+    try:
+        yield items
+    finally:
+        if hasattr(items, "aclose"):
+            await items.aclose()
 
 
 def as_described(

@@ -85,7 +85,9 @@ def with_middleware(
                 f"{getattr(one, '__name__', repr(one))} as `def`, which is around both kinds"
             )
     parameters = list(_methods._signature(function, name).parameters.values())
-    hints = _methods._hints(function, name)
+    hints = dict(_methods._hints(function, name))
+    if inspect.isclass(function):
+        hints["return"] = function
     positional = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "")
     own = next((one for one in parameters if _methods._is_context(hints.get(one.name))), None)
@@ -123,7 +125,7 @@ def with_middleware(
         call = call_of(args, kwargs)
         async with contextlib.AsyncExitStack() as stack:
             if await _enter_async(middleware, call, stack):
-                async with contextlib.aclosing(function(*args, **kwargs)) as items:
+                async with _methods.closing(function(*args, **kwargs)) as items:
                     async for item in items:
                         yield item
                 call.result = None

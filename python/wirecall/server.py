@@ -212,6 +212,7 @@ class Server:
         cache: int | Mapping[str, float] | None,
         checks: bool,
     ) -> Callable[[], None]:
+        from ._dependencies import refuse_dependencies
         from ._methods import ASYNCIO, ASYNCIO_STREAM, POOL_STREAM, describe
 
         around = (*self._middleware, *inner)
@@ -219,6 +220,8 @@ class Server:
             raise TypeError(
                 f"wirecall: {called}: middleware runs around each call, and a cached function does not run for each"
             )
+        if cache is not None:
+            refuse_dependencies(function, called, "cached")
         described = describe(
             function, called, blocking=blocking, check_results=checks, overrides=overrides, middleware=around
         )  # fmt: skip
@@ -489,8 +492,7 @@ class Server:
                 self._engine.run(_in_main_thread())
         finally:
             if not runs:
-                self._engine.stop()
-                self._engine.run(False)  # at whose end it listens no more
+                self._made = None  # with which it listens no more
             self._listening.clear()  # with its end it listens no more
             self._is_to_stop = False
             self._ended.set()
@@ -662,7 +664,7 @@ class Server:
                 if not failures:
                     yield uri
             finally:
-                if not failures:
+                if not self._ended.is_set():
                     self.stop()
                 thread.join()
             if failures:
