@@ -195,6 +195,26 @@ def test_a_class_is_a_method_that_has_some():
     assert call(app, "point", 1) == {"x": 1, "name": "p"}
 
 
+def test_what_a_dependency_raises_is_the_answer_whatever_it_is():
+    app = wirecall.Server()
+
+    def exhausted() -> int:
+        return next(iter([]))  # type: ignore[call-overload,no-any-return]
+
+    @app
+    def plain(one: Annotated[int, Depends(exhausted)]) -> int:
+        return one
+
+    @app
+    async def asynchronous(one: Annotated[int, Depends(exhausted)]) -> int:
+        return one
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        for method in ["plain", "asynchronous"]:
+            with pytest.raises(wirecall.InternalError):
+                c[method]()
+
+
 def test_that_of_a_stream_lasts_until_its_end():
     app = wirecall.Server()
 

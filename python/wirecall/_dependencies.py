@@ -74,7 +74,7 @@ class Overrides:
 
 class Depends:
     """In a hint: the parameter is what `dependency` returns, which is called for each call of the method. A generator
-    yields it, and goes on when the call has been answered, or its stream has ended. `dependency` has parameters of its
+    yields it, and goes on when the method has returned, or its stream has ended. `dependency` has parameters of its
     own: dependencies, the Context, and what the call gives, which the method's document then names. `use_cache=False`:
     not shared with others of the same call that need the same.
 
@@ -329,16 +329,16 @@ class _Call:
 def _enter(call: _Call, method: Dependency, stack: contextlib.ExitStack) -> tuple[list[Any], dict[str, Any]]:
     making = call.make(method)
     value = None
-    try:
-        while True:
+    while True:
+        try:
             function, dependency = making.send(value)
-            if dependency.runs_on == _methods.POOL_STREAM:
-                value = stack.enter_context(contextlib.contextmanager(function)())
-            else:
-                value = function()
-    except StopIteration as done:
-        arguments: tuple[list[Any], dict[str, Any]] = done.value
-        return arguments
+        except StopIteration as done:
+            arguments: tuple[list[Any], dict[str, Any]] = done.value
+            return arguments
+        if dependency.runs_on == _methods.POOL_STREAM:
+            value = stack.enter_context(contextlib.contextmanager(function)())
+        else:
+            value = function()
 
 
 async def _enter_async(
@@ -346,18 +346,18 @@ async def _enter_async(
 ) -> tuple[list[Any], dict[str, Any]]:
     making = call.make(method)
     value = None
-    try:
-        while True:
+    while True:
+        try:
             function, dependency = making.send(value)
-            if dependency.runs_on == _methods.POOL_STREAM:
-                value = stack.enter_context(contextlib.contextmanager(function)())
-            elif dependency.runs_on == _methods.ASYNCIO_STREAM:
-                value = await stack.enter_async_context(contextlib.asynccontextmanager(function)())
-            else:
-                value = await function() if dependency.is_async else function()
-    except StopIteration as done:
-        arguments: tuple[list[Any], dict[str, Any]] = done.value
-        return arguments
+        except StopIteration as done:
+            arguments: tuple[list[Any], dict[str, Any]] = done.value
+            return arguments
+        if dependency.runs_on == _methods.POOL_STREAM:
+            value = stack.enter_context(contextlib.contextmanager(function)())
+        elif dependency.runs_on == _methods.ASYNCIO_STREAM:
+            value = await stack.enter_async_context(contextlib.asynccontextmanager(function)())
+        else:
+            value = await function() if dependency.is_async else function()
 
 
 def _swallowed(method: Dependency) -> RuntimeError:
