@@ -37,6 +37,11 @@ ALONE = {
         for encoding in ["json", "msgpack", "cbor", "protobuf", "packed"]
     ),
     "broker": "HELLO\n1 has it\nsensors.roof.temp 21.5\n",
+    "../coming-from/murpc": (
+        "8 42\n8\nMethod not found (-32601): no name is near it; `wirecall ls` lists what there is\n"
+        "told 1 client\nweather.berlin {'temp': 21.5}\ncounted by the broker: True\n"
+    ),
+    "../coming-from/ucall": "5 5\nb'\\x00\\xff'\n(20, 40)\n[0.6 0.8]\n5\n",
 }
 
 
@@ -51,6 +56,7 @@ def run(name: str, *words: str) -> str:
 def test_each_example_is_run_here():
     there = {path.stem for path in EXAMPLES.glob("*.py")}
     elsewhere = {"gpu_worker"}  # test_gpu_worker.py
+    there |= {f"../coming-from/{path.stem}" for path in EXAMPLES.parent.glob("coming-from/*.py")}
     assert there == {"first_server", *NEEDS_SERVER, *ALONE, *elsewhere}
 
 

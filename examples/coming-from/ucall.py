@@ -1,0 +1,59 @@
+"""Functions served at a port: numbers, bytes, an image and an array. `ucall.py --serve` serves until Ctrl-C, then
+
+    wirecall call sum 2 3
+    wirecall call echo data:file=photo.png > copy.png
+    wirecall call rotate image=@photo.png angle=90 > rotated.png
+    wirecall call normalize @a.npy > b.npy
+"""
+
+import io
+import sys
+
+import numpy as np
+import wirecall
+from numpy.typing import NDArray
+from PIL import Image
+
+server = wirecall.Server("calc")
+
+
+@server
+def sum(a: int, b: int) -> int:
+    return a + b
+
+
+@server
+def echo(data: bytes) -> bytes:
+    return data
+
+
+@server(blocking=True)
+def rotate(image: Image.Image, angle: int) -> Image.Image:
+    return image.rotate(angle, expand=True)
+
+
+@server
+def normalize(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    return x / np.linalg.norm(x)
+
+
+def main() -> None:
+    if "--serve" in sys.argv:
+        return server.run()
+    with server.serving() as uri, wirecall.connect(uri, encoding="msgpack") as c:
+        print(c.sum(2, 3), c.sum(a=2, b=3))
+        print(c.echo(b"\x00\xff"))
+        picture = Image.new("RGB", (40, 20), "red")
+        print(c.rotate(picture, 90).size)
+        print(c.normalize(np.array([3.0, 4.0])))
+        # By HTTP as well, at the same port.
+        import json
+        import urllib.request
+
+        request = {"jsonrpc": "2.0", "method": "sum", "params": {"a": 2, "b": 3}, "id": 1}
+        with urllib.request.urlopen(uri.replace("tcp", "http", 1) + "/rpc", json.dumps(request).encode()) as response:
+            print(json.load(io.TextIOWrapper(response))["result"])
+
+
+if __name__ == "__main__":
+    main()
