@@ -100,7 +100,7 @@ def describe_batched(
         raise TypeError(f"wirecall: {name}: a batched function returns its results: write `async def` without yield")
     one = _one(function, parameters, result, runs_on == ASYNCIO)
     described = describe(one, name, blocking=runs_on != ASYNCIO, check_results=check_results)
-    bytes_max = options.get("batch_bytes", BATCH_BYTES)
+    _, _, bytes_max, _, _ = bounds
     gather = _Gather(function, name, columns, pad, buckets, bytes_max)
     return Batched(described, gather.run_async if runs_on == ASYNCIO else gather.run), bounds
 

@@ -404,7 +404,7 @@ def _wrapped(method: Dependency, parameters: list[inspect.Parameter], overrides:
         _methods.ASYNCIO_STREAM: asynchronous_stream,
     }
     hints = {one.name: one.annotation for one in parameters if one.annotation is not Any}
-    own = {"return": function} if inspect.isclass(function) else _methods._hints(function, "")
+    own = _methods._hints(function, "")
     if "return" in own:
         hints["return"] = own["return"]
     return _methods.as_described(by_kind.get(method.runs_on, plain), function, parameters, hints)

@@ -290,7 +290,7 @@ def as_described(
 ) -> Callable[..., Any]:
     """`wrapped` as a function of these parameters that is called and documented as `function` is."""
     wrapped.__signature__ = inspect.Signature(parameters)
-    wrapped.__annotations__ = hints
+    wrapped.__annotations__ = hints | {"return": function} if inspect.isclass(function) else hints
     wrapped.__name__ = getattr(function, "__name__", None) or repr(function)
     wrapped.__doc__ = inspect.getdoc(function)
     return typing.cast("Callable[..., Any]", wrapped)

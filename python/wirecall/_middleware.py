@@ -73,9 +73,7 @@ def check_middleware(function: Middleware) -> Middleware:
 def with_middleware(
     function: Callable[..., Any], name: str, middleware: Sequence[Middleware], blocking: bool = False
 ) -> Callable[..., Any]:
-    """A function around which the middleware runs, the first outermost; the function itself where there is none."""
-    if not middleware:
-        return function
+    """A function around which the middleware runs, the first outermost."""
     runs_on = _methods._runs_on(function, blocking)
     is_async = runs_on in (_methods.ASYNCIO, _methods.ASYNCIO_STREAM)
     for one in middleware:
@@ -85,9 +83,7 @@ def with_middleware(
                 f"{getattr(one, '__name__', repr(one))} as `def`, which is around both kinds"
             )
     parameters = list(_methods._signature(function, name).parameters.values())
-    hints = dict(_methods._hints(function, name))
-    if inspect.isclass(function):
-        hints["return"] = function
+    hints = _methods._hints(function, name)
     positional = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "")
     own = next((one for one in parameters if _methods._is_context(hints.get(one.name))), None)
