@@ -1,13 +1,14 @@
 """Functions served at a port: numbers, bytes, an image and an array. `ucall.py --serve` serves until Ctrl-C, then
 
-    wirecall call sum 2 3
+    wirecall call sum a=2 b=3
     wirecall call echo data:file=photo.png > copy.png
     wirecall call rotate image=@photo.png angle=90 > rotated.png
-    wirecall call normalize @a.npy > b.npy
+    wirecall call normalize x=@a.npy > b.npy
 """
 
-import io
+import json
 import sys
+import urllib.request
 
 import numpy as np
 import wirecall
@@ -39,7 +40,8 @@ def normalize(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def main() -> None:
     if "--serve" in sys.argv:
-        return server.run()
+        server.run(*sys.argv[2:])
+        return
     with server.serving() as uri, wirecall.connect(uri, encoding="msgpack") as c:
         print(c.sum(2, 3), c.sum(a=2, b=3))
         print(c.echo(b"\x00\xff"))
@@ -47,12 +49,9 @@ def main() -> None:
         print(c.rotate(picture, 90).size)
         print(c.normalize(np.array([3.0, 4.0])))
         # By HTTP as well, at the same port.
-        import json
-        import urllib.request
-
         request = {"jsonrpc": "2.0", "method": "sum", "params": {"a": 2, "b": 3}, "id": 1}
-        with urllib.request.urlopen(uri.replace("tcp", "http", 1) + "/rpc", json.dumps(request).encode()) as response:
-            print(json.load(io.TextIOWrapper(response))["result"])
+        with urllib.request.urlopen(uri.replace("tcp", "http", 1), json.dumps(request).encode()) as response:
+            print(json.load(response)["result"])
 
 
 if __name__ == "__main__":

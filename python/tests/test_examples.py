@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import pathlib
 import subprocess
 import sys
+from collections.abc import Iterator
 
+import numpy as np
 import pytest
+from PIL import Image
 
+TOOL = pathlib.Path(sys.executable).with_name("wirecall")
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples" / "python"
 NEEDS_SERVER = {
     "blocking_client": "5\n5\nHello, Ada!\n[0, 2, 4]\n['b'] integer\n",
@@ -65,15 +71,37 @@ def test_alone(name):
     assert run(name).startswith(ALONE[name])
 
 
-def test_clients_of_the_first_server():
+@contextlib.contextmanager
+def served(name: str, *words: str) -> Iterator[str]:
+    """Where it is served, until the end of the block."""
     with subprocess.Popen(
-        [sys.executable, EXAMPLES / "first_server.py", "tcp://127.0.0.1:0"], stderr=subprocess.PIPE, text=True
+        [sys.executable, EXAMPLES / f"{name}.py", *words, "tcp://127.0.0.1:0"], stderr=subprocess.PIPE, text=True
     ) as server:
         assert server.stderr is not None
-        uri = server.stderr.readline().split(" at ")[1].split()[0]
         try:
-            for name, said in NEEDS_SERVER.items():
-                assert run(name, uri) == said
+            yield server.stderr.readline().split(" at ")[1].split()[0]
         finally:
             server.terminate()
     assert server.returncode == 0
+
+
+def test_clients_of_the_first_server():
+    with served("first_server") as uri:
+        for name, said in NEEDS_SERVER.items():
+            assert run(name, uri) == said
+
+
+def test_functions_of_the_ucall_example_are_called_by_the_command(tmp_path):
+    Image.new("RGB", (40, 20), "red").save(tmp_path / "photo.png")
+    np.save(tmp_path / "a.npy", np.array([3.0, 4.0]))
+    with served("../coming-from/ucall", "--serve") as uri:
+
+        def call(*words: str) -> bytes:
+            return subprocess.run(
+                [TOOL, "call", "--url", uri, *words], cwd=tmp_path, stdout=subprocess.PIPE, timeout=300, check=True
+            ).stdout
+
+        assert call("sum", "a=2", "b=3") == b"5\n"
+        assert call("echo", "data:file=photo.png") == (tmp_path / "photo.png").read_bytes()
+        assert Image.open(io.BytesIO(call("rotate", "image=@photo.png", "angle=90"))).size == (20, 40)
+        assert np.load(io.BytesIO(call("normalize", "x=@a.npy"))).tolist() == [0.6, 0.8]
