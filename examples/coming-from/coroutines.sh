@@ -5,9 +5,9 @@ set -euo pipefail
 folder=$(mktemp -d)
 pids=()
 trap 'kill -KILL "${pids[@]}" 2>/dev/null || true; rm -rf "$folder"' EXIT
-"$1" "unix://$folder/second" &
+"$1" "unix://$folder/second" >/dev/null &
 pids+=($!)
-"$1" "unix://$folder/first" "unix://$folder/second" &
+"$1" "unix://$folder/first" "unix://$folder/second" >/dev/null &
 pids+=($!)
 # A call waits for a server that is about to start.
 "$2" "unix://$folder/first"

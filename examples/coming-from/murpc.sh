@@ -6,12 +6,13 @@ config=$(mktemp)
 echo '{"port": 0, "thread_count": 2, "keepalive_timeout_ms": 5000, "max_message_size": 4096}' >"$config"
 coproc server { exec "$1" "$config"; }
 pid=$server_PID
-trap 'kill -KILL "$pid" 2>/dev/null || true; rm -f "$config"' EXIT
+provider=
+trap 'kill -KILL $pid $provider 2>/dev/null || true; rm -f "$config"' EXIT
 read -r -t 20 uri <&"${server[0]}"
-exec {input}> >(exec "$2" "$uri")
+"$2" "$uri" &
 provider=$!
-"$3" "$uri"
-exec {input}>&-  # the end of the first client's input
+"$3" "$uri"  # waits until `add` is provided
+kill -INT "$provider"
 wait "$provider"
 kill -INT "$pid"
 wait "$pid"
