@@ -37,7 +37,7 @@ bool is_right(wirecall::Client& client) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const char* const uri = argc > 1 ? argv[1] : "tcp://127.0.0.1:5000";
   for (const char* const encoding : {"json", "msgpack", "cbor", "protobuf"}) {
     wirecall::Client client{uri, R"({"encoding": ")" + std::string{encoding} + R"("})"};
@@ -45,4 +45,7 @@ int main(int argc, char** argv) {
     std::cout << encoding << ": " << (right ? "as if they were functions of this program\n" : "a wrong answer\n");
     if (!right) return 1;
   }
+} catch (const wirecall::Error& error) {
+  std::cerr << error.what() << "\n";
+  return 1;
 }
