@@ -1,6 +1,6 @@
-// Changes: the last changes that were committed, in their order, for those who watch. The subscription of one who does
-// not read them while they are kept is ended by an error, so that it reads the store anew.
-// Thread: `publish` any, one at a time; `watch` the server's, which is one.
+// Changes: the last changes that were committed, 64 MiB of them and in their order, for those who watch. Who does not
+// read them while they are kept is told so, and reads the store anew.
+// Thread: `publish` any; `watch` the server's, which is one.
 #pragma once
 
 #include <deque>
@@ -16,78 +16,74 @@ class Changes {
   /// Called after each commit.
   void publish(std::vector<Write> writes) {
     const std::scoped_lock lock{mutex_};
-    if (watchers_ == 0) writes.clear();
     for (Write& write : writes) {
       for (Change& change : write) {
         kept_bytes_ += bytes_of(change);
         kept_.push_back(std::move(change));
       }
     }
-    while (kept_bytes_ > (watchers_ == 0 ? 0 : kKeptBytesMax)) {
+    while (kept_bytes_ > (watchers_ != 0 ? kKeptBytesMax : 0)) {
       kept_bytes_ -= bytes_of(kept_.front());
       kept_.pop_front();
       ++first_;
     }
-    if (waiting_.empty() || waking_) return;
-    waking_ = loop_->post([this] { wake(); });
+    if (!waiting_.empty() && !waking_) waking_ = loop_->post([this] { wake(); });
   }
 
   /// The changes of keys that begin with `prefix`, from now on, without end.
   [[nodiscard]] wirecall::Stream<Change> watch(wirecall::Context context, std::string prefix) {
-    Watcher watcher{*this, dynamic_cast<wirecall::Loop&>(*context.scheduler())};
+    Watcher watcher{*this, context};
     for (;;) {
-      while (std::optional<Change> change = next(watcher, prefix)) co_yield std::move(*change);
       const wirecall::Completion<> news;
-      if (waits(watcher, news)) co_await news;
+      if (std::optional<Change> change = next(watcher, prefix, news)) {
+        co_yield std::move(*change);
+      } else {
+        co_await news;
+      }
     }
   }
 
  private:
   static constexpr std::size_t kKeptBytesMax = std::size_t{64} << 20;
 
-  class Watcher {
-   public:
-    Watcher(Changes& changes, wirecall::Loop& loop) : changes_(changes) {
-      const std::scoped_lock lock{changes_.mutex_};
-      changes_.loop_ = &loop;
-      ++changes_.watchers_;
-      next = changes_.end();
+  struct Watcher {
+    Watcher(Changes& of, const wirecall::Context& context) : changes(of) {
+      const std::scoped_lock lock{changes.mutex_};
+      changes.loop_ = &dynamic_cast<wirecall::Loop&>(*context.scheduler());
+      ++changes.watchers_;
+      next = changes.first_ + changes.kept_.size();
     }
     Watcher(Watcher&&) = delete;
     ~Watcher() {
-      const std::scoped_lock lock{changes_.mutex_};
-      --changes_.watchers_;
-      changes_.waiting_.erase(this);
+      const std::scoped_lock lock{changes.mutex_};
+      --changes.watchers_;
+      changes.waiting_.erase(this);
     }
 
-    std::uint64_t next = 0;  ///< the number of the change that it looks at next
-
-   private:
-    Changes& changes_;
+    Changes& changes;
+    std::uint64_t next;  // the number of the change that it looks at next
   };
 
-  static std::size_t bytes_of(const Change& change) { return sizeof(Change) + change.key.size() + value_bytes(change); }
-  [[nodiscard]] std::uint64_t end() const { return first_ + kept_.size(); }
+  static std::size_t bytes_of(const Change& change) {
+    return sizeof(Change) + change.key.size() + change.value_bytes();
+  }
 
-  [[nodiscard]] std::optional<Change> next(Watcher& watcher, std::string_view prefix) {
+  /// The next change with that prefix. Where there is none yet, `news` is completed after the next commit.
+  [[nodiscard]] std::optional<Change> next(Watcher& watcher, std::string_view prefix, wirecall::Completion<> news) {
     const std::scoped_lock lock{mutex_};
-    if (watcher.next < first_) {
+    if (watcher.next < first_)
       throw wirecall::Error::with_data(
           wirecall::ErrorCode::limit_exceeded,
-          R"({"limit":"watch_bytes","reason":"changes were not read in time: watch again, and read the range anew"})");
-    }
-    while (watcher.next != end()) {
+          R"({"limit":"watch_bytes","reason":"changes were not read in time: watch again, and read what is there"})");
+    while (watcher.next != first_ + kept_.size()) {
       const Change& change = kept_[watcher.next++ - first_];
       if (change.key.starts_with(prefix)) return change;
     }
+    waiting_.emplace(&watcher, std::move(news));
     return std::nullopt;
   }
-  /// Whether there is nothing new. Then `news` is completed when there is.
-  [[nodiscard]] bool waits(const Watcher& watcher, const wirecall::Completion<>& news) {
-    const std::scoped_lock lock{mutex_};
-    if (watcher.next == end()) waiting_.insert_or_assign(&watcher, news);
-    return watcher.next == end();
-  }
+
+  /// On the thread of the loop, where those who wait are resumed.
   void wake() noexcept {
     std::unique_lock lock{mutex_};
     waking_ = false;
@@ -103,7 +99,7 @@ class Changes {
   std::size_t watchers_ = 0;
   std::map<const Watcher*, wirecall::Completion<>> waiting_;
   wirecall::Loop* loop_ = nullptr;  // of those who watch
-  bool waking_ = false;
+  bool waking_ = false;             // it has been told to wake those who wait
 };
 
 }  // namespace store

@@ -26,15 +26,13 @@ struct Entry {
 struct Change {
   std::string key;
   std::variant<std::monostate, Bytes> value;
-};
-inline std::size_t value_bytes(const Change& change) {
-  const Bytes* const value = std::get_if<Bytes>(&change.value);
-  return value != nullptr ? value->size() : 0;
-}
 
-/// The changes of one call, all or none.
+  [[nodiscard]] const Bytes* put() const { return std::get_if<Bytes>(&value); }
+  [[nodiscard]] std::size_t value_bytes() const { return put() != nullptr ? put()->size() : 0; }
+};
+
+/// The changes of one call, all or none, and how many keys it has written or deleted, or why none.
 using Write = std::vector<Change>;
-/// How many keys it has written or deleted, or why none.
 using Outcome = std::expected<std::uint64_t, wirecall::Error>;
 
 struct Bounds {
@@ -68,9 +66,8 @@ class Database {
     check(mdb_env_set_mapsize(env, bounds.map_bytes));
     check(mdb_env_set_maxreaders(env, kReadersMax));
     check(mdb_env_open(env, folder.c_str(), MDB_NOTLS, 0644));  // read transactions belong to calls, not to threads
-    sync_folder(folder);
-    const Writer writer = begin();
-    check(mdb_dbi_open(writer.get(), nullptr, 0, &table_));
+    sync(folder);
+    check(mdb_dbi_open(begin().get(), nullptr, 0, &table_));
   }
   Database(Database&&) = delete;
   ~Database() {
@@ -83,7 +80,7 @@ class Database {
     MDB_val name = view(key);
     MDB_val value;
     if (!is_found(mdb_get(found.reader.get(), table_, &name, &value))) return std::nullopt;
-    found.value = bytes_of(value);
+    found.value = std::as_bytes(std::span{text(value)});
     return found;
   }
 
@@ -91,18 +88,18 @@ class Database {
   /// and at least one where there is one.
   [[nodiscard]] std::vector<Entry> read(std::string_view first, bool beyond, std::string_view end) {
     const Reader reader = read();
-    MDB_cursor* opened = nullptr;
-    check(mdb_cursor_open(reader.get(), table_, &opened));
-    const std::unique_ptr<MDB_cursor, decltype(&mdb_cursor_close)> cursor{opened, mdb_cursor_close};
+    MDB_cursor* cursor = nullptr;
+    check(mdb_cursor_open(reader.get(), table_, &cursor));
+    const std::unique_ptr<MDB_cursor, decltype(&mdb_cursor_close)> owner{cursor, mdb_cursor_close};
     MDB_val key = view(first);
     MDB_val value;
-    bool found = is_found(mdb_cursor_get(opened, &key, &value, first.empty() ? MDB_FIRST : MDB_SET_RANGE));
-    if (found && beyond && text_of(key) == first) found = is_found(mdb_cursor_get(opened, &key, &value, MDB_NEXT));
+    bool found = is_found(mdb_cursor_get(cursor, &key, &value, first.empty() ? MDB_FIRST : MDB_SET_RANGE));
+    if (found && beyond && text(key) == first) found = is_found(mdb_cursor_get(cursor, &key, &value, MDB_NEXT));
     std::vector<Entry> entries;
-    for (std::size_t bytes = 0; found && bytes < kBlockBytes && (end.empty() || text_of(key) < end);
-         found = is_found(mdb_cursor_get(opened, &key, &value, MDB_NEXT))) {
-      const std::span<const std::byte> data = bytes_of(value);
-      entries.push_back({std::string{text_of(key)}, {data.begin(), data.end()}});
+    for (std::size_t bytes = 0; found && bytes < kBlockBytes && (end.empty() || text(key) < end);
+         found = is_found(mdb_cursor_get(cursor, &key, &value, MDB_NEXT))) {
+      const auto data = std::as_bytes(std::span{text(value)});
+      entries.push_back({std::string{text(key)}, {data.begin(), data.end()}});
       bytes += key.mv_size + value.mv_size;
     }
     return entries;
@@ -121,11 +118,7 @@ class Database {
   static constexpr std::size_t kBlockBytes = std::size_t{16} << 10;
   static constexpr unsigned kReadersMax = 512;  // more than threads ever read at once
 
-  struct Full : wirecall::Error {
-    Full()
-        : Error(with_data(wirecall::ErrorCode::limit_exceeded,
-                          R"({"limit":"map_bytes","reason":"the store is full: start it with more MAP_BYTES"})")) {}
-  };
+  struct Full {};
   using Writer = std::unique_ptr<MDB_txn, decltype(&mdb_txn_abort)>;
 
   static void check(int code) {
@@ -137,17 +130,14 @@ class Database {
     return code != MDB_NOTFOUND;
   }
   static MDB_val view(std::string_view text) { return {text.size(), const_cast<char*>(text.data())}; }
-  static std::string_view text_of(const MDB_val& value) {
+  static std::string_view text(const MDB_val& value) {
     return {static_cast<const char*>(value.mv_data), value.mv_size};
-  }
-  static std::span<const std::byte> bytes_of(const MDB_val& value) {
-    return {static_cast<const std::byte*>(value.mv_data), value.mv_size};
   }
 
   /// So that a store which has just been made is still there after a loss of power.
-  static void sync_folder(const std::filesystem::path& folder) {
+  static void sync(const std::filesystem::path& folder) {
     const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool synced = ::fsync(descriptor) == 0;
+    const bool synced = descriptor >= 0 && ::fsync(descriptor) == 0;
     if (descriptor >= 0) ::close(descriptor);
     if (!synced) throw wirecall::LocalError{"cannot sync the folder " + folder.string()};
   }
@@ -161,7 +151,7 @@ class Database {
   void require_valid(const Write& write) const {
     for (const Change& change : write) {
       require_key(change.key);
-      if (value_bytes(change) <= bounds_.value_bytes) continue;
+      if (change.value_bytes() <= bounds_.value_bytes) continue;
       throw wirecall::Error::with_data(wirecall::ErrorCode::too_large,
                                        R"({"limit":"value_bytes","reason":"a value has at most )" +
                                            std::to_string(bounds_.value_bytes) + R"( bytes"})");
@@ -170,22 +160,16 @@ class Database {
 
   /// A transaction that reads what is committed now: one that was used before, where there is one.
   [[nodiscard]] Reader read() {
-    Reader reader{nullptr, {this}};
-    {
-      const std::scoped_lock lock{idle_mutex_};
-      if (!idle_readers_.empty()) {
-        reader.reset(idle_readers_.back());
-        idle_readers_.pop_back();
-      }
+    MDB_txn* reader = nullptr;
+    if (const std::scoped_lock lock{idle_mutex_}; !idle_readers_.empty()) {
+      reader = idle_readers_.back();
+      idle_readers_.pop_back();
     }
-    if (reader != nullptr) {
-      check(mdb_txn_renew(reader.get()));
-    } else {
-      MDB_txn* begun = nullptr;
-      check(mdb_txn_begin(env_.get(), nullptr, MDB_RDONLY, &begun));
-      reader.reset(begun);
-    }
-    return reader;
+    const int code =
+        reader != nullptr ? mdb_txn_renew(reader) : mdb_txn_begin(env_.get(), nullptr, MDB_RDONLY, &reader);
+    Reader owner{reader, {this}};
+    check(code);
+    return owner;
   }
   void release(MDB_txn* reader) noexcept {
     mdb_txn_reset(reader);
@@ -194,32 +178,33 @@ class Database {
   }
 
   [[nodiscard]] Writer begin() {
-    MDB_txn* begun = nullptr;
-    check(mdb_txn_begin(env_.get(), nullptr, 0, &begun));
-    return {begun, mdb_txn_abort};
+    MDB_txn* writer = nullptr;
+    check(mdb_txn_begin(env_.get(), nullptr, 0, &writer));
+    return {writer, mdb_txn_abort};
   }
   void commit(std::span<Write> writes, std::span<Outcome> outcomes) {
     try {
       Writer writer = begin();
-      for (std::size_t i = 0; i != writes.size(); ++i) outcomes[i] = apply(writer.get(), writes[i]);
+      for (std::size_t i = 0; i != writes.size(); ++i) outcomes[i] = apply(*writer, writes[i]);
       check(mdb_txn_commit(writer.release()));
-    } catch (const Full& full) {
+    } catch (const Full&) {
       // Halves are tried, so that only those are refused for which there is no room.
       const std::size_t half = writes.size() / 2;
-      if (half == 0) {
-        outcomes.front() = std::unexpected{full};
-        return;
+      if (half != 0) {
+        commit(writes.first(half), outcomes.first(half));
+        return commit(writes.subspan(half), outcomes.subspan(half));
       }
-      commit(writes.first(half), outcomes.first(half));
-      return commit(writes.subspan(half), outcomes.subspan(half));
+      outcomes.front() = std::unexpected{
+          wirecall::Error::with_data(wirecall::ErrorCode::limit_exceeded,
+                                     R"({"limit":"map_bytes","reason":"the store is full: it needs more MAP_BYTES"})")};
     }
-    std::vector<Write> done;
+    std::vector<Write> stored;
     for (std::size_t i = 0; i != writes.size(); ++i) {
-      if (outcomes[i]) done.push_back(std::move(writes[i]));
+      if (outcomes[i]) stored.push_back(std::move(writes[i]));
     }
-    on_commit_(std::move(done));
+    on_commit_(std::move(stored));
   }
-  Outcome apply(MDB_txn* writer, const Write& write) {
+  Outcome apply(MDB_txn& writer, const Write& write) {
     try {
       require_valid(write);
     } catch (const wirecall::Error& refused) {
@@ -228,11 +213,11 @@ class Database {
     std::uint64_t changed = 0;
     for (const Change& change : write) {
       MDB_val key = view(change.key);
-      if (const Bytes* const bytes = std::get_if<Bytes>(&change.value)) {
+      if (const Bytes* const bytes = change.put()) {
         MDB_val value{bytes->size(), const_cast<std::byte*>(bytes->data())};
-        check(mdb_put(writer, table_, &key, &value, 0));
+        check(mdb_put(&writer, table_, &key, &value, 0));
         ++changed;
-      } else if (is_found(mdb_del(writer, table_, &key, nullptr))) {
+      } else if (is_found(mdb_del(&writer, table_, &key, nullptr))) {
         ++changed;
       }
     }
