@@ -84,8 +84,8 @@ class Database {
     return found;
   }
 
-  /// The next entries from `first` on, or `beyond` it, and before `end`, where that is not empty: about 16 KiB of them,
-  /// and at least one where there is one.
+  /// The next entries from `first` on, or `beyond` it, and before `end`, where that is not empty: 4 KiB of them, or
+  /// one that is larger.
   [[nodiscard]] std::vector<Entry> read(std::string_view first, bool beyond, std::string_view end) {
     const Reader reader = read();
     MDB_cursor* cursor = nullptr;
@@ -96,11 +96,12 @@ class Database {
     bool found = is_found(mdb_cursor_get(cursor, &key, &value, first.empty() ? MDB_FIRST : MDB_SET_RANGE));
     if (found && beyond && text(key) == first) found = is_found(mdb_cursor_get(cursor, &key, &value, MDB_NEXT));
     std::vector<Entry> entries;
-    for (std::size_t bytes = 0; found && bytes < kBlockBytes && (end.empty() || text(key) < end);
+    for (std::size_t bytes = 0; found && (end.empty() || text(key) < end);
          found = is_found(mdb_cursor_get(cursor, &key, &value, MDB_NEXT))) {
+      bytes += key.mv_size + value.mv_size;
+      if (!entries.empty() && bytes > kBlockBytes) break;
       const auto data = std::as_bytes(std::span{text(value)});
       entries.push_back({std::string{text(key)}, {data.begin(), data.end()}});
-      bytes += key.mv_size + value.mv_size;
     }
     return entries;
   }
@@ -115,7 +116,7 @@ class Database {
 
  private:
   static constexpr std::size_t kKeyBytesMax = 511;  // LMDB's own
-  static constexpr std::size_t kBlockBytes = std::size_t{16} << 10;
+  static constexpr std::size_t kBlockBytes = std::size_t{4} << 10;
   static constexpr unsigned kReadersMax = 512;  // more than threads ever read at once
 
   struct Full {};
