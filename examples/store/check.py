@@ -137,6 +137,12 @@ class Store:
     def peer(self) -> Peer:
         return Peer(self.port)
 
+    def gate(self) -> str:
+        """Has each sync wait until this FIFO has been opened for writing and closed."""
+        path = f"{self.folder}/data.mdb.gate"
+        os.mkfifo(path)
+        return path
+
 
 class Writer(threading.Thread):
     """Writes keys of its own, some calls in flight at once, until the store has gone. `known` is what answered calls
@@ -236,6 +242,40 @@ class Killing(unittest.TestCase):
     def test_a_store_that_does_not_sync_is_found_out(self) -> None:
         with Store(POWER_LOSS_NOSYNC="1") as store:
             self.assertNotEqual(rounds_of_killing(store, 1), [])
+
+
+@unittest.skipUnless(POWER_LOSS, "needs the library")
+class Commit(unittest.TestCase):
+    """With a gate before the disk, at which the store waits as long as it is held open here."""
+
+    def test_nobody_hears_of_a_change_before_it_is_on_disk_and_reads_do_not_wait_for_it(self) -> None:
+        with Store() as store, store.peer() as watcher, store.peer() as peer:
+            peer.put("a", b"1")
+            watcher.call("watch")
+            gate = store.gate()
+            [put] = peer.send([("put", {"key": "a", "value": encoded(b"2")})])
+            with open(gate, "wb"):
+                [get] = peer.send([("get", {"key": "a"})])
+                self.assertEqual(peer.answer(), {"jsonrpc": "2.0", "result": encoded(b"1"), "id": get})
+                self.assertEqual(decoded(watcher.call("get", key="a")), b"1")
+                self.assertEqual(watcher.events, [])
+            self.assertEqual(peer.answer(), {"jsonrpc": "2.0", "result": 1, "id": put})
+            self.assertEqual(watcher.event()["result"], {"key": "a", "value": encoded(b"2")})
+            self.assertEqual(decoded(watcher.call("get", key="a")), b"2")
+
+    def test_512_callers_that_have_come_meanwhile_share_the_next_sync(self) -> None:
+        with Store() as store, store.peer() as peer:
+            gate = store.gate()
+            ids = peer.send([("put", {"key": "first", "value": encoded(b"")})])
+            with open(gate, "wb"):
+                ids += peer.send([("put", {"key": f"{i}", "value": encoded(b"")}) for i in range(512)])
+                [get] = peer.send([("get", {"key": "first"})])
+                self.assertEqual(peer.answer()["id"], get, "so that all have been received")
+            self.assertEqual(peer.answer(), {"jsonrpc": "2.0", "result": 1, "id": ids[0]})
+            with open(gate, "wb"):
+                pass
+            answers = [peer.answer() for _ in range(512)]
+            self.assertEqual(sorted(answer["id"] for answer in answers if answer["result"] == 1), ids[1:])
 
 
 class Bounds(unittest.TestCase):

@@ -1,8 +1,9 @@
 /* A library for LD_PRELOAD that keeps, beside LMDB's data.mdb, the file data.mdb.durable: what a disk would have after a
  * loss of power that takes everything that was not synced. A write goes to data.mdb at once, and to that file when
  * data.mdb is synced, or at once through a descriptor of O_DSYNC. It intercepts what LMDB 0.9 writes and syncs with, of
- * one environment without MDB_WRITEMAP, which does so on one thread at a time. Nothing is really synced. With
- * POWER_LOSS_NOSYNC in the environment LMDB is opened with MDB_NOSYNC. */
+ * one environment without MDB_WRITEMAP, which does so on one thread at a time. Nothing is really synced, but where there
+ * is a FIFO data.mdb.gate, a sync waits until somebody has opened it for writing and closed it. With POWER_LOSS_NOSYNC in
+ * the environment LMDB is opened with MDB_NOSYNC. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -22,6 +23,7 @@ struct pending {
 };
 
 static int durable = -1;
+static char gate[4096];
 static struct pending* first;
 static struct pending** last = &first;
 
@@ -37,6 +39,8 @@ static int is_data(int descriptor) {
   snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
   const ssize_t size = readlink(link, path, sizeof path - sizeof ".durable");
   if (size < 9 || memcmp(path + size - 9, "/data.mdb", 9) != 0) return 0;
+  strcpy(path + size, ".gate");
+  strcpy(gate, path);
   strcpy(path + size, ".durable");
   if (durable < 0) durable = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (durable < 0) abort();
@@ -65,6 +69,10 @@ static void written(int descriptor, const void* bytes, size_t size, off_t offset
 }
 
 static int synced(void) {
+  const int waited = open(gate, O_RDONLY | O_CLOEXEC);
+  char byte;
+  while (waited >= 0 && read(waited, &byte, 1) > 0) continue;
+  if (waited >= 0) close(waited);
   while (first != NULL) {
     struct pending* const one = first;
     write_at(durable, one->bytes, one->size, one->offset);
