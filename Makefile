@@ -81,7 +81,7 @@ soak: build python  ## 60 s of a broker under attack, and 60 s with Python among
 
 bench: python  ## build and run the benchmarks, one table each
 	@tools/install_packages.sh bench
-	@$(CONFIGURE) -B $(BUILD) -D WIRECALL_BENCH=ON
+	@$(CONFIGURE) -B $(BUILD) -D WIRECALL_BENCH=ON -D WIRECALL_EXAMPLES=ON
 	@$(NINJA)
 	@BUILD=$(BUILD) tools/bench.sh
 

@@ -39,6 +39,9 @@ echo
 echo "== routing"
 python3 bench/routing.py "$build/wirecall" "$build/bench/router_load" || status=1
 echo
+echo "== store"
+python3 bench/store/measure.py "$build/wirecall" --store "$build/examples/example_store" || status=1
+echo
 echo "== python"
 python3 bench/python/measure.py || status=1
 echo

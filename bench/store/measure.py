@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""What examples/store costs beside redis-server, which has all in memory and here writes nothing to disk. The server is on
-one core and the load on another; a figure is the median of the rounds, in each of which both have their turn, beside its
-bound. Exits with 1 when a bound is exceeded.
+"""What examples/store costs beside redis-server, which has all in memory and here writes nothing to disk. The server is
+on one core and the load on another; a figure is the median of the rounds, in each of which both have their turn, beside
+its bound. Exits with 1 when a bound is exceeded.
 
-    get       processor of a get of 100 bytes, of redis' GET; its median latency, of redis': 32 connections with 16 in flight
+    get       processor of a get of 100 bytes, of redis' GET, and its median latency, of redis'; 32 connections with 16
+              in flight
     commit    what a put takes among those of 512 callers, of what it takes alone: how many share a wait for the disk
 
-    measure.py [build/wirecall] [--store build/examples/example_store] [--only NAME] [--rounds N] [--seconds S] [--folder F]
+    measure.py [build/wirecall] [--store build/examples/example_store] [--only NAME] [--rounds N] [--seconds S]
+               [--folder FOLDER]
 """
 
 import argparse
@@ -24,6 +26,7 @@ sys.path.insert(0, str(HERE.parent))
 import harness  # noqa: E402
 
 CONNECTIONS, IN_FLIGHT = 32, 16
+VALUE = "x" * 100
 Cost = typing.Tuple[float, float]  # seconds of the server's processor for a call, and the median latency in us
 
 
@@ -32,10 +35,11 @@ class Bench:
         self.options = options
         self.store = store
         self.redis = redis
-        self.value = "x" * 100
 
     def load(self, call: "list[str]", connections: int, pipeline: int) -> dict:
-        words = harness.load(self.options.wirecall, self.store.urls[0], call, connections, pipeline, self.options.seconds)
+        words = harness.load(
+            self.options.wirecall, self.store.urls[0], call, connections, pipeline, self.options.seconds
+        )
         return harness.told_by([*words, "--warm-up", "1ms"], 60 + self.options.seconds)
 
     def get_of_store(self) -> Cost:
@@ -46,17 +50,16 @@ class Bench:
     def get_of_redis(self, calls: int) -> "tuple[Cost, float]":
         """What it costs, and how many are answered a second."""
         before = harness.processor_seconds(self.redis.pid)
-        words = ["redis-benchmark", "-p", str(self.redis.port), "-c", str(CONNECTIONS), "-P", str(IN_FLIGHT), "-n", str(calls),
-                 "--csv", "GET", "key"]
+        words = f"redis-benchmark -p {self.redis.port} -c {CONNECTIONS} -P {IN_FLIGHT} -n {calls} --csv GET key".split()
         done = subprocess.run(words, capture_output=True, text=True, check=True)
         cost = (harness.processor_seconds(self.redis.pid) - before) / calls
         [told] = csv.DictReader(done.stdout.splitlines())
         return (cost, float(told["p50_latency_ms"]) * 1000), float(told["rps"])
 
     def get(self) -> "list[harness.Row]":
-        subprocess.run([self.options.wirecall, "call", "put", "--url", self.store.urls[0], "key=key",
-                        f"value:bytes={self.value}"], check=True, capture_output=True)
-        subprocess.run(["redis-cli", "-p", str(self.redis.port), "set", "key", self.value], check=True, capture_output=True)
+        put = f"{self.options.wirecall} call put --url {self.store.urls[0]} key=key value:bytes={VALUE}"
+        for words in (put, f"redis-cli -p {self.redis.port} set key {VALUE}"):
+            subprocess.run(words.split(), check=True, capture_output=True)
         calls = max(10_000, int(self.get_of_redis(50_000)[1] * self.options.seconds))
         rounds = [(self.get_of_redis(calls)[0], self.get_of_store()) for _ in range(self.options.rounds)]
 

@@ -3,8 +3,8 @@
 
     check.py PROGRAM [POWER_LOSS.so] [unittest's arguments]
 
-With the library (power_loss.c) what was not synced is lost as well when the store is killed; and the check is checked by
-LMDB's MDB_NOSYNC, with which it has to find losses. SEED in the environment repeats a run.
+With the library (power_loss.c) what was not synced is lost as well when the store is killed; and the check is checked
+by LMDB's MDB_NOSYNC, with which it has to find losses. SEED in the environment repeats what clients write.
 """
 
 import base64
@@ -66,9 +66,10 @@ class Peer:
         """Sends all at once, and returns their ids."""
         ids = list(range(self.sent, self.sent + len(calls)))
         self.sent += len(calls)
-        messages = ({"jsonrpc": "2.0", "id": i, "method": method, "params": params, **more}
-                    for i, (method, params) in zip(ids, calls))
-        self.socket.sendall("".join(json.dumps(message) + "\n" for message in messages).encode())
+        lines = ""
+        for i, (method, params) in zip(ids, calls):
+            lines += json.dumps({"jsonrpc": "2.0", "id": i, "method": method, "params": params, **more}) + "\n"
+        self.socket.sendall(lines.encode())
         return ids
 
     def receive(self) -> dict:
@@ -119,8 +120,9 @@ class Store:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.end(signal.SIGTERM)
+        ended_with = self.end(signal.SIGTERM)
         shutil.rmtree(self.folder)
+        assert ended_with == 0, f"the store has ended with {ended_with}"
 
     def end(self, by: signal.Signals) -> int:
         self.process.send_signal(by)
@@ -157,6 +159,7 @@ class Writer(threading.Thread):
         self.random = random.Random(f"{SEED} {number} {len(known)}")
         self.known = {key: value for key, value in known.items() if key.startswith(self.prefix)}
         self.unanswered: "list[dict[str, Value]]" = []
+        self.refused: "list[dict]" = []
 
     def changes(self, free: "list[str]") -> "dict[str, Value]":
         def value() -> bytes:
@@ -186,14 +189,16 @@ class Writer(threading.Thread):
                 while waiting:
                     answer = peer.answer()
                     changes = waiting.pop(answer["id"])
-                    assert "result" in answer, answer
-                    self.unanswered.remove(changes)
-                    self.known.update(changes)
+                    if "result" in answer:
+                        self.unanswered.remove(changes)
+                        self.known.update(changes)
+                    else:
+                        self.refused.append(answer)
                     self.answered.release()
 
     def losses(self, found: "dict[str, Value]") -> "list[str]":
         """What is not there as it was answered, and which unanswered calls are there in part."""
-        losses = []
+        losses = [f"refused: {answer}" for answer in self.refused]
         for changes in self.unanswered:
             before = {key: self.known.get(key) for key in changes}
             after = {key: found.get(key) for key in changes}
@@ -215,7 +220,7 @@ def rounds_of_killing(store: Store, rounds: int) -> "list[str]":
         for writer in writers:
             writer.start()
         for _ in range(numbers.randrange(1, 400)):
-            answered.acquire()
+            assert answered.acquire(timeout=WAIT_S), "the store does not answer"
         store.end(signal.SIGKILL)
         for writer in writers:
             writer.join()
@@ -363,7 +368,7 @@ class Range(unittest.TestCase):
             slow.send([("range", {})] * 300, stream=1)
             for _ in range(300):
                 slow.receive()
-            for i in range(600):  # more than the map has pages
+            for _ in range(600):  # more than the map has pages
                 peer.put("00", value)
 
 
@@ -374,8 +379,12 @@ class Watch(unittest.TestCase):
             writers = [stack.enter_context(store.peer()) for _ in range(4)]
             for i in range(1, 101):
                 for number, writer in enumerate(writers):
-                    writer.send([("put", {"key": f"w.{number}", "value": encoded(b"%d" % i)}),
-                                 ("put", {"key": f"v.{number}", "value": encoded(b"")})])
+                    writer.send(
+                        [
+                            ("put", {"key": f"w.{number}", "value": encoded(b"%d" % i)}),
+                            ("put", {"key": f"v.{number}", "value": encoded(b"")}),
+                        ]
+                    )
             heard: "dict[str, list[int]]" = {f"w.{number}": [] for number in range(4)}
             for _ in range(400):
                 change = watcher.event()["result"]
@@ -383,8 +392,12 @@ class Watch(unittest.TestCase):
                 heard[change["key"]].append(i)
                 self.assertGreaterEqual(int(decoded(reader.call("get", key=change["key"])) or b""), i)
             self.assertEqual(heard, {key: list(range(1, 101)) for key in heard})
-            changes = [{"key": "w.a", "value": encoded(b"1")}, {"key": "x", "value": encoded(b"2")},
-                       {"key": "w.b", "value": None}, {"key": "w.a", "value": None}]
+            changes = [
+                {"key": "w.a", "value": encoded(b"1")},
+                {"key": "x", "value": encoded(b"2")},
+                {"key": "w.b", "value": None},
+                {"key": "w.a", "value": None},
+            ]
             reader.call("batch", changes=changes)
             told = [watcher.event()["result"] for _ in range(3)]
             self.assertEqual(told, [changes[0], *changes[2:]])
@@ -393,7 +406,9 @@ class Watch(unittest.TestCase):
         with Store(1 << 24, 10) as store, store.peer() as peer:
             peer.call("watch")
             with self.assertRaises(Refused):
-                peer.call("batch", changes=[{"key": "a", "value": encoded(b"")}, {"key": "b", "value": encoded(b"x" * 11)}])
+                peer.call(
+                    "batch", changes=[{"key": "a", "value": encoded(b"")}, {"key": "b", "value": encoded(b"x" * 11)}]
+                )
             peer.put("c", b"")
             self.assertEqual(peer.event()["result"]["key"], "c")
 

@@ -1,9 +1,9 @@
-/* A library for LD_PRELOAD that keeps, beside LMDB's data.mdb, the file data.mdb.durable: what a disk would have after a
- * loss of power that takes everything that was not synced. A write goes to data.mdb at once, and to that file when
- * data.mdb is synced, or at once through a descriptor of O_DSYNC. It intercepts what LMDB 0.9 writes and syncs with, of
- * one environment without MDB_WRITEMAP, which does so on one thread at a time. Nothing is really synced, but where there
- * is a FIFO data.mdb.gate, a sync waits until somebody has opened it for writing and closed it. With POWER_LOSS_NOSYNC in
- * the environment LMDB is opened with MDB_NOSYNC. */
+/* A library for LD_PRELOAD that keeps, beside LMDB's data.mdb, the file data.mdb.durable: what a disk would have after
+ * a loss of power that takes everything that was not synced. A write goes to data.mdb at once, and to that file when
+ * data.mdb is synced, or at once through a descriptor of O_DSYNC. Nothing is really synced; but where there is a FIFO
+ * data.mdb.gate, a sync waits until somebody has opened it for writing and closed it. With POWER_LOSS_NOSYNC in the
+ * environment LMDB is opened with MDB_NOSYNC.
+ * It intercepts what LMDB 0.9 writes and syncs with: one environment without MDB_WRITEMAP, one thread at a time. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

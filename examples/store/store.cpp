@@ -1,6 +1,7 @@
 // A key-value store on disk, LMDB, whose operations are methods (docs/store.md). This file says how they become
 // methods; database.hpp does what they ask for, and changes.hpp tells those who watch.
 //     example_store FOLDER [URI] [MAP_BYTES] [VALUE_BYTES]
+#include <charconv>
 #include <iostream>
 
 #include "changes.hpp"
@@ -20,6 +21,13 @@ wirecall::Stream<Entry> range(Database& database, std::string first, std::string
     first = entries.back().key;
     for (Entry& entry : entries) co_yield std::move(entry);
   }
+}
+
+std::size_t bytes(std::string_view text) {
+  std::size_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error == std::errc{} && end == text.data() + text.size()) return count;
+  throw std::invalid_argument{"'" + std::string{text} + "' is no number of bytes"};
 }
 
 void serve(Database& database, Changes& changes, const char* uri) {
@@ -68,8 +76,8 @@ int main(int argc, char** argv) {
   }
   try {
     Bounds bounds;
-    if (argc > 3) bounds.map_bytes = std::stoull(argv[3]);
-    if (argc > 4) bounds.value_bytes = std::stoull(argv[4]);
+    if (argc > 3) bounds.map_bytes = bytes(argv[3]);
+    if (argc > 4) bounds.value_bytes = bytes(argv[4]);
     Changes changes;
     Database database{argv[1], bounds, [&](std::vector<Write> writes) { changes.publish(std::move(writes)); }};
     serve(database, changes, argc > 2 ? argv[2] : "tcp://127.0.0.1:8545");
