@@ -49,6 +49,7 @@ class Changes {
   struct Watcher {
     Watcher(Changes& of, const wirecall::Context& context) : changes(of) {
       const std::scoped_lock lock{changes.mutex_};
+      // The timers of a call are those of the loop on which it runs, and to which other threads can post.
       changes.loop_ = &dynamic_cast<wirecall::Loop&>(*context.scheduler());
       ++changes.watchers_;
       next = changes.first_ + changes.kept_.size();
