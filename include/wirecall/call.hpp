@@ -80,6 +80,9 @@ class ReplySink {
   /// Whoever answers has a copy of the params, of so many bytes: they count among what the caller's connection holds
   /// for as long as there is this sink. Once, before the call is answered.
   void keeps(std::size_t bytes) noexcept;
+  /// Internal. Of a call detached within its turn, which takes longer all the same: from now on it can be cancelled,
+  /// and is late in time. `began` is when it came. Throws std::bad_alloc, and has no effect then.
+  void outlive_turn(std::chrono::nanoseconds began);
 
  private:
   friend class Call;
@@ -135,6 +138,9 @@ class Call {
   /// loop over from the handler calls it; `ran` is how long the handler has run. A second call has no effect. Throws
   /// std::bad_alloc, and has no effect then.
   void lose_loop(std::chrono::nanoseconds ran);
+  /// As detach, of a call that is answered before this turn of the loop ends: so it can be neither cancelled nor late,
+  /// which costs time to keep up. See ReplySink::outlive_turn.
+  [[nodiscard]] ReplySink detach_within_turn();
   /// The encoding in which the answer is sent, and whether it is written in that encoding or as JSON text.
   [[nodiscard]] MessageForm form() const noexcept;
   /// The call's begin, deadline and hops.
@@ -190,6 +196,7 @@ class Call {
   Call(rpc::CallState& state, const Received& message, const Method& method, detail::WatchdogSlot* slot) noexcept
       : state_(&state), message_(&message), method_(&method), watchdog_slot_(slot) {}
 
+  [[nodiscard]] ReplySink detach(bool within_turn);
   [[gnu::noinline]] void end_result_slowly();
   /// A whole reply with that packed, but for the sending; false where it is to be written otherwise. Of a call that
   /// nothing is unusual of.

@@ -122,6 +122,8 @@ class Method {
   [[nodiscard]] bool keeps_results() const noexcept { return keeps_results_; }
   /// How many calls at once are of use to it; 0 for any number.
   [[nodiscard]] std::uint32_t concurrency() const noexcept { return binding_.concurrency; }
+  /// What is told of its batches (detail/batch_counts.hpp); null where it is called for each call.
+  [[nodiscard]] const detail::BatchCounts* batches() const noexcept { return binding_.batches.get(); }
   /// Null where nothing is packed.
   [[nodiscard]] const detail::Packing* packing() const noexcept { return packing_; }
   void invoke(Call& call) const { binding_.invoke(binding_.callable.get(), call); }

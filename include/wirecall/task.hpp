@@ -212,6 +212,10 @@ class TaskScope {
   [[nodiscard]] const std::shared_ptr<detail::Executor>& executor() const noexcept { return executor_; }
   /// Where handlers that are started from now on are shown to the watchdog: a pointer to the slot, which may be null.
   void set_watchdog_slot(detail::WatchdogSlot* const* slot) noexcept { watchdog_slot_ = slot; }
+  /// Of the thread that has the loop now; null without a watchdog.
+  [[nodiscard]] detail::WatchdogSlot* watchdog_slot() const noexcept {
+    return watchdog_slot_ != nullptr ? *watchdog_slot_ : nullptr;
+  }
   /// Whether all that was started has finished.
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
   void destroy_all() noexcept;

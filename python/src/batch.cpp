@@ -191,6 +191,8 @@ class PythonBatchFunction final : public detail::BatchFunction {
   [[nodiscard]] bool waits() const noexcept override { return waits_; }
   void run(Batch batch) noexcept override {
     try {
+      // On a loop's thread, that may lose the loop meanwhile: then it must not have the GIL until the turn ends.
+      turn::release();
       const Gil gil;
       Decoded decoded{batch};
       if (decoded.empty()) return;
@@ -217,43 +219,84 @@ class PythonBatchFunction final : public detail::BatchFunction {
 struct BatchedMethod {
   std::unique_ptr<PythonMethod> method;
   std::shared_ptr<detail::Batcher> batcher;
+  nb::object weigh;  // null where nothing of a call is weighed
 };
 
+// How many rows the call has, and its priority. Where its params are wrong it has the error with which it is answered.
+std::expected<detail::BatchedAs, Error> weigh(const BatchedMethod& batched, Call& call, OffLoopCall& arguments) {
+  // Long params take long to decode; another thread may take the loop over meanwhile. Then this one must not have the
+  // GIL until the turn ends.
+  turn::release();
+  detail::WatchdogScope scope{call.watchdog_slot(), call.method(), &call, detail::WatchdogSlot::kAround};
+  const Gil gil;
+  CallContext context = context_off_loop(call, call.context(), nullptr, nullptr);
+  const std::expected<PyObject*, Error> decoded = arguments.decode_now();
+  if (!decoded) return std::unexpected(decoded.error());
+  const Reference seen = Reference::steal(make_context(std::move(context)));
+  const Reference weighed = seen ? call_function(batched.weigh.ptr(), *decoded, seen.get()) : Reference{};
+  detail::BatchedAs as;
+  if (!weighed || !PyArg_ParseTuple(weighed.get(), "ni", &as.rows, &as.priority))
+    return std::unexpected(arguments.take_error());
+  return as;
+}
+
+void add(const BatchedMethod& batched, Call& call, std::unique_ptr<OffLoopCall> arguments,
+         const detail::BatchedAs& as = {}) {
+  batched.batcher->add(call, {arguments.release(), [](void* held) { delete static_cast<OffLoopCall*>(held); }}, as);
+}
+
 void invoke(void* stored, Call& call) {
-  BatchedMethod& batched = *static_cast<BatchedMethod*>(stored);
-  if (batched.method->is_asynchronous() && call.executor() == nullptr)
+  const BatchedMethod& batched = *static_cast<BatchedMethod*>(stored);
+  const PythonMethod& method = *batched.method;
+  if (method.is_asynchronous() && call.executor() == nullptr)
     return call.error(Error{ErrorCode::internal_error, "an async method needs a server that runs"});
+  const bool weighs = batched.weigh.is_valid();
+  if (!weighs && !method.takes_context() && batched.batcher->runs_in_turn(call)) {
+    if (Reference arguments = Reference::steal(method.decode_in_turn(call)))
+      return add(batched, call, std::make_unique<OffLoopCall>(method, call, std::move(arguments)));
+  }
   std::optional<CallContext> context;
   // One on asyncio's thread knows its call, and cannot call its caller.
-  if (batched.method->takes_context())
-    context = batched.method->is_asynchronous() ? context_on_loop(call)
-                                                : context_off_loop(call, call.context(), nullptr, nullptr);
-  auto arguments = std::make_unique<OffLoopCall>(*batched.method, call, InputShare{}, std::move(context));
-  batched.batcher->add(call, {arguments.release(), [](void* held) { delete static_cast<OffLoopCall*>(held); }}, {}, 1);
+  if (method.takes_context())
+    context =
+        method.is_asynchronous() ? context_on_loop(call) : context_off_loop(call, call.context(), nullptr, nullptr);
+  auto arguments = std::make_unique<OffLoopCall>(method, call, InputShare{}, std::move(context));
+  if (!weighs) return add(batched, call, std::move(arguments));
+  const std::expected<detail::BatchedAs, Error> as = weigh(batched, call, *arguments);
+  if (!as) return call.error(as.error());
+  add(batched, call, std::move(arguments), *as);
 }
 
 }  // namespace
 
-detail::Binding bind_batched(std::unique_ptr<PythonMethod> method, nb::object run, const BatchBounds& bounds,
-                             std::shared_ptr<AsyncCalls> calls) {
-  const auto [size, wait_us, bytes, concurrent, queue] = bounds;
+detail::Binding bind_batched(std::unique_ptr<PythonMethod> method, nb::object run, nb::object weigh,
+                             const BatchBounds& bounds, std::shared_ptr<AsyncCalls> calls) {
+  const auto [size, wait_us, bytes, concurrent, queue, queue_bytes, rows] = bounds;
   BatchOptions options{.size = size,
                        .wait = std::chrono::microseconds{std::max(wait_us, std::int64_t{0})},
                        .adaptive = wait_us < 0,
+                       .rows = rows,
                        .bytes = bytes,
                        .concurrent = concurrent,
-                       .queue = queue};
+                       .queue = queue,
+                       .queue_bytes = queue_bytes};
   const std::uint32_t of_use = detail::calls_of_use(options);
   auto function =
       std::make_unique<PythonBatchFunction>(std::move(run), method->is_asynchronous() ? std::move(calls) : nullptr);
   const detail::Signature* const signature = &method->signature();
-  auto batched = std::make_unique<BatchedMethod>(std::move(method),
-                                                 detail::Batcher::make(std::move(function), std::move(options)));
+  auto batched =
+      std::make_unique<BatchedMethod>(std::move(method), detail::Batcher::make(std::move(function), std::move(options)),
+                                      weigh.is_none() ? nb::object{} : std::move(weigh));
+  const std::shared_ptr<const detail::BatchCounts> batches = batched->batcher;
   const auto destroy = [](void* stored) {
     const Gil gil;
     delete static_cast<BatchedMethod*>(stored);
   };
-  return {.callable = {batched.release(), destroy}, .invoke = &invoke, .signature = signature, .concurrency = of_use};
+  return {.callable = {batched.release(), destroy},
+          .invoke = &invoke,
+          .signature = signature,
+          .concurrency = of_use,
+          .batches = batches};
 }
 
 }  // namespace wirecall::python

@@ -337,12 +337,13 @@ class PyClient {
     detail::Binding binding = PythonMethod::bind(std::move(method));
     without_gil([&](Client& client) { client.provide(name, std::move(binding), provided); });
   }
-  /// `described`: one call. `run` and `bounds` as for bind_batched.
-  void provide_batched(const std::string& name, nb::object run, nb::tuple described, nb::dict options,
+  /// `described`: one call. `run`, `weigh` and `bounds` as for bind_batched.
+  void provide_batched(const std::string& name, nb::object run, nb::object weigh, nb::tuple described, nb::dict options,
                        const BatchBounds& bounds, std::shared_ptr<AsyncCalls> calls) {
     auto method = std::make_unique<PythonMethod>(run, std::move(described), calls);
     const ProvideOptions provided = provide_options(options, *method);
-    detail::Binding binding = bind_batched(std::move(method), std::move(run), bounds, std::move(calls));
+    detail::Binding binding =
+        bind_batched(std::move(method), std::move(run), std::move(weigh), bounds, std::move(calls));
     without_gil([&](Client& client) { client.provide(name, std::move(binding), provided); });
   }
   /// `names` as of subscription_names.
@@ -514,8 +515,8 @@ void add_client(nb::module_& module) {
            nb::arg().none())
       .def("offer", &PyClient::offer, nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
       .def("provide", &PyClient::provide, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
-      .def("provide_batched", &PyClient::provide_batched, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-           nb::arg().none())
+      .def("provide_batched", &PyClient::provide_batched, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
+           nb::arg(), nb::arg().none())
       .def("provide_subscription", &PyClient::provide_subscription)
       .def("unprovide", &PyClient::unprovide)
       .def("subscribe", &PyClient::subscribe, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())

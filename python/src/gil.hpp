@@ -54,7 +54,7 @@ class SharedObject {
  public:
   SharedObject() = default;
   explicit SharedObject(nanobind::object object) : object_(std::move(object)) {}
-  SharedObject(SharedObject&&) = delete;
+  SharedObject(SharedObject&&) noexcept = default;
   SharedObject& operator=(nanobind::object object) {
     object_ = std::move(object);
     return *this;

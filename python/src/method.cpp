@@ -322,8 +322,7 @@ void PythonMethod::run(Call& call) const {
   const std::string_view id = call.is_notification() ? std::string_view{} : call.message().id();
   Arguments arguments{*this};
   const bool kept = take_integers(call, arguments);
-  const bool decodes_long = !kept && (runs_python_ || call.params().size() >= detail::kLongParams ||
-                                      (takes_any_ && may_hold_extensions(call)));
+  const bool decodes_long = !kept && this->decodes_long(call);
   if (!kept && !decodes_long) {
     detail::ParamReaders& readers = call.param_readers();
     if (!detail::decode_params(call.params(), call.method(), readers, arguments.pointers())) {
@@ -366,6 +365,35 @@ void PythonMethod::run(Call& call) const {
   if (scope.may_be_late()) turn::release();
   scope.close();
   reply.give(call);
+}
+
+bool PythonMethod::decodes_long(const Call& call) const {
+  return runs_python_ || call.params().size() >= detail::kLongParams || (takes_any_ && may_hold_extensions(call));
+}
+
+PyObject* PythonMethod::decode_in_turn(Call& call) const {
+  if (decodes_long(call)) return nullptr;
+  if (!turn::holds_gil()) {
+    // Without a turn that ends nobody would give the GIL back.
+    if (!call.at_turn_end(&turn::release) || !turn::claim()) return nullptr;
+    {
+      const WatchdogScope waiting{call.watchdog_slot(), call.method(), &call, WatchdogSlot::kAround};
+      turn::take_gil();
+    }
+    call.renew_watchdog_slot();
+  }
+  Arguments arguments{*this};
+  if (!take_integers(call, arguments)) {
+    const bool decoded =
+        detail::decode_params(call.params(), call.method(), call.param_readers(), arguments.pointers());
+    if (!decoded) {
+      PyErr_Clear();
+      return nullptr;
+    }
+  }
+  PyObject* const tuple = tuple_of(arguments, nullptr);
+  if (tuple == nullptr) PyErr_Clear();
+  return tuple;
 }
 
 // What is wrong with the params; nothing when they have been decoded.

@@ -83,6 +83,9 @@ class PythonMethod {
   /// The arguments of the function in its order, one that gathers others excepted: a new reference, or null with a
   /// Python exception set. With the GIL.
   [[nodiscard]] PyObject* tuple_of(Arguments& arguments, PyObject* context) const;
+  /// The same of a call's params, decoded here and now, where that takes little time: null where it does not, or they
+  /// are wrong. On the loop's thread, which has the GIL from then on until its turn ends.
+  [[nodiscard]] PyObject* decode_in_turn(Call& call) const;
   /// The stream that the caller sends, where the function takes one. On the loop's thread, before Call::context.
   [[nodiscard]] InputShare take_input(Call& call) const;
   [[nodiscard]] bool takes_input() const noexcept { return input_ != nullptr; }
@@ -104,6 +107,7 @@ class PythonMethod {
   static void invoke_on_pool(void* stored, Call& call);
   static const PythonMethod& of(void* stored) noexcept { return *static_cast<const PythonMethod*>(stored); }
   void run(Call& call) const;
+  [[nodiscard]] bool decodes_long(const Call& call) const;
   [[nodiscard]] static std::optional<Error> decode_long(Call& call, Arguments& arguments, std::string_view id);
   bool take_integers(const Call& call, Arguments& arguments) const;
 

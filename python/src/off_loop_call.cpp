@@ -3,6 +3,7 @@
 
 #include "caller_channel.hpp"
 #include "errors.hpp"
+#include "wirecall/detail/spares.hpp"
 
 namespace wirecall::python {
 
@@ -17,16 +18,24 @@ OffLoopCall::OffLoopCall(const PythonMethod& method, Call& call, InputShare inpu
   static_cast<void>(params_.padded());
 }
 
+OffLoopCall::OffLoopCall(const PythonMethod& method, Call& call, Reference arguments)
+    : method_(&method),
+      registered_(&call.method()),
+      codec_(&call.codec()),
+      id_(call.is_notification() ? std::string_view{} : call.message().id()),
+      arguments_(nanobind::steal(arguments.release())) {}
+
 const void* OffLoopCall::handled_call() const noexcept {
   return context_ && context_->channel ? context_->channel->handled_call() : nullptr;
 }
 
 template <class Use>
 std::expected<Reference, Error> OffLoopCall::decode(const Use& use) {
-  detail::ParamReaders readers{.reader = codec_->reader(), .defaults = {}};
+  detail::ParamReaders readers{.reader = detail::take_reader(*codec_), .defaults = {}};
   PythonMethod::Arguments arguments{*method_};
   if (!detail::decode_params(params_.view(), *registered_, readers, arguments.pointers()))
     return std::unexpected(PyErr_Occurred() != nullptr ? take_error() : decode_error(*readers.reader));
+  detail::keep_spare(std::move(readers.reader), params_.size());
   const detail::HandlerScope handler{handled_call()};
   Reference context;
   if (method_->takes_context()) context = Reference::steal(make_context(*std::move(context_)));
@@ -44,9 +53,17 @@ std::expected<Reference, Error> OffLoopCall::run() {
 }
 
 std::expected<Reference, Error> OffLoopCall::arguments() {
+  if (nanobind::object decoded = arguments_.take()) return Reference::steal(decoded.release().ptr());
   return decode([this](PythonMethod::Arguments& arguments, PyObject* context, PyObject*) {
     return method_->tuple_of(arguments, context);
   });
+}
+
+std::expected<PyObject*, Error> OffLoopCall::decode_now() {
+  std::expected<Reference, Error> decoded = arguments();
+  if (!decoded) return std::unexpected(std::move(decoded).error());
+  arguments_ = nanobind::steal(decoded->release());
+  return arguments_.get().ptr();
 }
 
 void OffLoopCall::answer(detail::OffLoopReply& into, PyObject* result) const {

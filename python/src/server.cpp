@@ -95,13 +95,14 @@ class PyServer {
     added.summary(std::move(summary));
     if (safe) added.safe();
   }
-  /// `described`: one call. `run` and `bounds` as for bind_batched.
-  void add_batched(const std::string& name, nb::object run, nb::tuple described, bool safe, const BatchBounds& bounds) {
+  /// `described`: one call. `run`, `weigh` and `bounds` as for bind_batched.
+  void add_batched(const std::string& name, nb::object run, nb::object weigh, nb::tuple described, bool safe,
+                   const BatchBounds& bounds) {
     auto method = std::make_unique<PythonMethod>(run, std::move(described), calls_);
     std::vector<Param> params = method->params();
     std::string summary = method->summary();
-    Method& added = server_->registry().add(name, std::move(params),
-                                            bind_batched(std::move(method), std::move(run), bounds, calls_));
+    Method& added = server_->registry().add(
+        name, std::move(params), bind_batched(std::move(method), std::move(run), std::move(weigh), bounds, calls_));
     added.summary(std::move(summary));
     if (safe) added.safe();
   }
@@ -232,8 +233,8 @@ void add_server(nb::module_& module) {
       .def(nb::init<const std::string&, bool>(), nb::arg("options_json"), nb::arg("broker") = false)
       .def("add", &PyServer::add, nb::arg("name"), nb::arg("function"), nb::arg("described"), nb::arg("safe"),
            nb::arg("cache").none())
-      .def("add_batched", &PyServer::add_batched, nb::arg("name"), nb::arg("run"), nb::arg("described"),
-           nb::arg("safe"), nb::arg("bounds"))
+      .def("add_batched", &PyServer::add_batched, nb::arg("name"), nb::arg("run"), nb::arg("weigh").none(),
+           nb::arg("described"), nb::arg("safe"), nb::arg("bounds"))
       .def("add_subscription", &PyServer::add_subscription)
       .def("listen", &PyServer::listen)
       .def("endpoints", &PyServer::endpoints)

@@ -433,6 +433,10 @@ def test_what_says_nothing_of_a_batch_is_refused():
             app.add(_texts, name="x", **{"batch": 2, **options})
     with pytest.raises(ValueError, match="a whole batch has to wait"):
         app.add(_texts, name="x", batch=8, batch_queue=7)
+    with pytest.raises(ValueError, match="a whole batch has to wait"):
+        app.add(_texts, name="x", batch=8, batch_bytes=1000, batch_queue_bytes=999)
+    with pytest.raises(TypeError, match="give a function"):
+        app.add(_texts, name="x", batch=8, batch_priority=3)  # type: ignore[arg-type]
     for huge in [{"batch_bytes": 2**62}, {"batch_queue": 2**70}]:
         with pytest.raises(ValueError, match="give a number"):
             app.add(_texts, name="x", batch=2, **huge)
@@ -612,3 +616,107 @@ class TestArrays:
             sums = together(c, "total", *(np.ones(length) for length in [1, 2, 700, 3]))
             assert sums == [1, 2, 700, 3]
         assert shapes == [(2, 2), (1, 700), (1, 3)]
+
+
+def test_rows_fill_a_batch():
+    app = wirecall.Server()
+    seen: list[list[list[int]]] = []
+
+    @app(batch=8, wait_ms=60_000, batch_rows=4)
+    def lengths(lists: list[list[int]]) -> list[int]:
+        seen.append(lists)
+        return [len(one) for one in lists]
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        assert together(c, "lengths", [1, 2], [3, 4], [5] * 9, [6, 7, 8], [9], [1, 2, 3, 4]) == [2, 2, 9, 3, 1, 4]
+        with pytest.raises(wirecall.InvalidParams):
+            c.lengths("no list")
+    assert seen == [[[1, 2], [3, 4]], [[5] * 9], [[6, 7, 8], [9]], [[1, 2, 3, 4]]]
+
+
+def test_a_call_of_a_higher_priority_leaves_first():
+    app = wirecall.Server()
+    runs, all_came = threading.Event(), threading.Event()
+    order: list[str] = []
+
+    @app(batch=1, batch_priority=lambda ctx: -round(ctx.remaining or 0))
+    def note(names: list[str]) -> None:
+        runs.set()
+        all_came.wait()
+        order.extend(names)
+
+    @app
+    def come() -> None:
+        all_came.set()
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        c.notify("note", "runs")
+        runs.wait()
+        with c.batch() as calls:
+            for name, timeout in [("last", 90), ("second", 20), ("first", 10)]:
+                calls.note(name, _timeout=timeout)
+            calls.come()
+    assert order == ["runs", "first", "second", "last"]
+
+
+def test_a_priority_that_cannot_be_told_fails_its_own_call():
+    app = wirecall.Server()
+
+    @app(batch=2, batch_priority=lambda ctx: 1 // round(ctx.remaining - 10))
+    def echo(numbers: list[int]) -> list[int]:
+        return numbers
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        with pytest.raises(wirecall.Error) as failed:
+            c.echo(1, _timeout=10)
+        assert failed.value.code == -32603
+        assert c.echo(2, _timeout=100) == 2
+
+
+def test_bytes_that_wait_are_bounded():
+    app = wirecall.Server()
+    all_came = threading.Event()
+
+    @app(batch=2, batch_bytes=1000, batch_queue_bytes=1000)
+    def size(texts: list[str]) -> list[int]:
+        all_came.wait()
+        return [len(text) for text in texts]
+
+    @app
+    def come() -> None:
+        all_came.set()
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        with c.batch() as calls:
+            made = [calls.size("a" * 900) for _ in range(3)]
+            calls.come()
+        with pytest.raises(wirecall.LimitExceeded) as refused:
+            for one in made:
+                one.result()
+        assert refused.value.data["limit"] == "queue"
+
+
+def test_a_quick_function_runs_on_the_thread_of_the_loop():
+    app = wirecall.Server()
+    threads: list[int] = []
+
+    @app
+    def loop() -> int:
+        return threading.get_ident()
+
+    @app(batch=8)
+    def echo(numbers: list[int]) -> list[int]:
+        threads.append(threading.get_ident())
+        if numbers[0] < 0:
+            raise ValueError("no")
+        return numbers
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        while not threads or threads[-1] != c.loop():
+            assert c.echo(1) == 1
+        assert together(c, "echo", 1, 2, 3) == [1, 2, 3]
+        mixed = together(c, "echo", 5, "x", 6)
+        assert mixed[0] == 5
+        assert isinstance(mixed[1], wirecall.InvalidParams)
+        assert mixed[2] == 6
+        assert {type(one) for one in together(c, "echo", -1, 2)} == {wirecall.InternalError}

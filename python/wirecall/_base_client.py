@@ -132,7 +132,9 @@ class BaseClient(MethodsByName):
                 function, name, options, in_asyncio=self._calls is not None, check_results=check_results
             )
             check_provide_options(options)
-            self._native.provide_batched(name, batched.run, batched.described, options, bounds, self._calls)
+            self._native.provide_batched(
+                name, batched.run, batched.weigh, batched.described, options, bounds, self._calls
+            )
             return
         check_provide_options(options)
         described = self._describe(function, name, check_results)

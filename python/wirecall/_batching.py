@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from typing import Any, Generic, Literal, TypedDict, TypeVar
 
 from ._methods import ASYNCIO, ASYNCIO_STREAM, Described, _hints, _is_context, _runs_on, _signature, describe
-from ._native import dumps
+from ._native import Context, dumps
 from .errors import InvalidParams
 
 T = TypeVar("T")
@@ -31,12 +31,15 @@ class BatchOptions(TypedDict, total=False):
     batch_bytes: int
     max_concurrent_batches: int
     batch_queue: int
+    batch_queue_bytes: int
+    batch_rows: int
+    batch_priority: Callable[[Context], int]
     pad: bool
     buckets: Sequence[int]
 
 
-# Size, microseconds of waiting (-1: to be found out), bytes, batches at once, calls that wait.
-Bounds = tuple[int, int, int, int, int]
+# Size, microseconds of waiting (-1: to be found out), bytes, batches at once, calls that wait, their bytes, rows.
+Bounds = tuple[int, int, int, int, int, int, int]
 
 
 # What a parameter of the function is given: the calls' values as a list, as one array, one value for all, the calls'
@@ -51,9 +54,15 @@ class Column(typing.NamedTuple):
     argument: int  # which of a call's arguments it is; of LENGTHS, that of the array
 
 
+# How many rows a call has, and its priority.
+Weigh = Callable[[tuple[Any, ...], Context], tuple[int, int]]
+
+
 class Batched(typing.NamedTuple):
     described: Described  # one call
     run: Callable[[list[tuple[Any, ...]]], Any]
+    # None where neither is asked for.
+    weigh: Weigh | None
 
 
 def describe_batched(
@@ -100,9 +109,27 @@ def describe_batched(
         raise TypeError(f"wirecall: {name}: a batched function returns its results: write `async def` without yield")
     one = _one(function, parameters, result, runs_on == ASYNCIO)
     described = describe(one, name, blocking=runs_on != ASYNCIO, check_results=check_results)
-    _, _, bytes_max, _, _ = bounds
+    bytes_max = bounds[2]
     gather = _Gather(function, name, columns, pad, buckets, bytes_max)
-    return Batched(described, gather.run_async if runs_on == ASYNCIO else gather.run), bounds
+    run = gather.run_async if runs_on == ASYNCIO else gather.run
+    return Batched(described, run, _weigher(columns, options)), bounds
+
+
+def _weigher(columns: list[Column], options: BatchOptions) -> Weigh | None:
+    rows_max, priority = options.get("batch_rows", 0), options.get("batch_priority")
+    if rows_max == 0 and priority is None:
+        return None
+    own = [column.argument for column in columns if column.kind in (LIST, ARRAY)] if rows_max else []
+
+    def weigh(arguments: tuple[Any, ...], context: Context) -> tuple[int, int]:
+        rows = next((len(arguments[i]) for i in own if _has_rows(arguments[i])), 1)
+        return rows, 0 if priority is None else int(priority(context))
+
+    return weigh
+
+
+def _has_rows(value: object) -> bool:
+    return isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) > 0
 
 
 def _lengths_of(signature: Sequence[inspect.Parameter], hints: dict[str, Any], name: str) -> dict[str, str]:
@@ -187,8 +214,11 @@ def _bounds(name: str, options: BatchOptions) -> Bounds:
         raise TypeError(
             f"wirecall: {name}: {', '.join(options)}: that is said of a batched function: give batch as well"
         )
-    said: dict[str, Any] = {"wait_ms": 0, "batch_bytes": BATCH_BYTES, "max_concurrent_batches": 1, "batch_queue": 0}
-    said.update(options)
+    said: dict[str, Any] = {"wait_ms": 0, "batch_bytes": BATCH_BYTES, "max_concurrent_batches": 1}
+    said |= {"batch_queue": 0, "batch_queue_bytes": 0, "batch_rows": 0} | options
+    priority = said.get("batch_priority")
+    if priority is not None and not callable(priority):
+        raise TypeError(f"wirecall: {name}: batching: batch_priority={priority!r}: give a function of a Context")
     is_auto = said["wait_ms"] == "auto"
     ranges: dict[str, tuple[float, float]] = {
         "batch": (1, 65_536),
@@ -196,6 +226,8 @@ def _bounds(name: str, options: BatchOptions) -> Bounds:
         "batch_bytes": (1, 1 << 40),
         "max_concurrent_batches": (1, 1024),
         "batch_queue": (0, 1 << 31),
+        "batch_queue_bytes": (0, 1 << 42),
+        "batch_rows": (0, 1 << 40),
     }
     for option, (least, most) in ranges.items():
         value = said[option]
@@ -207,8 +239,19 @@ def _bounds(name: str, options: BatchOptions) -> Bounds:
             raise ValueError(f"wirecall: {name}: batching: {option}={value!r}: give a number from {least} to {most}")
     if 0 < said["batch_queue"] < said["batch"]:
         raise ValueError(f"wirecall: {name}: batching: batch_queue={said['batch_queue']!r}: a whole batch has to wait")
+    if 0 < said["batch_queue_bytes"] < said["batch_bytes"]:
+        queued = said["batch_queue_bytes"]
+        raise ValueError(f"wirecall: {name}: batching: batch_queue_bytes={queued!r}: a whole batch has to wait")
     microseconds = -1 if is_auto else int(said["wait_ms"] * 1000)
-    return said["batch"], microseconds, said["batch_bytes"], said["max_concurrent_batches"], said["batch_queue"]
+    return (
+        said["batch"],
+        microseconds,
+        said["batch_bytes"],
+        said["max_concurrent_batches"],
+        said["batch_queue"],
+        said["batch_queue_bytes"],
+        said["batch_rows"],
+    )
 
 
 def _buckets(options: BatchOptions, name: str) -> tuple[int, ...]:
@@ -235,7 +278,7 @@ def describe_provided(
         async def run(calls: list[tuple[Any, ...]]) -> Any:
             return batched.run(calls)
 
-        return Batched(batched.described._replace(runs_on=ASYNCIO), run), bounds
+        return batched._replace(described=batched.described._replace(runs_on=ASYNCIO), run=run), bounds
     if not in_asyncio and batched.described.runs_on == ASYNCIO:
         raise TypeError(f"wirecall: {name} is asynchronous: a client of wirecall.aconnect takes async def")
     return batched, bounds
@@ -244,7 +287,7 @@ def describe_provided(
 class _Group(typing.NamedTuple):
     """Calls of a batch that go together."""
 
-    taken: list[int]  # which
+    taken: Sequence[int]  # which
     key: tuple[Any, ...]
 
 
@@ -299,19 +342,27 @@ class _Gather:
         count = len(group.taken)
         if made is None:
             return
+        if type(made) is not list or len(made) != count:
+            made = self._list_of(made, count)
+        if count == len(results):
+            results[:] = made
+        else:
+            for i, result in zip(group.taken, made, strict=True):
+                results[i] = result
+
+    def _list_of(self, made: Any, count: int) -> list[Any]:
         if isinstance(made, (str, bytes, bytearray, memoryview, Mapping, Set)) or not isinstance(made, Iterable):
             raise TypeError(f"{self._name}: a batch returns a list of each call's result, not {type(made).__name__}")
         given = list(itertools.islice(made, count + 1))
         if len(given) != count:
             has = str(len(given)) if len(given) < count else "more"
             raise RuntimeError(f"{self._name}: a batch of {count} calls has {has} results")
-        for i, result in zip(group.taken, given, strict=True):
-            results[i] = result
+        return given
 
     def _groups(self, calls: list[tuple[Any, ...]], results: list[Any]) -> Iterator[_Group]:
         """The calls that may go together. One that may go with none has its error in `results`."""
         if self._has_one_group:
-            yield _Group(list(range(len(calls))), ())
+            yield _Group(range(len(calls)), ())
             return
         groups: dict[Any, list[int]] = {}
         for i, call in enumerate(calls):
@@ -380,15 +431,15 @@ class _Gather:
     def _arguments(self, calls: list[tuple[Any, ...]], group: _Group) -> tuple[list[Any], Mapping[str, Any]]:
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
-        values = list(zip(*(calls[i] for i in group.taken), strict=True))
+        taken = calls if len(group.taken) == len(calls) else [calls[i] for i in group.taken]
         for column in self._columns:
-            of_calls = values[column.argument]
+            of_calls = [call[column.argument] for call in taken]
             if column.kind == LENGTHS:
                 value = _lengths(of_calls)
             elif column.kind == ARRAY:
                 value = _padded(of_calls, group.key[-1]) if self._pad else _stacked(of_calls)
             else:
-                value = of_calls[0] if column.kind == SHARED else list(of_calls)
+                value = of_calls[0] if column.kind == SHARED else of_calls
             if column.by_name:
                 kwargs[column.name] = value
             else:

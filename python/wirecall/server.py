@@ -179,7 +179,11 @@ class Server:
           have come at the same time, "auto" to find out for how long it pays
         - `max_concurrent_batches`: how many batches run at once
         - `batch_queue`: the most calls that wait (default: 16 times `batch`); a further one is answered -32005
+        - `batch_priority`: a function of a call's Context that returns a number: greater ones leave first, and a call
+          that finds no place to wait takes that of a lower one
         - `batch_bytes`: the most bytes of params in a batch
+        - `batch_queue_bytes`: the most bytes of params that wait (default: 4 times `batch_bytes`)
+        - `batch_rows`: the most rows in a batch; a call has as many as its first array or list has elements
         - `pad`: arrays of different lengths go together, filled up with zeros to the longest, or to the smallest of
           `buckets` that is long enough; a parameter `lengths` is given how long each was, or, of several arrays,
           parameters named as in `tokens_lengths`
@@ -259,7 +263,7 @@ class Server:
                 f"wirecall: {called}: middleware runs around one call, and a batched function runs for many"
             )  # fmt: skip
         batched, bounds = describe_batched(function, called, options, check_results=checks)
-        told = (called, batched.run, batched.described, safe, bounds)
+        told = (called, batched.run, batched.weigh, batched.described, safe, bounds)
 
         def add() -> None:
             self._engine.add_batched(*told)

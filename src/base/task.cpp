@@ -28,7 +28,7 @@ void Root::run(Turn& turn) noexcept {
         innermost.resume();
       } else {
         // A coroutine touches its loop, and so keeps it.
-        const WatchdogScope scope{*root.watchdog_slot_, *root.method_, nullptr};
+        const WatchdogScope scope{*root.watchdog_slot_, *root.method_, nullptr, WatchdogSlot::kKeepsLoop};
         innermost.resume();
       }
     } else {

@@ -23,6 +23,9 @@ namespace wirecall::batching {
 
 class BatcherImpl;
 
+/// Gives the call what its reply says. On its loop's thread.
+void answer(detail::BatchEntry& entry, ReplySink sink) noexcept;
+
 /// One call, from when it has been decoded until it has been answered.
 class BatchedCall final : public detail::BatchEntry,
                           public WaitingCall,
@@ -37,7 +40,8 @@ class BatchedCall final : public detail::BatchEntry,
         scheduler_(call.scheduler()),
         pool_(call.blocking_pool()),
         tasks_(&call.tasks()),
-        method_(&call.method()) {}
+        method_(&call.method()),
+        came_at_(scheduler_ != nullptr ? scheduler_->now() : std::chrono::nanoseconds{0}) {}
   ~BatchedCall() { detail::drop_after_loop(sink_); }
 
   /// On its loop's thread.
@@ -63,10 +67,15 @@ class BatchedCall final : public detail::BatchEntry,
   [[nodiscard]] detail::BlockingPool* pool() const noexcept { return pool_; }
   [[nodiscard]] TaskScope& tasks() const noexcept { return *tasks_; }
   [[nodiscard]] const Method& method() const noexcept { return *method_; }
+  /// By its loop's clock; 0 without a loop.
+  [[nodiscard]] std::chrono::nanoseconds came_at() const noexcept { return came_at_; }
   /// Has it answered on its loop's thread.
-  void post() noexcept {
-    if (executor_ == nullptr) return resume();
-    executor_->post(shared_from_this());
+  void post() noexcept { post(shared_from_this()); }
+  /// Has that run on the call's loop, or here where it has none.
+  void post(std::shared_ptr<detail::Executor::Continuation> continuation) const noexcept {
+    const std::shared_ptr<detail::Executor> loop = executor_;  // this may go meanwhile
+    if (loop == nullptr) return continuation->resume();
+    loop->post(std::move(continuation));
   }
   /// Has a run start on its loop's thread. With `starts`, which is set until then.
   void post_start() noexcept {
@@ -95,6 +104,7 @@ class BatchedCall final : public detail::BatchEntry,
   detail::BlockingPool* const pool_;
   TaskScope* const tasks_;
   const Method* const method_;
+  const std::chrono::nanoseconds came_at_;
   Starter starter_{*this};
   ReplySink sink_;
   bool timer_runs_ = false;
@@ -122,16 +132,19 @@ class LeavingBatch {
   }
   [[nodiscard]] bool empty() const noexcept { return calls_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return calls_.size(); }
+  /// For how long the first of them has waited.
+  [[nodiscard]] std::chrono::nanoseconds waited() const noexcept;
   [[nodiscard]] detail::Batch entries() const noexcept { return entries_; }
   /// Each with what its reply says.
-  void answer() noexcept {
-    for (const std::shared_ptr<BatchedCall>& call : calls_) call->post();
-    calls_.clear();
-    entries_.clear();
-  }
+  void answer() noexcept;
 
  private:
-  std::vector<std::shared_ptr<BatchedCall>> calls_;
+  using Calls = std::vector<std::shared_ptr<BatchedCall>>;
+  struct Answers;
+
+  void post(Calls::iterator first) noexcept;
+
+  Calls calls_;
   std::vector<detail::BatchEntry*> entries_;  // the same
 };
 

@@ -29,6 +29,7 @@ static std::size_t waiting_bytes(const BatchOptions& options) noexcept {
 BatcherImpl::BatcherImpl(std::unique_ptr<detail::BatchFunction> function, BatchOptions options)
     : function_(std::move(function)),
       options_(std::move(options)),
+      has_to_weigh_(function_->waits() || options_.wait != nanoseconds{0} || options_.adaptive || options_.rows != 0),
       queue_({.calls = options_.size,
               .rows = options_.rows != 0 ? options_.rows : std::numeric_limits<std::size_t>::max(),
               .bytes = options_.bytes,
@@ -37,15 +38,17 @@ BatcherImpl::BatcherImpl(std::unique_ptr<detail::BatchFunction> function, BatchO
 
 // ---- who comes and goes ----
 
-void BatcherImpl::add(Call& call, BatchArguments arguments, const std::string& group, std::size_t rows) {
+void BatcherImpl::add(Call& call, BatchArguments arguments, const detail::BatchedAs& as) {
+  if (as.priority != 0) weigh_from_now_on();
+  if (runs_in_turn(call) && as.group.empty() && add_to_turn(call, arguments)) return;
   const auto added = std::make_shared<BatchedCall>(shared_from_this(), call, std::move(arguments));
   if (call.executor() == nullptr || call.scheduler() == nullptr) return add_alone(call, added);
-  added->rows = std::max(rows, std::size_t{1});
+  added->rows = std::max(as.rows, std::size_t{1});
   added->bytes = call.params().size();
   added->deadline = call.bounds().deadline;
-  if (options_.priority) added->priority = options_.priority(call.context());
+  added->priority = as.priority;
   const std::stop_token stop = call.stop_token();
-  const nanoseconds now = call.scheduler()->now();
+  const nanoseconds now = added->came_at();
   added->wait_for_answer(call);
 
   std::shared_ptr<BatchedCall> leaver;
@@ -57,7 +60,7 @@ void BatcherImpl::add(Call& call, BatchArguments arguments, const std::string& g
     ticking_.reserve(ticking_.size() + 1);
     // Whether or not it fills a batch: it may not be in the one that leaves.
     if (wait != nanoseconds{0} || ticks_for_turn) added->start_timer(wait);
-    WaitingCall* const leaves = queue_.add(*added, group, now + run_time_);
+    WaitingCall* const leaves = queue_.add(*added, as.group, now + run_time_);
     if (leaves != nullptr) {
       leaver = leaves == added.get() ? added : static_cast<BatchedCall*>(leaves)->shared_from_this();
       leaver->kept.reset();
@@ -80,6 +83,58 @@ void BatcherImpl::add(Call& call, BatchArguments arguments, const std::string& g
   if (runs) run(*added);
 }
 
+void BatcherImpl::weigh_from_now_on() noexcept {
+  const std::scoped_lock lock{mutex_};
+  has_to_weigh_ = true;
+  quick_.store(false, std::memory_order_relaxed);
+}
+
+// False where others wait already: then it waits in the queue.
+bool BatcherImpl::runs_in_turn(Call& call) noexcept {
+  if (!quick_.load(std::memory_order_relaxed) || call.executor() == nullptr || call.scheduler() == nullptr)
+    return false;
+  // Who runs on a thread of the pool may take long and wait for anything, even for an answer of this loop. So may who
+  // can lose the loop.
+  return call.watchdog_slot() != nullptr || call.blocking_pool() == nullptr;
+}
+
+bool BatcherImpl::add_to_turn(Call& call, BatchArguments& arguments) {
+  LoopBatch* joined = nullptr;
+  std::shared_ptr<LoopBatch> begun;
+  {
+    const std::scoped_lock lock{mutex_};
+    const auto found = std::ranges::find(turns_, call.executor().get(), &LoopBatch::loop);
+    if (found != turns_.end()) {
+      joined = *found;
+    } else {
+      if (queue_.size() != 0 || running_ == options_.concurrent) return false;
+      turns_.reserve(options_.concurrent);
+      begun = std::make_shared<LoopBatch>(shared_from_this(), call);
+      joined = begun.get();
+      turns_.push_back(joined);
+      ++running_;
+    }
+  }
+  joined->add(call, std::move(arguments));
+  if (begun) call.executor()->post(std::move(begun));
+  return true;
+}
+
+void BatcherImpl::close_turn(const LoopBatch& batch) noexcept {
+  const std::scoped_lock lock{mutex_};
+  std::erase(turns_, &batch);
+}
+
+void BatcherImpl::open_turn(LoopBatch& batch) noexcept {
+  const std::scoped_lock lock{mutex_};
+  turns_.push_back(&batch);  // it had its place there
+}
+
+void BatcherImpl::end_turn(const LoopBatch& batch) noexcept {
+  close_turn(batch);
+  end_run();
+}
+
 // Without a loop nothing else comes meanwhile.
 void BatcherImpl::add_alone(Call& call, const std::shared_ptr<BatchedCall>& added) {
   added->wait_for_answer(call);
@@ -89,7 +144,7 @@ void BatcherImpl::add_alone(Call& call, const std::shared_ptr<BatchedCall>& adde
   if (function_->waits())
     return call.tasks().start(run_alone(shared_from_this(), std::move(leaving)), std::stop_token{},
                               [](const TaskResult<void>&) {});
-  function_->run(leaving->entries());
+  run_and_count(*leaving);
   leaving->answer();
 }
 
@@ -186,11 +241,34 @@ nanoseconds BatcherImpl::wait_from(nanoseconds now) noexcept {
   return running_ < options_.concurrent ? adaptive_.wait() : nanoseconds{0};
 }
 
-void BatcherImpl::count_run(std::size_t calls, nanoseconds time) noexcept {
+static std::uint64_t not_negative(nanoseconds time) noexcept {
+  return static_cast<std::uint64_t>(std::max(time, nanoseconds{0}).count());
+}
+
+void BatcherImpl::count_run(std::size_t calls, nanoseconds waited, nanoseconds time) noexcept {
   const std::scoped_lock lock{mutex_};
+  calls_in_batch_.record(calls);
+  waits_.record(not_negative(waited));
   if (options_.adaptive) adaptive_.ran(calls, time);
+  quick_runs_.ran(calls, time);
+  if (!has_to_weigh_) quick_.store(quick_runs_.are_quick(), std::memory_order_relaxed);
   // It follows a quicker run at once, so that the first one, in which a model is loaded, is soon forgotten.
   run_time_ = run_time_ == nanoseconds{0} || time < run_time_ ? time : run_time_ + (time - run_time_) / 8;
+}
+
+template <class Numbers>
+static detail::Spread spread_of(const Numbers& numbers) noexcept {
+  return {.count = numbers.count(),
+          .sum = numbers.sum(),
+          .p50 = numbers.at(0.5),
+          .p90 = numbers.at(0.9),
+          .p99 = numbers.at(0.99),
+          .max = numbers.max()};
+}
+
+detail::BatchSpreads BatcherImpl::spreads() const {
+  const std::scoped_lock lock{mutex_};
+  return {.calls = spread_of(calls_in_batch_), .waits = spread_of(waits_)};
 }
 
 // The place has been taken: begin_run.
@@ -218,13 +296,18 @@ void BatcherImpl::run(const BatchedCall& on) noexcept {
   take(failed);
 }
 
+void BatcherImpl::run_and_count(const LeavingBatch& leaving) noexcept {
+  const nanoseconds waited = leaving.waited();
+  const auto began = std::chrono::steady_clock::now();
+  function_->run(leaving.entries());
+  count_run(leaving.size(), waited, std::chrono::steady_clock::now() - began);
+}
+
 void BatcherImpl::Place::run() const noexcept {
   LeavingBatch leaving;
   of_->take(leaving);
   if (leaving.empty()) return;
-  const auto began = std::chrono::steady_clock::now();
-  of_->function_->run(leaving.entries());
-  of_->count_run(leaving.size(), std::chrono::steady_clock::now() - began);
+  of_->run_and_count(leaving);
   leaving.answer();
 }
 
@@ -233,6 +316,7 @@ Task<void> BatcherImpl::Place::run_task(Place place, std::shared_ptr<Executor> e
   const auto leaving = std::make_shared<LeavingBatch>();
   own.of_->take(*leaving);
   if (leaving->empty()) co_return;
+  const nanoseconds waited = leaving->waited();
   const auto began = std::chrono::steady_clock::now();
   try {
     detail::StartedBatch started{
@@ -241,7 +325,7 @@ Task<void> BatcherImpl::Place::run_task(Place place, std::shared_ptr<Executor> e
   } catch (...) {
     detail::fail_batch(leaving->entries());
   }
-  own.of_->count_run(leaving->size(), std::chrono::steady_clock::now() - began);
+  own.of_->count_run(leaving->size(), waited, std::chrono::steady_clock::now() - began);
   leaving->answer();
 }
 

@@ -3,6 +3,7 @@
 // Thread: any, as each function says.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -11,9 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/histogram.hpp"
 #include "batching/adaptive_wait.hpp"
 #include "batching/batch_queue.hpp"
 #include "batching/batched_call.hpp"
+#include "batching/loop_batch.hpp"
+#include "batching/quick_runs.hpp"
 #include "wirecall/detail/batcher.hpp"
 #include "wirecall/detail/executor.hpp"
 #include "wirecall/task.hpp"
@@ -24,7 +28,9 @@ class BatcherImpl final : public detail::Batcher, public std::enable_shared_from
  public:
   BatcherImpl(std::unique_ptr<detail::BatchFunction> function, BatchOptions options);
 
-  void add(Call& call, detail::BatchArguments arguments, const std::string& group, std::size_t rows) override;
+  [[nodiscard]] bool runs_in_turn(Call& call) noexcept override;
+  void add(Call& call, detail::BatchArguments arguments, const detail::BatchedAs& as) override;
+  [[nodiscard]] detail::BatchSpreads spreads() const override;
 
   // ---- of one of its calls, on that one's loop's thread ----
 
@@ -36,6 +42,22 @@ class BatcherImpl final : public detail::Batcher, public std::enable_shared_from
   void stopped_timer(const BatchedCall& call) noexcept;
   /// It has been told to start a run.
   void start(BatchedCall& call) noexcept;
+
+  // ---- of a LoopBatch ----
+
+  /// No call joins it, until it is opened again. On its loop's thread.
+  void close_turn(const LoopBatch& batch) noexcept;
+  void open_turn(LoopBatch& batch) noexcept;
+  /// The same, and its place is free. Any thread.
+  void end_turn(const LoopBatch& batch) noexcept;
+  /// In the place that has been taken. Any thread.
+  void call_function(detail::Batch batch) noexcept { function_->run(batch); }
+  /// A run of so many calls, of which the first had waited for so long, has taken so long. Any thread.
+  void count_run(std::size_t calls, std::chrono::nanoseconds waited, std::chrono::nanoseconds time) noexcept;
+  /// The most calls in a batch.
+  [[nodiscard]] std::size_t size() const noexcept { return options_.size; }
+  /// The most bytes of params in one.
+  [[nodiscard]] std::size_t bytes() const noexcept { return options_.bytes; }
 
  private:
   /// One of the places in which batches run, one batch each time. When this goes, the place is free, and the next batch
@@ -65,25 +87,34 @@ class BatcherImpl final : public detail::Batcher, public std::enable_shared_from
   [[nodiscard]] bool ticks(const detail::Executor* loop) const noexcept;
   void refuse(BatchedCall& call) const noexcept;
 
+  void weigh_from_now_on() noexcept;
+  [[nodiscard]] bool add_to_turn(Call& call, detail::BatchArguments& arguments);
   void add_alone(Call& call, const std::shared_ptr<BatchedCall>& added);
   void run(const BatchedCall& on) noexcept;
   void take(LeavingBatch& leaving) noexcept;
   void end_run() noexcept;
-  void count_run(std::size_t calls, std::chrono::nanoseconds time) noexcept;
+  void run_and_count(const LeavingBatch& leaving) noexcept;
   static Task<void> run_alone(std::shared_ptr<BatcherImpl> of, std::shared_ptr<LeavingBatch> leaving);
 
   const std::unique_ptr<detail::BatchFunction> function_;
   const BatchOptions options_;
+  std::atomic<bool> quick_{false};  // it is called on the loop, when the turn has ended
 
-  std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // of what follows
+  bool has_to_weigh_;         // waits, rows or priorities: then each call waits in the queue
   BatchQueue queue_;
   std::vector<WaitingCall*> taken_;
   std::size_t running_ = 0;
+  std::vector<LoopBatch*> turns_;  // one of each loop at most
+  QuickRuns quick_runs_;
   // By whose timers a batch runs once those that have come in the same turn are there: one of each loop at most, since
   // a handler may keep a loop from its timers.
   std::vector<const BatchedCall*> ticking_;
   std::chrono::nanoseconds run_time_{0};  // what a run takes at least, lately
   AdaptiveWait adaptive_{options_.size};
+  // As rpc::MethodCounts: to an eighth, waits up to 18 minutes.
+  Histogram<4, 20> calls_in_batch_;
+  Histogram<4, 40> waits_;
 };
 
 }  // namespace wirecall::batching

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "rpc/listed_methods.hpp"
+#include "wirecall/detail/batch_counts.hpp"
 
 namespace wirecall::broker {
 
@@ -29,6 +30,16 @@ struct CountedMethod {
   const rpc::MethodCounts* counts = &kNoCalls;
 };
 
+struct BatchRow {
+  std::uint64_t count;
+  double calls_mean;
+  std::uint64_t calls_p50;
+  std::uint64_t calls_max;
+  double wait_p50_us;
+  double wait_p99_us;
+  double wait_max_us;
+};
+
 struct MethodRow {
   std::string_view name;
   std::uint64_t calls;
@@ -40,6 +51,7 @@ struct MethodRow {
   double p90_us;
   double p99_us;
   double max_us;
+  std::optional<BatchRow> batches;  // of a method of the process that is called once for many calls
 };
 
 struct ClientRow {
@@ -65,6 +77,17 @@ std::string policy_text(const Route& route) {
 
 double microseconds(std::uint64_t time) { return duration<double, std::micro>(nanoseconds{time}).count(); }
 
+BatchRow batch_row(const detail::BatchSpreads& batches) {
+  const auto count = static_cast<double>(std::max<std::uint64_t>(batches.calls.count, 1));
+  return {.count = batches.calls.count,
+          .calls_mean = static_cast<double>(batches.calls.sum) / count,
+          .calls_p50 = batches.calls.p50,
+          .calls_max = batches.calls.max,
+          .wait_p50_us = microseconds(batches.waits.p50),
+          .wait_p99_us = microseconds(batches.waits.p99),
+          .wait_max_us = microseconds(batches.waits.max)};
+}
+
 std::string seconds(nanoseconds time) {
   std::array<char, 32> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), duration<double>(time).count()).ptr;
@@ -81,15 +104,31 @@ std::string escaped(std::string_view name) {
   return text;
 }
 
-// The last family, the summary, has no number.
+detail::Spread spread_of(const rpc::MethodCounts::Latency& latency) {
+  return {.count = latency.count(),
+          .sum = latency.sum(),
+          .p50 = latency.at(0.5),
+          .p90 = latency.at(0.9),
+          .p99 = latency.at(0.99),
+          .max = latency.max()};
+}
+
+std::optional<detail::BatchSpreads> batches_of(const CountedMethod& method) {
+  if (method.own == nullptr || method.own->batches() == nullptr) return std::nullopt;
+  return method.own->batches()->spreads();
+}
+
+// A summary has no number.
 struct Family {
   std::string_view name;
   std::string_view type;
   std::string_view doc;
   std::uint64_t (*number)(const CountedMethod&);
+  std::optional<detail::Spread> (*summary)(const CountedMethod&) = nullptr;  // nothing for a method that has none
+  bool of_times = true;                                                      // which are in nanoseconds
 };
 
-constexpr std::array<Family, 6> kFamilies{{
+constexpr std::array<Family, 8> kFamilies{{
     {"calls_total", "counter", "Calls taken.", [](const CountedMethod& method) { return method.counts->calls; }},
     {"errors_total", "counter", "Of these, answered with an error or given up.",
      [](const CountedMethod& method) { return method.counts->errors; }},
@@ -100,7 +139,17 @@ constexpr std::array<Family, 6> kFamilies{{
     {"waiting", "gauge", "Calls that wait for a provider now.",
      [](const CountedMethod& method) { return std::uint64_t{method.waiting}; }},
     {"duration_seconds", "summary",
-     "From a call's arrival to its response; of the process's own methods of one call a turn.", nullptr},
+     "From a call's arrival to its response; of the process's own methods of one call a turn.", nullptr,
+     [](const CountedMethod& method) { return std::optional{spread_of(method.counts->latency)}; }},
+    {"batch_calls", "summary", "Calls in a batch, of the process's own methods that are called for many.", nullptr,
+     [](const CountedMethod& method) {
+       return batches_of(method).transform([](const detail::BatchSpreads& batches) { return batches.calls; });
+     },
+     false},
+    {"batch_wait_seconds", "summary", "For how long the first call of such a batch waited.", nullptr,
+     [](const CountedMethod& method) {
+       return batches_of(method).transform([](const detail::BatchSpreads& batches) { return batches.waits; });
+     }},
 }};
 
 }  // namespace
@@ -247,7 +296,8 @@ class Inventory::StatsText final : public Listing {
                                    .p50_us = microseconds(latency.at(0.5)),
                                    .p90_us = microseconds(latency.at(0.9)),
                                    .p99_us = microseconds(latency.at(0.99)),
-                                   .max_us = microseconds(latency.max())}));
+                                   .max_us = microseconds(latency.max()),
+                                   .batches = batches_of(*method).transform(batch_row)}));
     return true;
   }
 
@@ -273,6 +323,11 @@ class Inventory::MetricsText final : public Listing {
     }
     if (method->hidden) return true;
     const Family& family = kFamilies[family_];
+    std::optional<detail::Spread> summary;
+    if (family.summary != nullptr) {
+      summary = family.summary(*method);
+      if (!summary) return true;
+    }
     if (!std::exchange(begun_, true)) {
       const std::string name = "wirecall_method_" + std::string{family.name} + " ";
       text_.append("# HELP " + name + std::string{family.doc} + "\n# TYPE " + name + std::string{family.type} + "\n");
@@ -280,18 +335,19 @@ class Inventory::MetricsText final : public Listing {
     if (family.number != nullptr) {
       append_sample("", *method, {}, std::to_string(family.number(*method)));
     } else {
-      append_summary(*method);
+      append_summary(*method, *summary, family.of_times);
     }
     return true;
   }
-  void append_summary(const CountedMethod& method) {
-    const rpc::MethodCounts::Latency& latency = method.counts->latency;
-    for (const auto& [text, quantile] : {std::pair{"0.5", 0.5}, {"0.9", 0.9}, {"0.99", 0.99}}) {
-      append_sample("", method, std::string{",quantile=\""} + text + "\"",
-                    latency.count() == 0 ? "NaN" : seconds(nanoseconds{latency.at(quantile)}));
+  void append_summary(const CountedMethod& method, const detail::Spread& spread, bool of_times) {
+    const auto number = [of_times](std::uint64_t value) {
+      return of_times ? seconds(nanoseconds{value}) : std::to_string(value);
+    };
+    for (const auto& [text, value] : {std::pair{"0.5", spread.p50}, {"0.9", spread.p90}, {"0.99", spread.p99}}) {
+      append_sample("", method, std::string{",quantile=\""} + text + "\"", spread.count == 0 ? "NaN" : number(value));
     }
-    append_sample("_sum", method, {}, seconds(nanoseconds{latency.sum()}));
-    append_sample("_count", method, {}, std::to_string(latency.count()));
+    append_sample("_sum", method, {}, number(spread.sum));
+    append_sample("_count", method, {}, std::to_string(spread.count));
   }
   void append_sample(std::string_view suffix, const CountedMethod& method, std::string_view label,
                      std::string_view value) {

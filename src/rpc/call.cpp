@@ -326,13 +326,17 @@ void Call::leave() noexcept { state_->answered = true; }
 
 void Call::invalid_params(const Reader& reader) { error(decode_error(reader)); }
 
-ReplySink Call::detach() {
+ReplySink Call::detach() { return detach(false); }
+
+ReplySink Call::detach_within_turn() { return detach(true); }
+
+ReplySink Call::detach(bool within_turn) {
   if (ReplySink* const late = late_sink()) return std::move(*late);
   if (state_->answered) return {};
   rpc::ServedPeer& peer = state_->peer;
   rpc::PendingCalls& calls = peer.pending();
   state_->reply.discard();  // of a result that was begun nothing may stay behind
-  const PendingCall& call = calls.add(*state_, *message_, *method_);
+  const PendingCall& call = calls.add(*state_, *message_, *method_, within_turn);
   WIRECALL_ASSERT(state_->waits && call.active);
   state_->answered = true;
   return {peer.calls, call.slot, call.generation};
@@ -381,6 +385,11 @@ ReplySink::~ReplySink() {
 }
 
 bool ReplySink::wanted() const noexcept { return calls_ != nullptr && calls_->find(slot_, generation_) != nullptr; }
+
+void ReplySink::outlive_turn(std::chrono::nanoseconds began) {
+  if (PendingCall* const call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr)
+    calls_->outlive_turn(*call, began);
+}
 
 void ReplySink::keeps(std::size_t bytes) noexcept {
   if (PendingCall* const call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr)

@@ -7,6 +7,7 @@
 #include "base/short_names.hpp"
 #include "codec/json_reader.hpp"
 #include "wirecall/detail/bind.hpp"
+#include "wirecall/detail/spares.hpp"
 #include "wirecall/packing.hpp"
 #include "wirecall/registry.hpp"
 
@@ -353,9 +354,14 @@ void write_out(Writer& writer, const Method& method, const void* const* argument
 }
 
 OwnedParams::OwnedParams(std::string_view params, const Codec& codec)
-    : readers{.reader = codec.reader(), .defaults = {}} {
+    : readers{.reader = take_reader(codec), .defaults = {}}, text(take_buffer()) {
   text.append(params);
   static_cast<void>(text.padded());
+}
+
+OwnedParams::~OwnedParams() {
+  keep_spare(std::move(readers.reader), text.size());
+  keep_spare(std::move(text));
 }
 
 }  // namespace wirecall::detail

@@ -52,7 +52,32 @@ void use_own_form(Writer& writer, const Method& method) noexcept {
   writer.use_own_form(method.packing() != nullptr ? &method.packing()->result : nullptr);
 }
 
-PendingCall& PendingCalls::add(CallState& state, const Received& message, const Method& method) {
+void PendingCalls::enter_name(PendingCall& call, bool stream) {
+  const PendingCall::Key key{.id = call.id, .stream = stream};
+  if (call.spare_node) {
+    call.spare_node.key() = key;
+    call.spare_node.mapped() = &call;
+    call.entry = by_id.insert(std::move(call.spare_node));
+  } else {
+    call.entry = by_id.emplace(key, &call);
+  }
+  call.named = true;
+}
+
+void PendingCalls::remove_name(PendingCall& call) noexcept {
+  if (std::exchange(call.named, false)) call.spare_node = by_id.extract(call.entry);
+}
+
+void PendingCalls::outlive_turn(PendingCall& call, std::chrono::nanoseconds began) {
+  if (!call.within_turn) return;
+  if (!call.notification && !call.named) enter_name(call, false);
+  call.extras.bounds.began = began;
+  call.extras.bounds.deadline = began + std::chrono::milliseconds{owner->limits.call_timeout_ms};
+  watch(call);
+  call.within_turn = false;
+}
+
+PendingCall& PendingCalls::add(CallState& state, const Received& message, const Method& method, bool within_turn) {
   if (free.empty()) {
     reserve_extra(free, slots.size() + 1);  // all of them may come back
     reserve_extra(slots, 1);
@@ -68,27 +93,25 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
   call.own_form = state.own_form;
   call.id = call.notification ? std::string_view{} : message.id();
   call.method = &method;
-  const CallBounds bounds = bounds_of(state);
+  call.within_turn = within_turn && !state.rare;
+  CallBounds bounds;
+  if (!call.within_turn) {
+    bounds = bounds_of(state);
+  } else if (owner->loop.services.own_counts != nullptr) {
+    bounds.began = received_at(*owner);
+  }
   const bool leaves_gap = state.batch != nullptr && !call.notification;
   std::shared_ptr<BatchReply> shared;  // whereto the batch moves, when it has not yet
   if (leaves_gap) {
     if (!state.batch->shared) shared = std::make_shared<BatchReply>();
     reserve_extra(state.batch->current().gaps, 1);
   }
-  const PendingCall::Key key{.id = call.id, .stream = state.rare && (state.rare->items || state.rare->input)};
-  if (call.notification) {
-    // Nobody can name it.
-  } else if (call.spare_node) {
-    call.spare_node.key() = key;
-    call.spare_node.mapped() = &call;
-    call.entry = by_id.insert(std::move(call.spare_node));
-  } else {
-    call.entry = by_id.emplace(key, &call);
-  }
+  // Nobody can name a notification.
+  if (!call.notification && !call.within_turn) enter_name(call, state.rare && (state.rare->items || state.rare->input));
   if (state.rare) call.extras = std::move(*state.rare);
   call.extras.bounds = bounds;
   try {
-    watch(call);
+    if (!call.within_turn) watch(call);
   } catch (...) {
     take_back(call, state);
     throw;
@@ -126,7 +149,7 @@ void PendingCalls::keep_params(PendingCall& call, std::size_t bytes) noexcept {
 
 // There was no memory for it: it is answered as a call that does not wait.
 void PendingCalls::take_back(PendingCall& call, CallState& state) noexcept {
-  if (!call.notification) call.spare_node = by_id.extract(call.entry);
+  remove_name(call);
   CallExtras extras = std::exchange(call.extras, {});
   if (state.rare) *state.rare = std::move(extras);
 }
@@ -164,7 +187,7 @@ void PendingCalls::close(PendingCall& call, int code) noexcept {
   WIRECALL_ASSERT(call.active && call.taken && active != 0);  // it is answered once
   const LoopContext& loop_context = owner->loop;
   loop_context.stop(call);
-  if (!call.notification) call.spare_node = by_id.extract(call.entry);
+  remove_name(call);
   if (call.id.size() > kBytesUncounted) [[unlikely]] {
     call.id = std::string{};
     call.id_held.release();
@@ -176,9 +199,14 @@ void PendingCalls::close(PendingCall& call, int code) noexcept {
     --row->waiting;
     if (loop_context.scheduler != nullptr) row->record(loop_context.scheduler->now() - call.extras.bounds.began);
   }
-  const std::shared_ptr<BatchReply> batch = std::move(call.batch);
-  CallExtras extras = std::exchange(call.extras, {});
   call.reply.reset();
+  const std::shared_ptr<BatchReply> batch = std::move(call.batch);
+  if (call.within_turn) {
+    call.extras.bounds = {};  // it has nothing else
+    if (batch) close_in_batch(*batch);
+    return;
+  }
+  CallExtras extras = std::exchange(call.extras, {});
   if (extras.link) complete_link(std::move(extras.link), code, call.notification ? nullptr : batch.get());
   if (batch) close_in_batch(*batch);
   call_hooks(loop_context, extras.hooks, code);

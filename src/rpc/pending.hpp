@@ -106,26 +106,31 @@ struct PendingCall final : Timer {
   bool taken = false;    ///< somebody holds its sink, perhaps
   bool counted = false;  ///< in PeerLoad::calls
   bool notification = false;
-  bool own_form = false;  ///< of its result: Call::use_own_form
-  bool goes_on = false;   ///< its peer has gone, and its handler is not asked to stop at once
-  MessageForm form;       ///< of the answer
-  std::string id;         ///< JSON text as sent
-  HeldBytes id_held;      ///< of an id of more than kBytesUncounted
-  ParamsBytes params;     ///< until the sink goes, and with it whoever has them
+  bool within_turn = false;  ///< it is answered before the turn ends: see Call::detach_within_turn
+  bool named = false;        ///< in PendingCalls::by_id
+  bool own_form = false;     ///< of its result: Call::use_own_form
+  bool goes_on = false;      ///< its peer has gone, and its handler is not asked to stop at once
+  MessageForm form;          ///< of the answer
+  std::string id;            ///< JSON text as sent
+  HeldBytes id_held;         ///< of an id of more than kBytesUncounted
+  ParamsBytes params;        ///< until the sink goes, and with it whoever has them
   const Method* method = nullptr;
   CallExtras extras;
   std::shared_ptr<BatchReply> batch;  ///< null for a single call
   std::size_t gap = 0;
   std::optional<Reply> reply;
-  ById::iterator entry;        ///< of an active request
+  ById::iterator entry;        ///< of one that is named
   ById::node_type spare_node;  ///< otherwise, for the next one here: a connection that is warm allocates none
 };
 
 struct PendingCalls {
   PendingCalls(ServedPeer& owner, std::shared_ptr<PeerLoad> load) : owner(&owner), load(std::move(load)) {}
 
-  /// A new call; its timer runs.
-  PendingCall& add(CallState& state, const Received& message, const Method& method);
+  /// A new call. Its timer runs, unless it is answered within the turn.
+  PendingCall& add(CallState& state, const Received& message, const Method& method, bool within_turn);
+  /// It is not answered within its turn: it can be cancelled from now on, and its timer runs. `began` is when it came.
+  /// Throws std::bad_alloc, and has no effect then.
+  void outlive_turn(PendingCall& call, std::chrono::nanoseconds began);
   /// The call of that slot, or null when it has been answered or its peer has gone.
   [[nodiscard]] PendingCall* find(std::uint32_t slot, std::uint32_t generation) noexcept;
   /// The call's sink has answered: its batch, if any, may now be complete. Its hooks are called when it is no longer in
@@ -165,7 +170,7 @@ struct PendingCalls {
   ServedPeer* owner;  ///< null once the peer has gone
   std::vector<std::unique_ptr<PendingCall>> slots;
   std::vector<std::uint32_t> free;
-  PendingCall::ById by_id;  ///< active requests
+  PendingCall::ById by_id;  ///< active requests, but those that are answered within the turn
   WritableQueue waiting_until_writable;
   std::shared_ptr<PeerCalls> peer_calls;            ///< made for the first handler that could make one
   std::shared_ptr<OwnSubscriptions> subscriptions;  ///< made for the first one
@@ -177,6 +182,8 @@ struct PendingCalls {
  private:
   friend struct PendingCall;
   void watch(PendingCall& call);
+  void enter_name(PendingCall& call, bool stream);
+  void remove_name(PendingCall& call) noexcept;
   [[nodiscard]] PendingCall* find_stream(std::string_view id) noexcept;
   void expired(PendingCall& call);
   void close(PendingCall& call, int code) noexcept;

@@ -3,7 +3,7 @@
 // Owned by a loop, used on its thread. The timers themselves belong to those who wait.
 //
 // Why no timer wheel: docs/architecture.md. Nothing starts a timer for each message: who waits for a connection to fall
-// idle notes when it last spoke, and looks at that when the timer expires. Calls that wait have one each.
+// idle notes when it last spoke, and looks at that when the timer expires. Calls that outlive their turn have one each.
 #pragma once
 
 #include <cstddef>

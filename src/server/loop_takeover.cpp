@@ -198,7 +198,7 @@ void LoopTakeover::rejoin(detail::WatchdogSlot& slot) noexcept {
   changed_.wait(lock, [this] { return let_in_ == std::this_thread::get_id(); });
   WIRECALL_ASSERT(interrupted_);
   begin_lease();
-  slot.call->renew_watchdog_slot();
+  if (slot.call != nullptr) slot.call->renew_watchdog_slot();
 }
 
 // ---- the watcher ----
@@ -292,7 +292,11 @@ bool LoopTakeover::take_loop(std::uint64_t handler, Clock::time_point since) {
     if (lease.slot.running.load(std::memory_order_acquire) != handler) return false;
     // From here on nobody has the loop.
     lease.lent = host_->loop.keep_lent();
-    lease.slot.call->lose_loop(Clock::now() - since);
+    if (lease.slot.call != nullptr) {
+      lease.slot.call->lose_loop(Clock::now() - since);
+    } else {
+      lease.slot.batch->lose_loop(Clock::now() - since);
+    }
     if (host_->active_channel != nullptr) host_->active_channel->leave_handler(lease.buffers);
     // Nothing fails any more.
     lease.scratch = host_->loop_context.codecs.give_up_scratch(std::move(fresh));

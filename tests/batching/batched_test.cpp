@@ -17,8 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/rpc/peer.hpp"
-#include "wirecall/registry.hpp"
+#include "tests/batching/batched_method.hpp"
 
 namespace wirecall {
 namespace {
@@ -31,95 +30,6 @@ using test::notification;
 using test::request;
 using test::result_reply;
 using test::timed_out;
-
-class BatchedMethod : public testing::Test {
- protected:
-  // Runs what it is given when it is told to.
-  struct Pool final : detail::BlockingPool {
-    void run(Work work) override { works.push_back(std::move(work)); }
-    // What waits now, as a thread of the pool and then the loop do.
-    void run_all() {
-      for (Work& work : std::exchange(works, {})) work()();
-    }
-    std::deque<Work> works;
-  };
-  struct Inbox final : detail::Executor {
-    void post(std::shared_ptr<Continuation> continuation) noexcept override {
-      posted.push_back(std::move(continuation));
-    }
-    void run() {
-      while (!posted.empty()) {
-        const std::shared_ptr<Continuation> next = std::move(posted.front());
-        posted.pop_front();
-        next->resume();
-      }
-    }
-    std::deque<std::shared_ptr<Continuation>> posted;
-  };
-  struct Peer {
-    explicit Peer(BatchedMethod& test) : Peer(test, test.loop) {}
-    Peer(BatchedMethod& test, rpc::LoopContext& loop)
-        : dispatcher(test.registry, sink, test.limits, loop), limits_(test.limits) {}
-    void send(std::string_view text) {
-      const test::PaddedText frame{text};
-      Received message;
-      ASSERT_EQ(read_message(frame.view(), limits_, true, message).status, ScanStatus::complete);
-      dispatcher.handle(message);
-    }
-    void call(std::string_view method, std::string_view params, int id) {
-      send(request(method, params, std::to_string(id)));
-    }
-    void cancel(int id) { send(notification("$/cancelRequest", R"({"id":)" + std::to_string(id) + "}")); }
-
-    test::RecordingSink sink;
-    rpc::Dispatcher dispatcher;
-
-   private:
-    const Limits& limits_;
-  };
-
-  BatchedMethod() {
-    loop.services.blocking_pool = &pool;
-    loop.tasks.set_executor(inbox);
-  }
-  ~BatchedMethod() override { peer.reset(); }
-
-  /// A method that doubles, and notes each batch.
-  void add_double(BatchOptions options) {
-    registry.method("double",
-                    batched(
-                        [this](const std::vector<int>& numbers) {
-                          batches.push_back(numbers);
-                          std::vector<int> doubled;
-                          for (const int number : numbers) doubled.push_back(2 * number);
-                          return doubled;
-                        },
-                        std::move(options)),
-                    {"number"});
-  }
-  /// All that can happen without time passing.
-  void settle() {
-    do {
-      scheduler.advance(0ns);
-      pool.run_all();
-      inbox->run();
-    } while (!pool.works.empty() || !inbox->posted.empty());
-  }
-  std::string received() { return peer->sink.take(); }
-
-  test::VirtualScheduler scheduler;
-  Limits limits;
-  std::vector<std::string> log;
-  LogSink log_sink = [this](const LogRecord& record) { log.emplace_back(record.message); };
-  Pool pool;
-  std::shared_ptr<Inbox> inbox = std::make_shared<Inbox>();
-  Registry registry;
-  rpc::LoopContext loop{json_codec(), &scheduler, &log_sink};
-  std::unique_ptr<Peer> peer = std::make_unique<Peer>(*this);
-  std::vector<std::vector<int>> batches;
-};
-
-using Batches = std::vector<std::vector<int>>;
 
 TEST_F(BatchedMethod, gathers_the_calls_of_a_turn_and_answers_each) {
   add_double({.size = 8});
@@ -630,6 +540,26 @@ TEST_F(BatchedMethod, work_that_the_pool_drops_leaves_the_function_free) {
   peer->call("double", "[2]", 2);
   settle();
   EXPECT_EQ(batches, (Batches{{1}, {2}}));
+}
+
+TEST_F(BatchedMethod, it_is_counted_how_many_leave_together_and_how_long_the_first_has_waited) {
+  add_double({.size = 4, .wait = 10ms});
+  for (int i = 1; i <= 4; ++i) peer->call("double", "[1]", i);
+  settle();
+  peer->call("double", "[1]", 5);
+  scheduler.advance(8ms);
+  peer->call("double", "[1]", 6);
+  scheduler.advance(2ms);
+  settle();
+  ASSERT_EQ(batches.size(), 2U);
+  const detail::BatchSpreads seen = registry.find("double")->batches()->spreads();
+  EXPECT_EQ(seen.calls.count, 2U);
+  EXPECT_EQ(seen.calls.sum, 6U);
+  EXPECT_EQ(seen.calls.max, 4U);
+  EXPECT_EQ(seen.waits.count, 2U);
+  EXPECT_EQ(std::chrono::nanoseconds{seen.waits.sum}, 10ms);
+  registry.method("plain", [] {});
+  EXPECT_EQ(registry.find("plain")->batches(), nullptr);
 }
 
 TEST_F(BatchedMethod, the_schema_shows_one_call) {

@@ -1,11 +1,14 @@
 // What a broker tells of itself: rpc.stats, rpc.clients, rpc.health, and the same numbers for Prometheus.
 #include <chrono>
 #include <gtest/gtest.h>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "broker/sessions.hpp"
 #include "tests/broker/world.hpp"
+#include "wirecall/detail/batch_counts.hpp"
 
 namespace wirecall {
 namespace {
@@ -95,6 +98,32 @@ TEST_F(Inspection, calls_of_all_are_counted_each) {
   answer("1");
   EXPECT_EQ(method("add").at("calls"), 1);
   EXPECT_EQ(method("add").at("max_us"), 5000);
+}
+
+TEST_F(Inspection, of_methods_that_are_called_for_many_the_batches_are_told) {
+  struct Counts final : detail::BatchCounts {
+    [[nodiscard]] detail::BatchSpreads spreads() const override {
+      return {.calls = {.count = 2, .sum = 6, .p50 = 2, .p90 = 4, .p99 = 4, .max = 4},
+              .waits = {.count = 2, .sum = 3'500, .p50 = 500, .p90 = 3'000, .p99 = 3'000, .max = 3'000}};
+    }
+  };
+  detail::Binding binding = detail::bind([](int number) { return number; });
+  binding.batches = std::make_shared<Counts>();
+  world.registry.method("double", std::move(binding), {"number"});
+  world.registry.method("plain", [] {});
+  EXPECT_EQ(method("double").at("batches"), json::parse(R"({"count":2,"calls_mean":3.0,"calls_p50":2,"calls_max":4,)"
+                                                        R"("wait_p50_us":0.5,"wait_p99_us":3.0,"wait_max_us":3.0})"));
+  EXPECT_FALSE(method("plain").contains("batches"));
+  const std::string text = metrics();
+  EXPECT_NE(text.find("# TYPE wirecall_method_batch_calls summary\n"
+                      "wirecall_method_batch_calls{method=\"double\",quantile=\"0.5\"} 2\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("wirecall_method_batch_calls_sum{method=\"double\"} 6\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("wirecall_method_batch_wait_seconds{method=\"double\",quantile=\"0.9\"} 3e-06\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("batch_calls{method=\"plain\""), std::string::npos) << text;
 }
 
 TEST_F(Inspection, methods_of_the_process_itself_are_counted_as_well) {

@@ -46,6 +46,16 @@ TEST(TopView, tells_rates_between_two_answers_and_the_busiest_first) {
             }));
 }
 
+TEST(TopView, tells_of_batches_where_there_are_some) {
+  BrokerSamples seen = observed();
+  seen.now.methods[0].batches = 4;
+  seen.now.methods[0].calls_in_batch = 12.25;
+  const std::vector<std::string> shown = lines(seen, {.lines = 24, .columns = 200});
+  EXPECT_TRUE(shown[4].ends_with("  CALLS  ERRORS  CALLS/BATCH")) << shown[4];
+  EXPECT_TRUE(shown[5].ends_with("    150       0            -")) << shown[5];
+  EXPECT_TRUE(shown[6].ends_with("     20       1         12.2")) << shown[6];
+}
+
 TEST(TopView, knows_no_rates_of_one_answer) {
   BrokerSamples seen = observed();
   seen.before = seen.now;

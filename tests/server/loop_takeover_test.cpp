@@ -2,11 +2,13 @@
 // A handler is let go by the test, never by time.
 #include "server/loop_takeover.hpp"
 
+#include <atomic>
 #include <future>
 #include <gtest/gtest.h>
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -417,6 +419,79 @@ TEST_F(LoopTakeoverTest, AServerThatStopsAnswersForAHandlerThatStaysOffTheLoop) 
   EXPECT_TRUE(response.ends_with(error(-32009, "Draining", kShutDown, 2))) << response;
   gate.open();
   running.join();
+}
+
+// One that runs when the turn has ended, and one that is full, and so runs within the handler of its last call.
+TEST_F(LoopTakeoverTest, ABatchOnTheLoopMayLoseIt) {
+  std::atomic<std::thread::id> loop_thread;
+  std::atomic<std::thread::id> ran_on;
+  server.method("loop", [&] { loop_thread = std::this_thread::get_id(); });
+  const auto late = [&](std::vector<int> numbers) {
+    ran_on = std::this_thread::get_id();
+    if (numbers.front() < 0) gate.wait();
+    return numbers;
+  };
+  server.batch_method("late_2", late, {.size = 4});
+  server.batch_method("late_4", late, {.size = 4});
+  const RunningServer running{server};
+  RawPeer slow{*endpoint};
+  RawPeer other{*endpoint};
+  for (const int count : {2, 4}) {
+    const std::string method = "late_" + std::to_string(count);
+    do {
+      slow.send(call("loop", "[]", 0));
+      EXPECT_EQ(slow.line(), result("null", 0));
+      slow.send(call(method, "[1]", 1));
+      EXPECT_EQ(slow.line(), result("1", 1));
+    } while (ran_on.load() != loop_thread.load());
+    gate.close();
+    std::string calls;
+    for (int i = 1; i <= count; ++i) calls += call(method, "[" + std::to_string(-i) + "]", i);
+    slow.send(calls);
+    gate.await_inside(1);
+    for (int i = 0; i < 10; ++i) expect_served(other, i);
+    other.send(call(method, "[3]", 4));
+    slow.send(R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}})"
+              "\n");
+    const std::string cancelled = slow.line();
+    EXPECT_NE(cancelled.find("-32800"), std::string::npos) << cancelled;
+    gate.open();
+    for (int i = 2; i <= count; ++i) EXPECT_EQ(slow.line(), result(std::to_string(-i), i));
+    EXPECT_EQ(other.line(), result("3", 4));
+    expect_served(slow, 5);
+  }
+}
+
+TEST_F(LoopTakeoverTest, AJsonRpcBatchIsAnsweredOnceAlthoughABatchOfItsCallsLosesTheLoop) {
+  std::atomic<std::thread::id> loop_thread;
+  std::atomic<std::thread::id> ran_on;
+  server.method("loop", [&] { loop_thread = std::this_thread::get_id(); });
+  server.batch_method("late",
+                      [&](std::vector<int> numbers) {
+                        ran_on = std::this_thread::get_id();
+                        if (numbers.front() < 0) gate.wait();
+                        return numbers;
+                      },
+                      {.size = 4, .bytes = 5});
+  const RunningServer running{server};
+  RawPeer slow{*endpoint};
+  RawPeer other{*endpoint};
+  do {
+    slow.send(call("loop", "[]", 0));
+    EXPECT_EQ(slow.line(), result("null", 0));
+    slow.send(call("late", "[1]", 1));
+    EXPECT_EQ(slow.line(), result("1", 1));
+  } while (ran_on.load() != loop_thread.load());
+  // The second is too much for the batch of the first, and so has it run.
+  std::string calls =
+      "[" + call("late", "[-1]", 2) + "," + call("late", "[5]", 3) + "," + call("add", "[1,2]", 4) + "]";
+  std::erase(calls, '\n');
+  slow.send(calls + "\n");
+  gate.await_inside(1);
+  for (int i = 0; i < 10; ++i) expect_served(other, i);
+  gate.open();
+  EXPECT_EQ(slow.line(), "[" + result("-1", 2) + "," + result("5", 3) + "," + result("3", 4) + "]");
+  expect_served(slow, 5);
 }
 
 TEST_F(LoopTakeoverTest, AServerCanRunAgain) {

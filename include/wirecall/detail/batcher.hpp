@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "wirecall/batch_options.hpp"
+#include "wirecall/detail/batch_counts.hpp"
 #include "wirecall/detail/executor.hpp"
 #include "wirecall/detail/off_loop_reply.hpp"
 #include "wirecall/task.hpp"
@@ -64,16 +65,22 @@ class BatchFunction {
   [[nodiscard]] virtual bool waits() const noexcept = 0;
 };
 
-class Batcher {
+/// With whom a call leaves, and when.
+struct BatchedAs {
+  std::string group{};   ///< only calls of an equal one run together
+  std::size_t rows = 1;  ///< as BatchOptions::rows
+  int priority = 0;      ///< as BatchOptions::priority
+};
+
+class Batcher : public BatchCounts {
  public:
   /// Throws std::invalid_argument for options out of their ranges.
   [[nodiscard]] static std::shared_ptr<Batcher> make(std::unique_ptr<BatchFunction> function, BatchOptions options);
-  Batcher() = default;
-  Batcher(Batcher&&) = delete;
-  virtual ~Batcher() = default;
-
-  /// The call is answered with its part of a batch. Only calls of an equal `group` run together. On the loop's thread.
-  virtual void add(Call& call, BatchArguments arguments, const std::string& group, std::size_t rows) = 0;
+  /// Whether such a call now would be answered before its turn ends: the function is quick, and runs on the loop then.
+  /// On the loop's thread.
+  [[nodiscard]] virtual bool runs_in_turn(Call& call) noexcept = 0;
+  /// The call is answered with its part of a batch. On the loop's thread.
+  virtual void add(Call& call, BatchArguments arguments, const BatchedAs& as) = 0;
 };
 
 /// How many calls at once are of use: those of the batches that run, and of one that is gathered meanwhile.

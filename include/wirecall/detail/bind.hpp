@@ -43,6 +43,8 @@ void write_out(Writer& writer, const Method& method, const void* const* argument
 /// Readers of its own over a copy of the params, for handlers that outlive the frame.
 struct OwnedParams {
   OwnedParams(std::string_view params, const Codec& codec);
+  OwnedParams(OwnedParams&&) = delete;
+  ~OwnedParams();
   ParamReaders readers;
   Buffer text;
 };
@@ -428,7 +430,7 @@ void invoke_async(void* callable, Call& call) {
   [[maybe_unused]] Scheduler* const scheduler = call.scheduler();
   const auto make_task = [&]() {
     const HandlerScope handler{handled};
-    const WatchdogScope scope{call.watchdog_slot(), call.method(), nullptr};
+    const WatchdogScope scope{call.watchdog_slot(), call.method(), nullptr, WatchdogSlot::kKeepsLoop};
     auto made = detail::apply<S>(*static_cast<F*>(callable), std::move(context), state.arguments);
     if constexpr (is_stream<typename S::Result>) {
       return pass_on(std::move(made), items, *items, scheduler);

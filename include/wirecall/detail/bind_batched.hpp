@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -250,6 +251,7 @@ template <class B>
 struct BatchedMethod {
   std::shared_ptr<Batcher> batcher;
   bool counts_rows;
+  std::function<int(const Context&)> priority;
 
   static void invoke(void* callable, Call& call) {
     const auto& method = *static_cast<BatchedMethod*>(callable);
@@ -265,10 +267,11 @@ struct BatchedMethod {
     if (!decoded) return call.invalid_params(reader);
     if (reader.take_own_form()) call.use_own_form();
     if constexpr (B::kContexts) owned->context = detached_context(call.context());
-    const std::string group = B::group_of(owned->arguments);
-    const std::size_t rows = method.counts_rows ? B::rows_of(owned->arguments) : 1;
+    BatchedAs as{.group = B::group_of(owned->arguments)};
+    if (method.counts_rows) as.rows = B::rows_of(owned->arguments);
+    if (method.priority) as.priority = method.priority(call.context());
     method.batcher->add(call, {owned.release(), [](void* stored) { delete static_cast<BatchedArguments<B>*>(stored); }},
-                        group, rows);
+                        as);
   }
 };
 
@@ -279,10 +282,13 @@ Binding bind_batched(F function, BatchOptions options) {
                 "wirecall: what a batched function takes does not come back, and is no stream");
   const std::uint32_t concurrency = calls_of_use(options);
   const bool counts_rows = options.rows != 0;
+  std::function<int(const Context&)> priority = std::move(options.priority);
   auto typed = std::make_unique<TypedBatchFunction<B, F>>(std::move(function));
-  BatchedMethod<B> method{Batcher::make(std::move(typed), std::move(options)), counts_rows};
+  BatchedMethod<B> method{Batcher::make(std::move(typed), std::move(options)), counts_rows, std::move(priority)};
+  const std::shared_ptr<const BatchCounts> batches = method.batcher;
   Binding binding = binding_of<typename B::One>(std::move(method), &BatchedMethod<B>::invoke);
   binding.concurrency = concurrency;
+  binding.batches = batches;
   return binding;
 }
 

@@ -69,6 +69,7 @@ inline constexpr std::string_view kProgressToken = "partialResultToken";
 /// Which parameters a call gave is kept in one word.
 inline constexpr std::size_t kParametersMax = 63;
 
+class BatchCounts;
 using Invoke = void (*)(void* callable, Call& call);
 
 struct Binding {
@@ -77,6 +78,8 @@ struct Binding {
   const Signature* signature;
   /// How many calls at once are of use to it, which a client that provides it tells its broker; 0 for any number.
   std::uint32_t concurrency = 0;
+  /// Of a function that is called once for many calls; null for others.
+  std::shared_ptr<const BatchCounts> batches{};
 };
 
 // ---- what kind of thing a callable returns ----

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <utility>
 
@@ -32,6 +33,16 @@ class Watchdog {
   ~Watchdog() = default;
 };
 
+/// A handler of several calls, which is told when its thread loses the loop.
+class BatchHandler {
+ public:
+  /// The handler has run for `ran`. On the watcher's thread, while nobody has the loop. Throws std::bad_alloc.
+  virtual void lose_loop(std::chrono::nanoseconds ran) = 0;
+
+ protected:
+  ~BatchHandler() = default;
+};
+
 struct WatchdogSlot {
   explicit WatchdogSlot(Watchdog& watchdog) noexcept : watchdog(&watchdog) {}
 
@@ -42,26 +53,31 @@ struct WatchdogSlot {
   static constexpr std::uint64_t kAround = 2;     ///< not the handler, but what is done for it
 
   std::uint64_t count = 0;
-  Call* call = nullptr;                        ///< whose handler runs; for whoever has made sure that it still does
+  // Whose handler runs, for whoever has made sure that it still does: a call's or a batch's.
+  Call* call = nullptr;
+  BatchHandler* batch = nullptr;
   std::atomic<const Method*> method{nullptr};  ///< the one that runs; any thread may read it
   /// Handler sequence number << 2 | kind; 0 when idle. Any thread may read it.
   std::atomic<std::uint64_t> running{0};
   std::atomic<bool> taken{false};  ///< the watcher's: the loop may have been given away
 };
 
-/// Fills the call's slot, if there is one, for as long as it lives. Without a call the handler keeps the loop.
+/// Fills the call's slot, if there is one, for as long as it lives.
 class WatchdogScope {
  public:
+  /// `call` is null for a handler that keeps the loop.
   WatchdogScope(WatchdogSlot* slot, const Method& method, Call* call,
                 std::uint64_t what = WatchdogSlot::kHandler) noexcept
       : slot_(slot) {
     if (slot_ == nullptr) return;
     slot_->call = call;
-    slot_->method.store(&method, std::memory_order_relaxed);
-    enter_phase(call == nullptr ? WatchdogSlot::kKeepsLoop : what);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (slot_->watchdog->asleep.load(std::memory_order_relaxed)) [[unlikely]]
-      slot_->watchdog->wake();
+    begin(method, what);
+  }
+  WatchdogScope(WatchdogSlot* slot, const Method& method, BatchHandler& batch) noexcept : slot_(slot) {
+    if (slot_ == nullptr) return;
+    slot_->call = nullptr;
+    slot_->batch = &batch;
+    begin(method, WatchdogSlot::kHandler);
   }
   ~WatchdogScope() { close(); }
   WatchdogScope(WatchdogScope&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)) {}
@@ -85,6 +101,14 @@ class WatchdogScope {
   }
 
  private:
+  void begin(const Method& method, std::uint64_t what) noexcept {
+    slot_->method.store(&method, std::memory_order_relaxed);
+    enter_phase(what);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (slot_->watchdog->asleep.load(std::memory_order_relaxed)) [[unlikely]]
+      slot_->watchdog->wake();
+  }
+
   WatchdogSlot* slot_;
 };
 

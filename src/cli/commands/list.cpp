@@ -122,13 +122,24 @@ std::string tables(const BrokerStats& stats) {
     if (value != 0 || !is_error_counter(name)) counters.add({name, count_text(value)});
   }
   text += counters.text();
-  Table methods{
-      {"METHOD", ">CALLS", ">ERRORS", ">PROVIDERS", ">IN FLIGHT", ">WAITING", ">P50", ">P90", ">P99", ">MAX"}};
+  const bool any_batched = any_is_batched(stats.methods);
+  std::vector<std::string> columns{"METHOD",   ">CALLS", ">ERRORS", ">PROVIDERS", ">IN FLIGHT",
+                                   ">WAITING", ">P50",   ">P90",    ">P99",       ">MAX"};
+  if (any_batched) columns.emplace_back(">CALLS/BATCH");
+  Table methods{std::move(columns)};
   for (const MethodStats& method : stats.methods) {
-    methods.add({method.name, count_text(method.calls), count_text(method.errors), count_text(method.providers),
-                 count_text(method.in_flight), count_text(method.waiting), latency_text(method.p50_us, method),
-                 latency_text(method.p90_us, method), latency_text(method.p99_us, method),
-                 latency_text(method.max_us, method)});
+    std::vector<std::string> row{method.name,
+                                 count_text(method.calls),
+                                 count_text(method.errors),
+                                 count_text(method.providers),
+                                 count_text(method.in_flight),
+                                 count_text(method.waiting),
+                                 latency_text(method.p50_us, method),
+                                 latency_text(method.p90_us, method),
+                                 latency_text(method.p99_us, method),
+                                 latency_text(method.max_us, method)};
+    if (any_batched) row.push_back(calls_in_batch_text(method));
+    methods.add(std::move(row));
   }
   return methods.empty() ? text : text + '\n' + methods.text();
 }

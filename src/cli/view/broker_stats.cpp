@@ -23,6 +23,7 @@ BrokerStats BrokerStats::parse(std::string_view json) {
     }
   }
   for (const Value& method : elements_of(value.find("methods"))) {
+    const Value* const batches = method.find("batches");
     stats.methods.push_back({.name = text_of(method, "name"),
                              .calls = number_of(method, "calls"),
                              .errors = number_of(method, "errors"),
@@ -32,7 +33,9 @@ BrokerStats BrokerStats::parse(std::string_view json) {
                              .p50_us = number_of(method, "p50_us"),
                              .p90_us = number_of(method, "p90_us"),
                              .p99_us = number_of(method, "p99_us"),
-                             .max_us = number_of(method, "max_us")});
+                             .max_us = number_of(method, "max_us"),
+                             .batches = batches != nullptr ? number_of(*batches, "count") : 0,
+                             .calls_in_batch = batches != nullptr ? number_of(*batches, "calls_mean") : 0});
   }
   return stats;
 }
@@ -50,6 +53,14 @@ double BrokerStats::errors() const noexcept {
 
 std::string latency_text(double us, const MethodStats& method) {
   return method.calls == 0 || method.max_us == 0 ? "-" : time_text(us * 1000);
+}
+
+bool any_is_batched(const std::vector<MethodStats>& methods) noexcept {
+  return std::ranges::any_of(methods, [](const MethodStats& method) { return method.batches != 0; });
+}
+
+std::string calls_in_batch_text(const MethodStats& method) {
+  return method.batches == 0 ? "-" : rate_text(method.calls_in_batch);
 }
 
 bool is_error_counter(std::string_view name) noexcept { return name.starts_with("errors."); }

@@ -21,6 +21,8 @@ struct MethodStats {
   double p90_us = 0;
   double p99_us = 0;
   double max_us = 0;
+  double batches = 0;
+  double calls_in_batch = 0;  ///< on average
 };
 
 struct BrokerStats {
@@ -38,6 +40,10 @@ struct BrokerStats {
 
 /// A time of the method in microseconds, as text; "-" where no call of it has ended.
 [[nodiscard]] std::string latency_text(double us, const MethodStats& method);
+/// Whether any of them is called once for many calls.
+[[nodiscard]] bool any_is_batched(const std::vector<MethodStats>& methods) noexcept;
+/// How many calls a batch of the method has on average, as text; "-" where it has had none.
+[[nodiscard]] std::string calls_in_batch_text(const MethodStats& method);
 /// Whether the counter is of one kind of errors.
 [[nodiscard]] bool is_error_counter(std::string_view name) noexcept;
 

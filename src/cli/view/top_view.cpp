@@ -60,14 +60,25 @@ std::vector<Row> rows_of(const BrokerSamples& observed, const Rates& rates) {
   return rows;
 }
 
-Table table_of(const std::vector<Row>& rows, const Rates& rates) {
-  Table table{{"METHOD", ">CALLS/s", ">ERRORS/s", ">IN FLIGHT", ">WAITING", ">P50", ">P99", ">MAX", ">PROVIDERS",
-               ">CALLS", ">ERRORS"}};
+Table table_of(const std::vector<Row>& rows, const Rates& rates, bool any_batched) {
+  std::vector<std::string> columns{"METHOD", ">CALLS/s", ">ERRORS/s",  ">IN FLIGHT", ">WAITING", ">P50",
+                                   ">P99",   ">MAX",     ">PROVIDERS", ">CALLS",     ">ERRORS"};
+  if (any_batched) columns.emplace_back(">CALLS/BATCH");
+  Table table{std::move(columns)};
   for (const auto& [now, before, rate] : rows) {
-    table.add({now->name, rates.text(now->calls, before.calls), rates.text(now->errors, before.errors),
-               count_text(now->in_flight), count_text(now->waiting), latency_text(now->p50_us, *now),
-               latency_text(now->p99_us, *now), latency_text(now->max_us, *now), count_text(now->providers),
-               count_text(now->calls), count_text(now->errors)});
+    std::vector<std::string> row{now->name,
+                                 rates.text(now->calls, before.calls),
+                                 rates.text(now->errors, before.errors),
+                                 count_text(now->in_flight),
+                                 count_text(now->waiting),
+                                 latency_text(now->p50_us, *now),
+                                 latency_text(now->p99_us, *now),
+                                 latency_text(now->max_us, *now),
+                                 count_text(now->providers),
+                                 count_text(now->calls),
+                                 count_text(now->errors)};
+    if (any_batched) row.push_back(calls_in_batch_text(*now));
+    table.add(std::move(row));
   }
   return table;
 }
@@ -87,7 +98,7 @@ std::vector<ScreenLine> top_lines(const BrokerSamples& observed, WindowSize size
                                rates.bytes("bytes_out"), count_text(now.counter("events_dropped")))});
   lines.push_back({printable(observed.trouble)});
   const std::vector<Row> rows = rows_of(observed, rates);
-  std::vector<std::string> table = table_of(rows, rates).lines();
+  std::vector<std::string> table = table_of(rows, rates, any_is_batched(now.methods)).lines();
   lines.push_back({std::move(table.front()), true});
   if (rows.empty()) lines.push_back({"no client provides a method"});
   const std::size_t lines_left = size.lines - std::min(size.lines, lines.size());

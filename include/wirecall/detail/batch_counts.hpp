@@ -1,0 +1,33 @@
+// BatchCounts: what is told of the batches of a function.
+#pragma once
+
+#include <cstdint>
+
+namespace wirecall::detail {
+
+/// How a number was spread, to an eighth.
+struct Spread {
+  std::uint64_t count = 0;
+  std::uint64_t sum = 0;
+  std::uint64_t p50 = 0;
+  std::uint64_t p90 = 0;
+  std::uint64_t p99 = 0;
+  std::uint64_t max = 0;
+};
+/// Of the batches that have run.
+struct BatchSpreads {
+  Spread calls;  ///< in a batch
+  Spread waits;  ///< for how long the first of a batch waited, ns
+};
+
+class BatchCounts {
+ public:
+  BatchCounts() = default;
+  BatchCounts(BatchCounts&&) = delete;
+  virtual ~BatchCounts() = default;
+
+  /// Any thread.
+  [[nodiscard]] virtual BatchSpreads spreads() const = 0;
+};
+
+}  // namespace wirecall::detail
