@@ -32,6 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._batching import Shared
     from ._dependencies import Depends
+    from ._frames import to_frame
     from ._middleware import MethodCall
     from ._native import ConnectionEvent, Context
     from ._out import Out
@@ -72,6 +73,7 @@ __all__ = [
     "Unauthenticated",
     "aconnect",
     "connect",
+    "to_frame",
 ]
 
 # These modules are loaded at the first use of a name: so `import wirecall` takes under 1 ms.
@@ -88,6 +90,7 @@ _LAZY = {
     "Out": "_out",
     "Packed": "_values",
     "Shared": "_batching",
+    "to_frame": "_frames",
 }
 
 

@@ -6,13 +6,15 @@ import json
 
 from . import _bootstrap, _native
 from ._bootstrap import DEFAULT_URI, check_endpoint
+from ._catalogue import Catalogue
 from .errors import _call_option_hint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Self, TypeVar
+    from typing import Any, NoReturn, Self, TypeVar
 
+    from ._catalogue import Description
     from ._methods import Described
     from ._native import Context
     from ._packing import Layouts
@@ -24,22 +26,73 @@ if TYPE_CHECKING:
     OnConnection = TypeVar("OnConnection", bound=Callable[[_native.ConnectionEvent], object])
 
 
+class _MethodDocs:
+    """The docstring of a class of methods; of one of its objects, what the server says of that method."""
+
+    def __init__(self, own: str | None) -> None:
+        self._own = own
+
+    def __get__(self, method: BaseMethod | None, owner: type) -> str | None:
+        return self._own if method is None else method._docs() or self._own
+
+
 class BaseMethod:
-    """A method of a server, by name. `m.part` is the method `name.part`."""
+    """A method of a server, by name. `m.part` is the method `name.part`.
 
-    __slots__ = ("_name", "_target")
+    Its signature, docstring and completions are those that the server tells, which is asked when they are needed."""
 
-    def __init__(self, target: Any, name: str) -> None:
+    __slots__ = ("_catalogue", "_name", "_target")
+
+    def __init__(self, target: Any, name: str, catalogue: Catalogue) -> None:
         self._target = target
         self._name = name
+        self._catalogue = catalogue
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = _MethodDocs(cls.__doc__)  # type: ignore[assignment]
 
     def __getattr__(self, name: str) -> Self:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return type(self)(self._target, f"{self._name}.{name}")
+        if name.startswith("_"):
+            return self._as_function(name)  # type: ignore[no-any-return]
+        return type(self)(self._target, f"{self._name}.{name}", self._catalogue)
+
+    def _as_function(self, name: str) -> Any:
+        """What a function has by that name, for inspect and its like."""
+        if name == "__qualname__":
+            return self._name
+        if name == "__name__":
+            return self._name.rpartition(".")[2]
+        if name == "__signature__" and (description := self._description()) is not None:
+            from ._signatures import signature_of
+
+            return signature_of(description)
+        return refuse_underscore(name)
+
+    def _description(self) -> Description | None:
+        """What the server says of it; None where it is not known."""
+        return self._catalogue.methods().get(self._name)
+
+    def _docs(self) -> str:
+        description = self._description()
+        if description is None:
+            return ""
+        from ._signatures import docs_of
+
+        return docs_of(description)
+
+    def __dir__(self) -> list[str]:
+        return [*dir(type(self)), *self._catalogue.words_after(f"{self._name}.")]
 
     def __repr__(self) -> str:
-        return f"<method {self._name}>"
+        from ._signatures import line_of
+
+        return f"<method {line_of(self._name, self._catalogue.known.get(self._name))}>"
+
+    def _repr_html_(self) -> str:
+        from ._html import table_of
+
+        description = self._description()
+        return table_of(repr(self)) if description is None else table_of("", {self._name: description})
 
 
 class MethodsByName:
@@ -49,6 +102,7 @@ class MethodsByName:
     __iter__: None = None
     __contains__: None = None
     _native: Any
+    _catalogue: Catalogue
 
     def _method(self, name: str) -> Any:
         raise NotImplementedError
@@ -60,9 +114,15 @@ class MethodsByName:
         return self._method(name)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "_native":
-            raise AttributeError(name)
+        if name.startswith("_"):
+            refuse_underscore(name)
         return self._method(name)
+
+    def __dir__(self) -> list[str]:
+        return [*dir(type(self)), *self._catalogue.words_after("")]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self._catalogue.methods())
 
 
 class BaseClient(MethodsByName):
@@ -73,6 +133,7 @@ class BaseClient(MethodsByName):
     _native: _native.Client
     # How methods are packed; None: nothing is, since the encoding is another than "packed".
     _layouts: Layouts | None = None
+    _closed = False
 
     def __init__(
         self, uri: Endpoints = DEFAULT_URI, *, timeout: float | None = None, wait: float | None = None, **options: Any
@@ -83,17 +144,20 @@ class BaseClient(MethodsByName):
         if wait is not None:
             _check_timeout(wait)
             options["wait_ms"] = max(0, round(wait * 1000))
-        if options.get("encoding") == "packed":
+        self._encoding = options.get("encoding", "json")
+        if self._encoding == "packed":
             from ._packing import Layouts
 
             options["encoding"] = "protobuf"  # in whose messages packed values are bytes
             self._layouts = Layouts()
-        for endpoint in uri if isinstance(uri, list | tuple) else [uri]:
+        self._endpoints = list(uri) if isinstance(uri, list | tuple) else [uri]
+        for endpoint in self._endpoints:
             check_endpoint(endpoint, "a client takes the endpoint of a server")
         try:
-            self._native = _native.Client([uri] if isinstance(uri, str) else list(uri), json.dumps(options))
+            self._native = _native.Client(self._endpoints, json.dumps(options))
         except ValueError as failure:
             raise ValueError(f"{failure}{_option_hint(str(failure), options)}") from None
+        self._catalogue = Catalogue(self._native, self._layouts)
         _bootstrap.at_exit(self._end)
 
     def __getattr__(self, name: str) -> Any:
@@ -167,30 +231,33 @@ class BaseClient(MethodsByName):
         return function
 
     def __repr__(self) -> str:
-        return f"<{type(self).__module__}.{type(self).__name__}>"
+        state = "closed" if self._closed else "open"
+        return f"<wirecall.{type(self).__name__} {', '.join(self._endpoints)}, {self._encoding}, {state}>"
+
+    def _repr_html_(self) -> str:
+        from ._html import table_of
+
+        return table_of(repr(self), self._catalogue.methods())
 
 
 class BaseBatch(MethodsByName):
     """Several calls in one message, which is sent when its `with` ends. `b.name(…)` and `b["name"](…)` add a call."""
 
-    def __init__(self, native: _native.Client) -> None:
+    def __init__(self, native: _native.Client, catalogue: Catalogue) -> None:
         self._native: _native.Batch = native.batch()
+        self._catalogue = catalogue
         self._outcomes: list[Any] = []
 
     if TYPE_CHECKING:
 
         def __getitem__(self, name: str) -> BatchMethod: ...
+        def __getattr__(self, name: str) -> BatchMethod: ...
 
         # Makes the object that a call in the batch returns, and that receives the outcome.
         def _make_outcome(self) -> Any: ...
 
-    def __getattr__(self, name: str) -> BatchMethod:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return BatchMethod(self, name)
-
     def _method(self, name: str) -> BatchMethod:
-        return BatchMethod(self, name)
+        return BatchMethod(self, name, self._catalogue)
 
     def notify(self, method: str, /, *args: Any, **kwargs: Any) -> None:
         """Adds a notification."""
@@ -214,6 +281,11 @@ class BatchMethod(BaseMethod):
     ) -> Any:
         """Adds a call of the method. Returns an object that has the outcome once the batch has been sent."""
         return self._target._add(self._name, args, kwargs, _timeout, _to, _within)
+
+
+def refuse_underscore(name: str) -> NoReturn:
+    """AttributeError: Python and its tools look for names with an underscore in everything, so none is a method."""
+    raise AttributeError(f"no attribute {name}; a method of that name is an item, [{name!r}]")
 
 
 def _check_timeout(timeout: object) -> None:

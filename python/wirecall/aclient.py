@@ -8,6 +8,7 @@ async with wirecall.aconnect("unix:///run/wc.sock") as c:
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,9 @@ from ._base_client import (
     publish_params,
 )
 from ._bootstrap import DEFAULT_URI
+from ._catalogue import Catalogue
+from ._packing import DISCOVER
+from ._progress import progress_bar
 from .errors import Error, LocalError, Timeout
 
 if TYPE_CHECKING:
@@ -99,6 +103,7 @@ class AsyncClient(BaseClient):
         super().__init__(uri, timeout=timeout, wait=wait, **options)
         self._replies = _native.Replies()
         self._calls: _native.Calls = _native.Calls()
+        self._catalogue = LoopCatalogue(self)
 
     if TYPE_CHECKING:
 
@@ -106,7 +111,7 @@ class AsyncClient(BaseClient):
         def __getattr__(self, name: str) -> AsyncMethod: ...
 
     def _method(self, name: str) -> AsyncMethod:
-        return AsyncMethod(self, name) if self._layouts is None else PackingAsyncMethod(self, name)
+        return (AsyncMethod if self._layouts is None else PackingAsyncMethod)(self, name, self._catalogue)
 
     def _learn_layouts(self, timeout: float | None) -> asyncio.Future[Any]:
         """The answer to rpc.discover, which is asked for once for all who wait for it. Each may be cancelled."""
@@ -269,6 +274,7 @@ class AsyncClient(BaseClient):
     async def close(self) -> None:
         """Closes the connections. Calls that are not answered yet raise ConnectionLost, later calls LocalError. A
         second `close` has no effect."""
+        self._closed = True
         loop, self._loop = self._loop, None
         await asyncio.get_running_loop().run_in_executor(None, self._native.close)
         if loop is not None and not loop.is_closed():
@@ -286,12 +292,35 @@ class AsyncClient(BaseClient):
         await self.close()
 
 
+class LoopCatalogue(Catalogue):
+    """That of an asyncio client. In an event loop, which must not wait here, it asks and returns: the answer is there
+    the next time."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        super().__init__(client._native, client._layouts)
+        self._client = weakref.ref(client)
+
+    def _ask(self) -> None:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return super()._ask()
+        client = self._client()
+        if client is not None:
+            client._start(*DISCOVER, self.timeout).add_done_callback(self._take)
+        return None
+
+    def _take(self, reply: asyncio.Future[Any]) -> None:
+        if not reply.cancelled() and reply.exception() is None:
+            self.learn(reply.result())
+
+
 class AsyncBatch(BaseBatch):
     """Several calls in one message, which is sent when its `async with` ends; that waits for all answers. `b.name(…)`
     and `b["name"](…)` add a call and return a future."""
 
     def __init__(self, client: AsyncClient) -> None:
-        super().__init__(client._native)
+        super().__init__(client._native, client._catalogue)
         self._client = client
 
     def _make_outcome(self) -> asyncio.Future[Any]:
@@ -354,14 +383,17 @@ class AsyncMethod(BaseMethod):
         _to: str = "",
         _within: Context | None = None,
         _input: Iterable[Any] | AsyncIterable[Any] | None = None,
+        _progress: bool | int = False,
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
         """Calls the method, and yields the results of its stream as they arrive. `_timeout`: seconds for the whole
-        stream (default: no limit); the client's `timeout` limits the wait for each result. The other options as of a
-        call. Closing the generator cancels the call."""
+        stream (default: no limit); the client's `timeout` limits the wait for each result. `_progress`: True shows a
+        bar of tqdm that counts the results; a number is how many there will be. The other options as of a call. Closing
+        the generator cancels the call."""
         client: AsyncClient = self._target
         loop = client._join()
         check_call(args, kwargs, _timeout, _to, _within)
+        bar = progress_bar(_progress, self._name)
         queue = client._queue(_input)
         stream = client._native.stream(self._name, args, kwargs, _timeout, _to, _within, queue)
         failures: list[BaseException] = []
@@ -369,16 +401,18 @@ class AsyncMethod(BaseMethod):
         if _input is not None and queue is not None:
             sender = loop.create_task(_send(queue, _input, failures.append))
         try:
-            while True:
-                news = loop.create_future()
-                came: Any = stream.poll(client._replies, news)
-                if came is None:
-                    await news
-                    continue
-                more, item = came
-                if not more:
-                    return
-                yield item
+            with bar:
+                while True:
+                    news = loop.create_future()
+                    came: Any = stream.poll(client._replies, news)
+                    if came is None:
+                        await news
+                        continue
+                    more, item = came
+                    if not more:
+                        return
+                    bar.update()
+                    yield item
         except Error:
             if failures:
                 raise failures[0] from None

@@ -12,6 +12,7 @@ import time
 
 from ._base_client import BaseBatch, BaseClient, BaseMethod, BatchMethod, call_all_params, check_call, publish_params
 from ._bootstrap import DEFAULT_URI
+from ._progress import progress_bar
 from .errors import LocalError
 
 TYPE_CHECKING = False
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from ._base_client import Endpoints
     from ._methods import Described
     from ._native import Context, Subscription
-    from ._packing import Layouts
 
 __all__ = ["Batch", "BatchMethod", "Client", "Method", "Outcome", "connect"]
 
@@ -38,7 +38,7 @@ class Client(BaseClient):
         def __getattr__(self, name: str) -> Method: ...
 
     def _method(self, name: str) -> Method:
-        return Method(self._native, name) if self._layouts is None else PackingMethod(self._native, name, self._layouts)
+        return (Method if self._layouts is None else PackingMethod)(self._native, name, self._catalogue)
 
     def _describe(self, function: Callable[..., Any], name: str, check_results: bool) -> Described:
         from ._methods import LOOP, describe
@@ -52,7 +52,7 @@ class Client(BaseClient):
 
     def batch(self) -> Batch:
         """Several calls in one message: `with c.batch() as b: x = b.sum(1, 2)`; then `x.result()`."""
-        return Batch(self._native)
+        return Batch(self._native, self._catalogue)
 
     def call_all(self, method: str, /, *args: Any, _timeout: float | None = None, **kwargs: Any) -> Any:
         """At a broker: calls a method at every client that provides it. Returns a list of outcomes, one per provider:
@@ -124,6 +124,7 @@ class Client(BaseClient):
     def close(self) -> None:
         """Closes the connections. Calls that are not answered yet raise ConnectionLost, later calls LocalError. A
         second `close` has no effect."""
+        self._closed = True
         self._native.close()
 
     def __enter__(self) -> Client:
@@ -177,35 +178,30 @@ class Method(BaseMethod):
         _to: str = "",
         _within: Context | None = None,
         _input: Iterable[Any] | None = None,
+        _progress: bool | int = False,
         **kwargs: Any,
     ) -> Iterator[Any]:
         """Calls the method, and yields the results of its stream as they arrive. `_timeout`: seconds for the whole
-        stream (default: no limit); the client's `timeout` limits the wait for each result. The other options as of a
-        call. Closing the generator cancels the call."""
+        stream (default: no limit); the client's `timeout` limits the wait for each result. `_progress`: True shows a
+        bar of tqdm that counts the results; a number is how many there will be. The other options as of a call. Closing
+        the generator cancels the call."""
         check_call(args, kwargs, _timeout, _to, _within)
         source = None if _input is None else _iterator(_input)
-        stream = self._target.stream(self._name, args, kwargs, _timeout, _to, _within, source)
-        while True:
-            try:
-                item = stream.next()
-            except StopIteration:
-                return
-            yield item
+        with progress_bar(_progress, self._name) as bar:
+            stream = self._target.stream(self._name, args, kwargs, _timeout, _to, _within, source)
+            while True:
+                try:
+                    item = stream.next()
+                except StopIteration:
+                    return
+                bar.update()
+                yield item
 
 
 class PackingMethod(Method):
     """The same of a client with encoding="packed": params and result are packed where the method takes them so."""
 
-    __slots__ = ("_layouts",)
-
-    def __init__(self, target: Any, name: str, layouts: Layouts) -> None:
-        super().__init__(target, name)
-        self._layouts = layouts
-
-    def __getattr__(self, name: str) -> PackingMethod:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return PackingMethod(self._target, f"{self._name}.{name}", self._layouts)
+    __slots__ = ()
 
     def __call__(
         self,
@@ -222,7 +218,8 @@ class PackingMethod(Method):
         call's own `_timeout`."""
         from ._packing import DISCOVER, call_steps
 
-        if _input is not None or self._name.startswith("rpc."):
+        layouts = self._catalogue.layouts
+        if layouts is None or _input is not None or self._name.startswith("rpc."):
             options: dict[str, Any] = {"_timeout": _timeout, "_to": _to, "_within": _within, "_idempotent": _idempotent}
             return super().__call__(*args, _input=_input, **options, **kwargs)
         check_call(args, kwargs, _timeout, _to, _within, _idempotent)
@@ -234,7 +231,7 @@ class PackingMethod(Method):
                 return self._target.call(name, args, kwargs, left, "", _within, False, None)
             return self._target.call(name, args, kwargs, left, _to, _within, _idempotent, None)
 
-        steps = call_steps(self._layouts, self._name, args, kwargs)
+        steps = call_steps(layouts, self._name, args, kwargs)
         try:
             step = next(steps)
             while True:

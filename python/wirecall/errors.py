@@ -169,6 +169,7 @@ _CALL_OPTIONS = {
     "within": "_within= is the call that this one is a part of",
     "idempotent": "_idempotent= says that the method may run several times for the call",
     "input": "_input= is the stream that the call sends to its handler",
+    "progress": "_progress= shows how far a stream is",
 }
 
 

@@ -680,6 +680,21 @@ class Server:
         answer: str = self._engine.handle(text)
         return answer
 
+    def __repr__(self) -> str:
+        uris = self._listening if self._workers is None else self._workers.uris
+        where = ", ".join(uris) or "not listening"
+        count = len(self._names())
+        return f"<wirecall.{type(self).__name__} {self.name!r}, {count} method{'' if count == 1 else 's'}, {where}>"
+
+    def _repr_html_(self) -> str:
+        from ._catalogue import descriptions_in
+        from ._html import table_of
+
+        with contextlib.suppress(RuntimeError, ValueError):  # it is not made, or serves in its workers
+            answer = json.loads(self.handle('{"jsonrpc":"2.0","method":"rpc.discover","id":1}'))
+            return table_of(repr(self), descriptions_in(answer.get("result")))
+        return table_of(repr(self))
+
     def _greet(self, uris: list[str], workers: int = 1) -> None:
         from . import __version__
 
