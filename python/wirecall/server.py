@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from . import _bootstrap, _command_line, _native
+from . import _adding, _bootstrap, _command_line, _native
 from ._bootstrap import check_endpoint
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
     from ._asyncio_thread import AsyncioThread
     from ._batching import BatchOptions
-    from ._dependencies import Overrides
     from ._middleware import Middleware
     from ._workers import Workers
 
@@ -197,83 +195,10 @@ class Server:
                 raise TypeError(
                     f"wirecall: {called}: a batched function is neither cached nor blocking: it has a thread"
                 )
-            self._describe_batched((), function, called, safe, checks, batching)()
+            _adding.batched_method(self, (), function, called, safe, checks, batching)()
         else:
-            self._describe(self._overrides, (), function, called, blocking, safe, cache, checks)()
+            _adding.method(self, self._overrides, (), function, called, blocking, safe, cache, checks)()
         return function
-
-    # Each describes a function of this server, or of one that is mounted, whose middleware is then `inner`, and returns
-    # what adds it.
-
-    def _describe(
-        self,
-        overrides: Overrides,
-        inner: Sequence[Middleware],
-        function: Callable[..., Any],
-        called: str,
-        blocking: bool,
-        safe: bool,
-        cache: int | Mapping[str, float] | None,
-        checks: bool,
-    ) -> Callable[[], None]:
-        from ._dependencies import refuse_dependencies
-        from ._methods import ASYNCIO, ASYNCIO_STREAM, POOL_STREAM, describe
-
-        around = (*self._middleware, *inner)
-        if around and cache is not None:
-            raise TypeError(
-                f"wirecall: {called}: middleware runs around each call, and a cached function does not run for each"
-            )
-        if cache is not None:
-            refuse_dependencies(function, called, "cached")
-        described = describe(
-            function, called, blocking=blocking, check_results=checks, overrides=overrides, middleware=around
-        )  # fmt: skip
-        kept = _cache_bounds(cache, called)
-        if kept is not None and described.runs_on in (ASYNCIO_STREAM, POOL_STREAM):
-            raise TypeError(f"wirecall: {called}: the results of a generator are not cached")
-        told = (called, described.function, described, safe, kept)
-
-        def add() -> None:
-            self._engine.add(*told)
-            self._methods[called] = told
-            self._asynchronous = self._asynchronous or described.runs_on in (ASYNCIO, ASYNCIO_STREAM)
-            self._added.append(
-                lambda to, prefix: to._describe(
-                    overrides, around, function, prefix + called, blocking, safe, cache, checks
-                )
-            )
-
-        return add
-
-    def _describe_batched(
-        self,
-        inner: Sequence[Middleware],
-        function: Callable[..., Any],
-        called: str,
-        safe: bool,
-        checks: bool,
-        options: BatchOptions,
-    ) -> Callable[[], None]:
-        from ._batching import describe_batched
-        from ._methods import ASYNCIO
-
-        if self._middleware or inner:
-            raise TypeError(
-                f"wirecall: {called}: middleware runs around one call, and a batched function runs for many"
-            )  # fmt: skip
-        batched, bounds = describe_batched(function, called, options, check_results=checks)
-        told = (called, batched.run, batched.weigh, batched.described, safe, bounds)
-
-        def add() -> None:
-            self._engine.add_batched(*told)
-            self._batched[called] = told
-            self._asynchronous = self._asynchronous or batched.described.runs_on == ASYNCIO
-            self._added.append(
-                lambda to, prefix: to._describe_batched((), function, prefix + called, safe, checks, options)
-            )
-
-        return add
 
     def subscription(self, subscribe: str, /, *, unsubscribe: str, notification: str) -> Callable[[F], F]:
         """Adds an async generator as a subscription, as a decorator, in the form of Ethereum's API:
@@ -289,36 +214,8 @@ class Server:
 
         def add(function: F) -> F:
             names = (subscribe, unsubscribe, notification)
-            self._describe_subscription(self._overrides, (), function, names, self._check_results)()
+            _adding.subscription(self, self._overrides, (), function, names, self._check_results)()
             return function
-
-        return add
-
-    def _describe_subscription(
-        self,
-        overrides: Overrides,
-        inner: Sequence[Middleware],
-        function: Callable[..., Any],
-        names: tuple[str, str, str],
-        checks: bool,
-    ) -> Callable[[], None]:
-        from ._methods import describe_subscription
-
-        around = (*self._middleware, *inner)
-        described = describe_subscription(
-            function, names[0], check_results=checks, overrides=overrides, middleware=around
-        )  # fmt: skip
-        told = (names, described.function, described)
-
-        def add() -> None:
-            self._engine.add_subscription(*told)
-            self._subscriptions[names[0]] = told
-            self._asynchronous = True
-            self._added.append(
-                lambda to, prefix: to._describe_subscription(
-                    overrides, around, function, (prefix + names[0], prefix + names[1], prefix + names[2]), checks
-                )
-            )
 
         return add
 
@@ -735,31 +632,6 @@ _SAID_OF_RUN = {
     "workers": "say how many processes where it runs, app.run(workers=4)",
     "quiet": "say where it runs that it is not to tell where it listens, app.run(quiet=True)",
 }
-
-
-def _cache_bounds(cache: int | Mapping[str, float] | None, name: str) -> tuple[int, int, int] | None:
-    """The entries, bytes and milliseconds to live that `cache` says for the method `name`. TypeError or ValueError for
-    what says none, by the option's name."""
-    if cache is None:
-        return None
-    said: Mapping[str, float] = cache if isinstance(cache, Mapping) else {"entries": cache}
-    least = {"entries": 1, "bytes": 1, "ttl": 0.001}
-    for option, value in said.items():
-        written = f"@app(cache={{{option!r}: {value!r}}})" if isinstance(cache, Mapping) else f"@app(cache={value!r})"
-        if option not in least:
-            raise TypeError(f"wirecall: {name}: {written}: cache has entries, bytes and ttl, and no {option}")
-        if not isinstance(value, (int, float)) or isinstance(value, bool):
-            raise TypeError(
-                f"wirecall: {name}: {written}: give a number of entries, or a dict of numbers: "
-                '{"entries": 10_000, "bytes": 16 << 20, "ttl": 60}'
-            )
-        if not least[option] <= value < math.inf:
-            unit = " seconds" if option == "ttl" else ""
-            raise ValueError(f"wirecall: {name}: {written}: give {least[option]}{unit} or more for {option}")
-    if "entries" not in said:
-        raise TypeError(f"wirecall: {name}: @app(cache={dict(said)!r}): say how many results are kept: entries")
-    ttl = said.get("ttl")
-    return int(said["entries"]), int(said.get("bytes", 16 << 20)), 0 if ttl is None else int(ttl * 1000)
 
 
 def _name_of(function: Any) -> str:
