@@ -10,7 +10,8 @@
 namespace wirecall {
 
 /// The lists hold names and patterns of methods and topics: "gpu.add" is one name, "gpu.*" has any one word for `*`,
-/// "gpu.>" is every name that begins with "gpu.", and ">" is every name except wirecall's own (rpc.…).
+/// "gpu.>" is every name that begins with "gpu.", and ">" is every name except wirecall's own (rpc.…). In `call`,
+/// "!gpu.reset" and "!gpu.*" take out what others of the list grant.
 struct Principal {
   std::string name;
   /// Secrets that prove this identity: each of 1 to 4096 visible ASCII characters, and of no other principal. Never

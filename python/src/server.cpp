@@ -16,6 +16,7 @@
 #include "errors.hpp"
 #include "gil.hpp"
 #include "method.hpp"
+#include "rpc/access.hpp"
 #include "sighup_handler.hpp"
 #include "transport/loopback.hpp"
 #include "wirecall/broker.hpp"
@@ -58,7 +59,9 @@ class PyServer {
     server_->registry().set_limits(options.limits);
     server_->registry().set_log(options.log);
     options_ = options;
-    reload_ = std::make_unique<cli::Reload>(*server_, options_, [this] { return loaded(); });
+    reload_ = std::make_unique<cli::Reload>(
+        *server_, options_, [this] { return loaded(); },
+        [this](std::vector<Principal> principals) { return narrowed_anew(std::move(principals)); });
   }
   PyServer(PyServer&&) = delete;
   // The server's threads end with it, and may need the GIL for that.
@@ -117,6 +120,18 @@ class PyServer {
         .summary(std::move(summary));
   }
 
+  /// From the next run on, a principal may call that method only if `allows(its name)`, a bool, is true.
+  void allow(std::string name, nb::object allows) {
+    allowed_.push_back({.method = std::move(name), .allows = std::move(allows)});
+    is_narrowed_ = false;
+  }
+  /// Asks that of each principal, before the first call is served. `run` does so as well.
+  void narrow() {
+    if (is_narrowed_ || allowed_.empty()) return;
+    server_->set_principals(narrowed(reload_->principals()));
+    is_narrowed_ = true;
+  }
+
   std::string listen(const std::string& uri) {
     return os_error_for([&] { return server_->listen(uri).uri(); });
   }
@@ -162,6 +177,7 @@ class PyServer {
   /// From now on SIGHUP reloads the options that may change while it runs. `load()` returns the options as JSON text
   /// and "", or "" and why there are none. `replaces` as for SighupHandler. In the main thread, until `remove_sighup`.
   void install_sighup(nb::object load, bool replaces) {
+    narrow();
     load_ = std::move(load);
     sighup_ = std::make_unique<SighupHandler>([this] { (*reload_)(); }, replaces);
   }
@@ -175,6 +191,7 @@ class PyServer {
 
   /// False when it was interrupted. `signals`: it ends by SIGINT and SIGTERM, which it takes from Python meanwhile.
   bool run(bool signals) {
+    narrow();
     running_ = true;
     RunEnd end{};
     {
@@ -199,6 +216,34 @@ class PyServer {
   void drain(nb::handle loop) { calls_->drain(loop.ptr()); }
 
  private:
+  struct Allowed {
+    std::string method;
+    nb::object allows;
+  };
+
+  std::vector<Principal> narrowed(std::vector<Principal> principals) const {
+    for (const Allowed& one : allowed_) {
+      bool anybody = false;
+      for (Principal& principal : principals) {
+        if (!nb::cast<bool>(one.allows(principal.name))) principal.call.push_back("!" + one.method);
+        anybody = anybody || rpc::may_call(&principal, one.method);
+      }
+      if (!anybody)
+        options_.log(LogLevel::warning, "nobody may call a method: no principal is allowed to, and has a grant",
+                     {{"method", one.method}});
+    }
+    return principals;
+  }
+  // On the thread that SIGHUP wakes.
+  std::vector<Principal> narrowed_anew(std::vector<Principal> principals) const {
+    const Gil gil;
+    try {
+      return narrowed(std::move(principals));
+    } catch (const std::exception& failure) {
+      throw std::runtime_error(failure.what());
+    }
+  }
+
   std::expected<Options, std::string> loaded() const {
     const Gil gil;
     try {
@@ -214,6 +259,8 @@ class PyServer {
   std::unique_ptr<Server> server_;
   Options options_;
   nb::object load_;  // of the options anew
+  std::vector<Allowed> allowed_;
+  bool is_narrowed_ = false;  // whether all of these are in the server's principals
   // Made with the server, so that it knows which principals that was given: the file may have others by the next run.
   std::unique_ptr<cli::Reload> reload_;
   std::unique_ptr<SighupHandler> sighup_;
@@ -236,6 +283,8 @@ void add_server(nb::module_& module) {
       .def("add_batched", &PyServer::add_batched, nb::arg("name"), nb::arg("run"), nb::arg("weigh").none(),
            nb::arg("described"), nb::arg("safe"), nb::arg("bounds"))
       .def("add_subscription", &PyServer::add_subscription)
+      .def("allow", &PyServer::allow, nb::arg("name"), nb::arg("allows"))
+      .def("narrow", &PyServer::narrow)
       .def("listen", &PyServer::listen)
       .def("endpoints", &PyServer::endpoints)
       .def("listen_shared", &PyServer::listen_shared)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._access import Allows
     from ._batching import BatchOptions
     from ._dependencies import Overrides
     from ._middleware import Middleware
@@ -24,6 +25,7 @@ def method(
     safe: bool,
     cache: int | Mapping[str, float] | None,
     checks: bool,
+    allows: Allows | None,
 ) -> Callable[[], None]:
     from ._dependencies import refuse_dependencies
     from ._methods import ASYNCIO, ASYNCIO_STREAM, POOL_STREAM, describe
@@ -46,9 +48,12 @@ def method(
     def add() -> None:
         server._engine.add(*told)
         server._methods[called] = told
+        server._allow(called, allows)
         server._asynchronous = server._asynchronous or described.runs_on in (ASYNCIO, ASYNCIO_STREAM)
         server._added.append(
-            lambda to, prefix: method(to, overrides, around, function, prefix + called, blocking, safe, cache, checks)
+            lambda to, prefix: method(
+                to, overrides, around, function, prefix + called, blocking, safe, cache, checks, allows
+            )
         )
 
     return add
@@ -61,6 +66,7 @@ def batched_method(
     called: str,
     safe: bool,
     checks: bool,
+    allows: Allows | None,
     options: BatchOptions,
 ) -> Callable[[], None]:
     from ._batching import describe_batched
@@ -76,9 +82,10 @@ def batched_method(
     def add() -> None:
         server._engine.add_batched(*told)
         server._batched[called] = told
+        server._allow(called, allows)
         server._asynchronous = server._asynchronous or batched.described.runs_on == ASYNCIO
         server._added.append(
-            lambda to, prefix: batched_method(to, (), function, prefix + called, safe, checks, options)
+            lambda to, prefix: batched_method(to, (), function, prefix + called, safe, checks, allows, options)
         )
 
     return add
@@ -91,6 +98,7 @@ def subscription(
     function: Callable[..., Any],
     names: tuple[str, str, str],
     checks: bool,
+    allows: Allows | None,
 ) -> Callable[[], None]:
     from ._methods import describe_subscription
 
@@ -103,10 +111,17 @@ def subscription(
     def add() -> None:
         server._engine.add_subscription(*told)
         server._subscriptions[names[0]] = told
+        server._allow(names[0], allows)
         server._asynchronous = True
         server._added.append(
             lambda to, prefix: subscription(
-                to, overrides, around, function, (prefix + names[0], prefix + names[1], prefix + names[2]), checks
+                to,
+                overrides,
+                around,
+                function,
+                (prefix + names[0], prefix + names[1], prefix + names[2]),
+                checks,
+                allows,
             )
         )
 

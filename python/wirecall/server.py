@@ -26,6 +26,7 @@ from ._bootstrap import check_endpoint
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from ._access import Allow, Allows
     from ._asyncio_thread import AsyncioThread
     from ._batching import BatchOptions
     from ._middleware import Middleware
@@ -83,6 +84,7 @@ class Server:
         self._methods: dict[str, tuple[Any, ...]] = {}  # by name: what the native server is given again
         self._batched: dict[str, tuple[Any, ...]] = {}
         self._subscriptions: dict[str, tuple[Any, ...]] = {}
+        self._allowed: dict[str, Allows] = {}
         self._made: _native.Server | None = self._make_native()
         self._workers: Workers | None = None  # while they run
         self._is_to_stop = False  # since the last run has ended
@@ -100,6 +102,8 @@ class Server:
             native.add_batched(*told)
         for told in self._subscriptions.values():
             native.add_subscription(*told)
+        for allowed in self._allowed.items():
+            native.allow(*allowed)
         return native
 
     @property
@@ -124,6 +128,7 @@ class Server:
         safe: bool = False,
         cache: int | Mapping[str, float] | None = None,
         check_results: bool | None = None,
+        allow: Allow | None = None,
         **batching: Unpack[BatchOptions],
     ) -> Callable[[F], F]: ...
     def __call__(
@@ -136,6 +141,7 @@ class Server:
         safe: bool = False,
         cache: int | Mapping[str, float] | None = None,
         check_results: bool | None = None,
+        allow: Allow | None = None,
         **batching: Unpack[BatchOptions],
     ) -> Any:
         """Adds a function as a method, as a decorator: `@app`, `@app(name="calc.sum", blocking=True)`.
@@ -149,13 +155,17 @@ class Server:
           of equal calls in progress the function runs once. Each worker has a cache of its own. Such a function takes
           no Context
         - `check_results`: overrides the server's
+        - `allow`: the names of the principals that may call it, of those whose grants cover it: `allow="admin"`,
+          `allow=["alice", "bob"]`, or a plain function that is given a name and returns True or False. For all others
+          there is no such method. `run` and `listen` raise ValueError where nobody has to authenticate
         - `batch`: the function is called once for up to so many calls, whose arguments it takes as lists or stacked
           arrays, and returns as many results; see `add`
         """
         if function is None:
             return lambda decorated: self.add(
-                decorated, name=name, blocking=blocking, safe=safe, cache=cache, check_results=check_results, **batching
-            )
+                decorated, name=name, blocking=blocking, safe=safe, cache=cache, check_results=check_results,
+                allow=allow, **batching,
+            )  # fmt: skip
         return self.add(function)
 
     def add(
@@ -167,6 +177,7 @@ class Server:
         safe: bool = False,
         cache: int | Mapping[str, float] | None = None,
         check_results: bool | None = None,
+        allow: Allow | None = None,
         **batching: Unpack[BatchOptions],
     ) -> F:
         """Adds a function, bound method or other callable as the method `name`, and returns it. Raises `Conflict` for a
@@ -190,17 +201,20 @@ class Server:
             raise TypeError(f'wirecall: {function!r} is no function: write @app(name="{function}")')
         called = name if name is not None else getattr(function, "__name__", None) or _name_of(function)
         checks = self._check_results if check_results is None else check_results
+        allows = self._allows(allow, called)
         if batching:
             if cache is not None or blocking:
                 raise TypeError(
                     f"wirecall: {called}: a batched function is neither cached nor blocking: it has a thread"
                 )
-            _adding.batched_method(self, (), function, called, safe, checks, batching)()
+            _adding.batched_method(self, (), function, called, safe, checks, allows, batching)()
         else:
-            _adding.method(self, self._overrides, (), function, called, blocking, safe, cache, checks)()
+            _adding.method(self, self._overrides, (), function, called, blocking, safe, cache, checks, allows)()
         return function
 
-    def subscription(self, subscribe: str, /, *, unsubscribe: str, notification: str) -> Callable[[F], F]:
+    def subscription(
+        self, subscribe: str, /, *, unsubscribe: str, notification: str, allow: Allow | None = None
+    ) -> Callable[[F], F]:
         """Adds an async generator as a subscription, as a decorator, in the form of Ethereum's API:
         `@app.subscription("eth_subscribe", unsubscribe="eth_unsubscribe", notification="eth_subscription")`.
 
@@ -209,15 +223,30 @@ class Server:
         An error that it raises before it first awaits or yields is the answer to the call; a later one is sent as a
         last notification, with "error" in place of "result". A call of `unsubscribe`, which several subscriptions may
         share, cancels the generator, and so does the end of the connection. The generator is suspended while its caller
-        does not read.
+        does not read. `allow`: who may subscribe, as for a method.
         """
 
         def add(function: F) -> F:
             names = (subscribe, unsubscribe, notification)
-            _adding.subscription(self, self._overrides, (), function, names, self._check_results)()
+            _adding.subscription(
+                self, self._overrides, (), function, names, self._check_results, self._allows(allow, subscribe)
+            )()
             return function
 
         return add
+
+    @staticmethod
+    def _allows(allow: Allow | None, called: str) -> Allows | None:
+        if allow is None:
+            return None
+        from ._access import allows_of
+
+        return allows_of(allow, called)
+
+    def _allow(self, called: str, allows: Allows | None) -> None:
+        if allows is not None:
+            self._engine.allow(called, allows)
+            self._allowed[called] = allows
 
     def add_methods(self, instance: object, prefix: str = "") -> None:
         """Adds all methods of an object whose names do not begin with an underscore, as `prefix` + name."""
@@ -316,7 +345,19 @@ class Server:
         return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
 
     def _permit(self, uris: list[str], insecure: bool) -> None:
-        """ValueError for what other machines can reach while nobody has to authenticate."""
+        """ValueError for what other machines can reach while nobody has to authenticate, and for methods that only some
+        may call where nobody says who they are."""
+        for called in self._allowed:
+            if not self._options.get("principals_file"):
+                raise ValueError(
+                    f"wirecall: only some may call {called}, and nobody has to authenticate: name a principals_file"
+                )
+            for uri in (*self._listening, *uris):
+                if uri.lower().startswith(("udp:", "xdp:")):
+                    raise ValueError(
+                        f"wirecall: only some may call {called}, and a datagram cannot show who sends it: do not "
+                        f"listen on {uri}"
+                    )
         if insecure or self._options.get("principals_file") or _command_line.current.insecure:
             return
         for uri in uris:
@@ -475,6 +516,7 @@ class Server:
         if self._listening:
             raise ValueError("wirecall: workers listen where run is told to: run(listen=…, workers=…) without listen")
 
+        self._engine.narrow()  # what this raises, each worker would
         reloads = self._reloads()
         deferred = _command_line.current.sighup
         if deferred is not None and not reloads:

@@ -331,7 +331,8 @@ std::unique_ptr<DatagramService::Transaction> DatagramService::make_transaction(
 const Principal& DatagramService::anybody() {
   if (!anybody_.call.empty()) return anybody_;
   for (const auto& method : host_->registry.methods()) {
-    if (method->is_safe()) anybody_.call.push_back(method->name());
+    // A "!" would make an exception of the name.
+    if (method->is_safe() && !method->name().starts_with('!')) anybody_.call.push_back(method->name());
   }
   return anybody_;
 }

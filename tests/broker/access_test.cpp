@@ -370,8 +370,23 @@ TEST(Authority, refuses_principals_that_cannot_be_without_a_word_of_tokens) {
   EXPECT_NE(why({kRobot, with([](Principal& p) { p.name = "other"; })}), "") << "tokens of another";
   for (const std::string pattern : {"", "a..b", "a b", ">.a", "a*"}) {
     EXPECT_NE(why({with([&](Principal& p) { p.call = {pattern}; })}), "") << pattern;
+    EXPECT_NE(why({with([&](Principal& p) { p.call = {"!" + pattern}; })}), "") << pattern;
     EXPECT_NE(why({with([&](Principal& p) { p.subscribe = {pattern}; })}), "") << pattern;
   }
+}
+
+TEST(Authority, takes_out_of_the_methods_that_one_may_call_what_an_exception_stands_for) {
+  Principal with = kDesk;
+  with.call = {">", "!own.secret", "!arm.*", "!!odd"};
+  Principal without = kRobot;
+  without.call = {"!own.one"};
+  const rpc::Authority known{{with, without}};
+  const Principal* const desk = known.find_named(kDesk.name);
+  for (const std::string_view name : {"own.one", "own", "own.secret.x", "arm", "arm.a.b", "!own.secret", "odd"})
+    EXPECT_TRUE(rpc::may_call(desk, name)) << name;
+  for (const std::string_view name : {"own.secret", "arm.a", "!odd"}) EXPECT_FALSE(rpc::may_call(desk, name)) << name;
+  for (const std::string_view name : {"own.one", "own.two", "!own.one"})
+    EXPECT_FALSE(rpc::may_call(known.find_named(kRobot.name), name)) << name;
 }
 
 TEST(Authority, finds_a_certificate_by_any_spelling_of_its_names_and_says_what_is_wrong_with_it) {

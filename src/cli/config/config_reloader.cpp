@@ -45,10 +45,11 @@ void ConfigReloader::wait() {
   }
 }
 
-Reload::Reload(Server& server, Options in_force, Load load)
+Reload::Reload(Server& server, Options in_force, Load load, Narrow narrow)
     : server_(&server),
       in_force_(std::move(in_force)),
       load_(std::move(load)),
+      narrow_(std::move(narrow)),
       principals_(principals_of(in_force_)),
       fingerprint_(server.certificate_fingerprint()) {}
 
@@ -87,10 +88,12 @@ void Reload::operator()() {
       known = principals_of(in_force_);
       net::warn_of_open_principals_file(in_force_);
     }
+    const bool are_others = known != principals_;
+    std::vector<Principal> narrowed = are_others ? narrow_(known) : std::vector<Principal>{};
     server_->reload_certificates();  // the last that may be refused
-    if (known != principals_) {
+    if (are_others) {
       principals = known.size();
-      server_->set_principals(known);
+      server_->set_principals(std::move(narrowed));
       principals_ = std::move(known);
     }
   } catch (const std::exception& error) {

@@ -20,12 +20,16 @@ void block_sighup();
 class Reload {
  public:
   using Load = std::function<std::expected<Options, std::string>()>;
+  /// The principals that the server is given, of those that the options have. A std::exception refuses them all.
+  using Narrow = std::function<std::vector<Principal>(std::vector<Principal>)>;
 
   /// `in_force` are those that the server was made with. The server outlives it.
-  Reload(Server& server, Options in_force, Load load);
+  Reload(Server& server, Options in_force, Load load, Narrow narrow = std::identity{});
   Reload(Reload&&) = delete;
 
   void operator()();
+  /// Those in force, as the options have them.
+  [[nodiscard]] const std::vector<Principal>& principals() const noexcept { return principals_; }
 
  private:
   void refuse(std::string_view reason) const;
@@ -34,6 +38,7 @@ class Reload {
   Server* server_;
   Options in_force_;
   Load load_;
+  Narrow narrow_;
   std::vector<Principal> principals_;
   std::string fingerprint_;  // of the certificate in force; empty where the server speaks no TLS
 };
