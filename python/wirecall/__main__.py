@@ -37,6 +37,9 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--print-config", action="store_true", help="print the options in force as TOML, and exit")
     parser.add_argument("--workers", metavar="N", help="processes that share the endpoints")
     parser.add_argument(
+        "--reload", action="store_true", help="start the program anew when a Python file in its folder changes"
+    )
+    parser.add_argument(
         "--insecure", action="store_true", help="listen where other machines can connect without authentication"
     )
     parser.add_argument("-c", "--config", metavar="FILE", help="options as TOML, which flags override")
@@ -50,8 +53,6 @@ def main(words: list[str] | None = None) -> int:
         _refuse(f"serve takes one program, which is {parsed.program}: start another wirecall serve for {more[0]}")
     if parsed.listen and flag_options.keys() & {"host", "port"}:
         _refuse("--listen says where to listen, so leave --host and --port out")
-    # From now on it is for the server, which has yet to be loaded.
-    sighup = DeferredSighup() if threading.current_thread() is threading.main_thread() else None
     program, _, name = parsed.program.partition(":")
     workers = 0 if parsed.workers is None else _worker_count(parsed.workers)
 
@@ -63,6 +64,10 @@ def main(words: list[str] | None = None) -> int:
         at_start = options()
     except ValueError as failure:
         _refuse(str(failure))
+    if parsed.reload and (status := _reload_program(words, program)) is not None:
+        return status
+    # From now on it is for the server, which has yet to be loaded.
+    sighup = DeferredSighup() if threading.current_thread() is threading.main_thread() else None
     given = _command_line.current = _command_line.CommandLine(
         parsed.listen, workers, at_start, parsed.insecure, parsed.print_config, "--insecure", sighup=sighup
     )
@@ -85,6 +90,19 @@ def main(words: list[str] | None = None) -> int:
     return 0
 
 
+def _reload_program(words: list[str], program: str) -> int | None:
+    """The exit status of a Reloader; None in the process that it has started."""
+    from . import _reload
+
+    if _reload.is_reloaded():
+        return None
+    path = pathlib.Path(program)
+    if path.suffix == ".py" and not path.is_file():
+        _refuse(f"there is no file {program}")
+    folder = path.parent if path.suffix == ".py" else pathlib.Path()
+    return _reload.Reloader(words, folder.resolve()).run()
+
+
 class Parser(argparse.ArgumentParser):
     """What is wrong with a command line is told in a line, as everywhere."""
 
@@ -101,7 +119,8 @@ def _worker_count(workers: str) -> int:
 
 def _split_words(words: list[str]) -> tuple[list[str], list[str]]:
     """The words that are for this command alone, and the flags of options, each with its value."""
-    alone, with_value = ("-h", "--help", "--insecure", "--print-config"), ("-c", "--config", "--listen", "--workers")
+    alone = ("-h", "--help", "--insecure", "--print-config", "--reload")
+    with_value = ("-c", "--config", "--listen", "--workers")
     own: list[str] = []
     flags: list[str] = []
     left = list(reversed(words))

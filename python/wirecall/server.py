@@ -672,6 +672,7 @@ _ENDPOINTS = {"listen", "host", "port"}
 _SAID_OF_RUN = {
     "insecure": "say where it listens that other machines may connect, app.run(insecure=True)",
     "workers": "say how many processes where it runs, app.run(workers=4)",
+    "reload": "say it on the command line, wirecall serve FILE.py --reload",
     "quiet": "say where it runs that it is not to tell where it listens, app.run(quiet=True)",
 }
 

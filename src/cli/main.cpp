@@ -70,6 +70,8 @@ static int run(int argc, char** argv) {
   serve_command->footer(kServeFooter + std::string{kExitCodes});
   std::string workers;
   serve_command->add_option("--workers", workers, "With FILE.py: processes that share the endpoints")->type_name("N");
+  bool reload = false;
+  serve_command->add_flag("--reload", reload, "With FILE.py: start it anew when a Python file in its folder changes");
   serve_command->add_flag("--demo", serving.demo, "Serve the demo methods: subtract, sum, echo, sleep, fail, count");
   serve_command
       ->add_option("--module", serving.modules,
@@ -113,6 +115,7 @@ static int run(int argc, char** argv) {
       if (!unexpected.empty()) refuse_unexpected(*serve_command, unexpected);
       if (!workers.empty())
         throw UsageError{"--workers is for a Python program: wirecall serve FILE.py --workers " + workers};
+      if (reload) throw UsageError{"--reload is for a Python program: wirecall serve FILE.py --reload"};
       if (!serve_config.path().empty()) block_sighup();  // one that comes from now on is for the server
       serving.server = require(serve_config.load());
       if (print_config) return print(toml_of_options(serving.server));

@@ -88,6 +88,8 @@ TEST(ToolUsage, ServeTellsHowAPythonProgramIsServed) {
     EXPECT_EQ(ended.error, "wirecall: --workers is for a Python program: wirecall serve FILE.py --workers 2\n");
     EXPECT_EQ(ended.status, 2);
   }
+  EXPECT_EQ(run({"serve", "--reload"}).error,
+            "wirecall: --reload is for a Python program: wirecall serve FILE.py --reload\n");
 }
 
 TEST(ToolUsage, ANumberThatIsNoneIsRefusedInTheWordsOfTheOptions) {
