@@ -168,8 +168,7 @@ std::shared_ptr<detail::Items> Call::items() {
     const std::string token = progress_token(params(), reader());
     if (!token.empty()) return send(rpc::SentItems::Way::progress, token, 0);
   }
-  return std::make_shared<rpc::GatheredItems>(item_codec(), limits(), peer.loop.stats,
-                                              std::shared_ptr<std::size_t>{calls.load, &calls.load->held_bytes});
+  return std::make_shared<rpc::GatheredItems>(item_codec(), limits(), peer.loop.stats, peer.calls);
 }
 
 std::shared_ptr<detail::Input> Call::input() {

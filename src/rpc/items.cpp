@@ -4,6 +4,7 @@
 #include "message/call_text.hpp"
 #include "message/own_error.hpp"
 #include "message/transcoder.hpp"
+#include "rpc/pending.hpp"
 
 namespace wirecall::detail {
 
@@ -22,26 +23,30 @@ static void require_encoded(const Writer& writer) {
 // ---- gathered ----
 
 GatheredItems::GatheredItems(const Codec& codec, const Limits& limits, Stats& stats,
-                             std::shared_ptr<std::size_t> bytes_of_peer)
+                             std::shared_ptr<PendingCalls> calls)
     : writer_(codec.writer()),
       stats_(&stats),
       bytes_max_(limits.max_message_size),
       bytes_of_peer_max_(limits.hard_output),
-      bytes_of_peer_(std::move(bytes_of_peer)) {
+      calls_(std::move(calls)) {
   writer_->reset(text_);
   writer_->begin_array(Writer::kUnknownSize);
 }
 
-GatheredItems::~GatheredItems() { *bytes_of_peer_ -= counted_; }
+GatheredItems::~GatheredItems() { calls_->load->held_bytes -= counted_; }
 
 void GatheredItems::end() {
   require_encoded(*writer_);
-  *bytes_of_peer_ += text_.size() - counted_;
+  std::size_t& held = calls_->load->held_bytes;
+  const std::size_t before = held;
+  held += text_.size() - counted_;
   counted_ = text_.size();
+  if (held / kBytesUnweighed != before / kBytesUnweighed && calls_->owner != nullptr)
+    calls_->owner->sink.held_changed();
   if (counted_ > bytes_max_) {
     throw message::too_large("the items together are larger than a message may be", "maybe");
   }
-  if (*bytes_of_peer_ > bytes_of_peer_max_) {
+  if (held > bytes_of_peer_max_) {
     throw message::limit_exceeded("too many items are being gathered for this connection", "hard_output", "maybe");
   }
   ++stats_->stream_items;

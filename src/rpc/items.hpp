@@ -13,12 +13,14 @@
 
 namespace wirecall::rpc {
 
+struct PendingCalls;
+
 /// Encoded one by one into one array that stays within max_message_size, while all that is gathered for one peer stays
 /// within hard_output.
 class GatheredItems final : public detail::Items {
  public:
   /// In that codec. `stats` outlives it, as the task does.
-  GatheredItems(const Codec& codec, const Limits& limits, Stats& stats, std::shared_ptr<std::size_t> bytes_of_peer);
+  GatheredItems(const Codec& codec, const Limits& limits, Stats& stats, std::shared_ptr<PendingCalls> calls);
   ~GatheredItems() override;
 
   void write_result(Writer& writer) override;
@@ -34,8 +36,8 @@ class GatheredItems final : public detail::Items {
   Stats* stats_;
   std::size_t bytes_max_;
   std::size_t bytes_of_peer_max_;
-  std::shared_ptr<std::size_t> bytes_of_peer_;
-  std::size_t counted_ = 0;  // bytes of ours in *bytes_of_peer_
+  std::shared_ptr<PendingCalls> calls_;  // the peer's
+  std::size_t counted_ = 0;              // bytes of ours in PeerLoad::held_bytes
 };
 
 class SentItems;

@@ -58,6 +58,15 @@ class PrincipalBytes : public testing::Test, public Several {
       co_return co_await answer;
     });
   }
+  /// Streams that are gathered, since nobody has asked for their items one by one, and that never end.
+  void add_gathered() {
+    registry.method("gather", [this](std::size_t items) -> Stream<std::string> {
+      for (std::size_t i = 0; i != items; ++i) co_yield std::string(1000, 'z');
+      Completion<> more;
+      gathered.push_back(more);
+      co_await more;
+    });
+  }
   Line& connect_and_send(const std::string& bytes, std::size_t window = ~std::size_t{0}) {
     Line& line = connect();
     line.peer->window = window;
@@ -67,7 +76,19 @@ class PrincipalBytes : public testing::Test, public Several {
   }
   std::vector<Completion<int>> waiting;
   std::vector<Completion<std::string>> texts;
+  std::vector<Completion<>> gathered;
 };
+
+TEST_F(PrincipalBytes, are_those_of_results_that_are_gathered) {
+  add_gathered();
+  const Line& small = connect_and_send(numbered("gather", 300) + "\n");
+  const Line& heavy = connect_and_send(numbered("gather", 500) + "\n");
+  EXPECT_EQ(ended(), 0);
+  EXPECT_EQ(gathered.size(), 2U);
+  const Line& newcomer = connect_and_send(numbered("gather", 400) + "\n");
+  EXPECT_EQ(heavy.end, CloseReason::heaviest);
+  EXPECT_FALSE(small.end || newcomer.end);
+}
 
 TEST_F(PrincipalBytes, are_those_of_unfinished_messages_and_the_connection_with_most_gives_way) {
   const Line& small = connect_and_send(unfinished(200'000));
