@@ -29,14 +29,23 @@ except ImportError:
 
 BATCH = 32  # calls
 WORDS, PIXELS, HIDDEN, SIZE = 4096, 32 * 32 * 3, 256, 64
-SEED = 7
+SEED = np.uint64(7)
 
 
 def weights() -> dict[str, NDArray[np.float32]]:
-    """Of a network of three layers; equal on all machines."""
-    random = np.random.default_rng(SEED)
+    """Of a network of three layers; equal on all machines, and in examples/gpu/network_cpu.cpp."""
     shapes = {"words": (WORDS, HIDDEN), "pixels": (PIXELS, HIDDEN), "out": (2 * HIDDEN, SIZE)}
-    return {name: np.float32(random.standard_normal(shape) / shape[0] ** 0.5) for name, shape in shapes.items()}
+    sizes = [rows * columns for rows, columns in shapes.values()]
+    # SplitMix64, of whose numbers the upper 24 bits become a float from -1 to 1; scaled to a variance of 1 / rows.
+    bits = SEED + np.arange(1, sum(sizes) + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ bits >> 30) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ bits >> 27) * np.uint64(0x94D049BB133111EB)
+    bits ^= bits >> 31
+    drawn = np.split(np.float32(bits >> 40) * np.float32(2**-23) - 1, np.cumsum(sizes)[:-1])
+    return {
+        name: matrix.reshape(shape) * np.float32((3 / shape[0]) ** 0.5)
+        for (name, shape), matrix in zip(shapes.items(), drawn, strict=True)
+    }
 
 
 class NumpyModel:
@@ -57,7 +66,7 @@ class NumpyModel:
         w = self._weights
         hidden = [np.tanh(self._words[:count] @ w["words"]), np.tanh(self._pixels[:count] @ w["pixels"])]
         out = np.concatenate(hidden, axis=1) @ w["out"]
-        return out / np.linalg.norm(out, axis=1, keepdims=True)
+        return out / np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-12)
 
     def matrix(self, x: NDArray[np.float32]) -> Any:
         return x

@@ -30,14 +30,19 @@ def _module() -> Any:
 gpu_worker = _module()
 
 
-@pytest.fixture(scope="module")
-def client() -> Iterator[wirecall.Client]:
+TORCH = pytest.mark.skipif(gpu_worker.torch is None, reason="torch is not installed: its numbers are those of NumPy")
+
+
+@pytest.fixture(scope="module", params=["NumpyModel", pytest.param("TorchModel", marks=TORCH)])
+def client(request: pytest.FixtureRequest) -> Iterator[wirecall.Client]:
+    model = getattr(gpu_worker, request.param)()
+    words = ["--numpy"] if request.param == "NumpyModel" else []
     with (
         wirecall.Server(broker=True).serving() as uri,
-        subprocess.Popen([sys.executable, PATH, "--numpy", "--url", uri], stdout=subprocess.PIPE, text=True) as worker,
+        subprocess.Popen([sys.executable, PATH, *words, "--url", uri], stdout=subprocess.PIPE, text=True) as worker,
     ):
         assert worker.stdout is not None
-        assert worker.stdout.readline() == "serving on cpu, by NumPy\n"
+        assert worker.stdout.readline() == f"serving on {model.device}\n"
         with wirecall.connect(uri, encoding="msgpack") as c:
             yield c
         worker.terminate()
@@ -86,7 +91,16 @@ def test_estimates_come_one_by_one(client):
         list(client.principal.stream(rows[0]))
 
 
-@pytest.mark.skipif(gpu_worker.torch is None, reason="torch is not installed: its numbers are those of NumPy")
+def test_vectors_are_those_of_the_example_in_cpp(client):
+    first = [-0.0979317, 0.0234864, -0.030965, -0.0738766]  # examples/gpu/caller.cpp expects the same
+    assert np.allclose(client.vectorize("a cat", None)[:4], first, atol=1e-5)
+
+
+def test_the_vector_of_nothing_is_of_zeros(client):
+    assert not client.vectorize("", None).any()
+
+
+@TORCH
 def test_torch_computes_what_numpy_computes():
     models = gpu_worker.NumpyModel(), gpu_worker.TorchModel()
     random = np.random.default_rng(3)
