@@ -168,6 +168,7 @@ double rate_of(const std::string& uri, int in_flight, double seconds) {
     client.request<wirecall::Extension>("vectorize", "a cat", image)
         .then([&](const std::expected<wirecall::Extension, wirecall::Error>& result) {
           const std::lock_guard lock{mutex};
+          if (!result) std::cerr << result.error().what() << std::endl;
           answered += result.has_value();
           if (result && std::chrono::duration<double>(Clock::now() - begun).count() < seconds) return next();
           --open;

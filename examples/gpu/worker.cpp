@@ -17,6 +17,7 @@
 #include "network.hpp"
 #include "npy.hpp"
 
+using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 namespace {
@@ -81,11 +82,15 @@ class Worker {
 
   /// The principal direction of the rows of x: better estimates with each step. A step is short, so it runs on the
   /// loop.
-  wirecall::Stream<wirecall::Extension> principal(gpu::ArrayView x, std::optional<std::uint32_t> steps) {
+  wirecall::Stream<wirecall::Extension> principal(wirecall::Context context, gpu::ArrayView x,
+                                                  std::optional<std::uint32_t> steps) {
     if (x.type != "<f4" || x.shape.size() != 2 || x.size() == 0)
       throw wirecall::Error{wirecall::ErrorCode::invalid_params, "x is a matrix of float32"};
     const std::unique_ptr<gpu::PowerIteration> iteration = network_->power_iteration(gpu::floats_of(x), x.shape[1]);
-    for (std::uint32_t i = 0; i != steps.value_or(10); ++i) co_yield gpu::npy_of(iteration->next());
+    for (std::uint32_t i = 0; i != steps.value_or(10); ++i) {
+      co_yield gpu::npy_of(iteration->next());
+      co_await wirecall::sleep_for(context, 0ns);  // the loop sends the estimate, and has other calls begin
+    }
   }
 
   Health health() const { return {network_->device(), warm_up_ms_, calls_, batches_}; }
@@ -188,11 +193,11 @@ int run(const Words& words) {
                                    std::span<const std::optional<Image>> images) {
     return worker.vectorize(descriptions, images);
   };
-  const auto principal = [&worker](gpu::ArrayView x, std::optional<std::uint32_t> steps) {
-    return worker.principal(std::move(x), steps);
+  const auto principal = [&worker](wirecall::Context context, gpu::ArrayView x, std::optional<std::uint32_t> steps) {
+    return worker.principal(std::move(context), std::move(x), steps);
   };
   const auto health = [&worker] { return worker.health(); };
-  const wirecall::BatchOptions batch{.size = words.batch};
+  const wirecall::BatchOptions batch{.size = words.batch, .queue = 16 * gpu::kBatch};
 
   if (!words.listen.empty()) {
     wirecall::Server server;
