@@ -45,6 +45,9 @@ echo
 echo "== python"
 python3 bench/python/measure.py || status=1
 echo
+echo "== scaling"
+python3 bench/scaling/measure.py --build "$build" || status=1
+echo
 echo "== compile"
 python3 bench/compile/measure.py || status=1
 exit "$status"
