@@ -7,10 +7,9 @@ of that with one: the median of the rounds, in which all have their turns. Exits
     workers     the same, of a server in Python
     small       time from call to call of a server in C++, which do nothing; the load has as many processors as the server
     broker      the same by way of a broker, in which one thread has all messages
-    cost        processor of a server in C++ for a call that does nothing
 
 With fewer than 4 processors, `small` and `broker` are left out, and the others have 1 and 2 threads, on the same processors
-as the load: a second thread has to pay.
+as their load: a second thread has to pay.
 
     measure.py [--only NAME] [--rounds N] [--seconds S] [--processors 0,1,2,3] [--build build]
 """
@@ -32,7 +31,6 @@ import harness  # noqa: E402
 COUNTS = [1, 2, 4, 8, 16]
 EFFICIENCY_MIN = 0.75  # of threads that have a processor each
 BROKER_MAX = 1.1  # no slower with several threads
-COST_MAX = 1.25
 
 
 class Part(typing.NamedTuple):
@@ -59,8 +57,8 @@ class Bench:
         build = options.build
         server, wirecall = [build / "bench/scaling_server"], str(build / "wirecall")
 
-        def calling(method: str, argument: str, pipeline: int = 1):
-            return lambda to: harness.load(wirecall, to.urls[0], [method, argument], 32, pipeline, self.seconds)
+        def calling(method: str, argument: str) -> "typing.Callable[[harness.ServerProcess], list[str]]":
+            return lambda to: harness.load(wirecall, to.urls[0], [method, argument], 32, 1, self.seconds)
 
         def routed(to: harness.ServerProcess) -> "list[str]":
             return [str(build / "bench/router_load"), "wirecall", str(to.port), "calls", "32", "1", str(self.seconds)]
@@ -71,7 +69,6 @@ class Bench:
             "workers": Part([build / "venv/bin/python", HERE / "workers.py"], compute, "calls", by_threads),
             "small": Part(server, calling("echo", "7"), "calls", by_threads, heavy_load=True),
             "broker": Part([wirecall, "serve", "--listen"], routed, "count", lambda _: BROKER_MAX, heavy_load=True),
-            "cost": Part(server, calling("echo", "7", 16), "calls", lambda _: COST_MAX),
         }
 
     def counts(self, part: Part) -> "list[int]":
@@ -81,17 +78,14 @@ class Bench:
             return [] if part.heavy_load else [1, 2]
         return [count for count in COUNTS if count <= (processors // 2 if part.heavy_load else processors - 1)]
 
-    def us_of_call(self, name: str, server: harness.ServerProcess, threads: int) -> float:
-        part = self.parts[name]
+    def us_of_call(self, part: Part, server: harness.ServerProcess, threads: int) -> float:
         others = self.processors[threads:] if len(self.processors) >= 4 else self.processors
         places = [[one] for one in others[:threads]] if part.heavy_load else [others]
-        before = harness.processor_seconds(server.pid)
         loads = [
             subprocess.Popen([*pinned(place), *part.load(server)], stdout=subprocess.PIPE, text=True) for place in places
         ]
         said = [json.loads(load.communicate(timeout=self.seconds + 30)[0]) for load in loads]
-        taken = harness.processor_seconds(server.pid) - before if name == "cost" else self.seconds
-        return taken * 1e6 / sum(one[part.calls] for one in said)
+        return self.seconds * 1e6 / sum(one[part.calls] for one in said)
 
     def measure(self, name: str) -> "list[harness.Row]":
         part = self.parts[name]
@@ -105,7 +99,7 @@ class Bench:
                 words += ["--threads"] if name == "broker" else []
                 servers[threads] = stack.enter_context(harness.listening_at(port, [*words, threads], url))
             rounds = [
-                {threads: self.us_of_call(name, server, threads) for threads, server in servers.items()}
+                {threads: self.us_of_call(part, server, threads) for threads, server in servers.items()}
                 for _ in range(self.rounds)
             ]
         median = {threads: statistics.median(one[threads] for one in rounds) for threads in counts}
@@ -121,7 +115,7 @@ class Bench:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", choices=["computing", "workers", "small", "broker", "cost"])
+    parser.add_argument("--only", action="append", choices=["computing", "workers", "small", "broker"])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument(
@@ -135,7 +129,7 @@ def main() -> None:
     if len(options.processors) < 2:
         sys.exit("this needs two processors: on one a second thread cannot pay")
     if len(options.processors) < 4:
-        print("fewer than 4 processors: only whether a second thread pays, and what it costs, beside the load")
+        print("fewer than 4 processors: only whether a second thread pays, beside the load")
     bench = Bench(options)
     rows = [row for name in options.only or bench.parts for row in bench.measure(name)]
     sys.exit(0 if harness.report(rows) else 1)
