@@ -34,8 +34,8 @@ BROKER_MAX = 1.1  # no slower with several threads
 
 
 class Part(typing.NamedTuple):
-    serve: "list[object]"  # a command that an endpoint completes, and a number of threads
-    load: "typing.Callable[[harness.ServerProcess], list[str]]"
+    serve: "typing.Callable[[str, int], list[object]]"  # by endpoint and threads, the command that serves
+    load: "typing.Callable[[harness.ServerProcess], list[str]]"  # the command that loads it
     calls: str  # what the load calls the number of calls
     bound: "typing.Callable[[int], float]"  # by the number of threads
     heavy_load: bool = False
@@ -55,7 +55,16 @@ class Bench:
         self.rounds = options.rounds
         self.seconds = options.seconds
         build = options.build
-        server, wirecall = [build / "bench/scaling_server"], str(build / "wirecall")
+        wirecall = str(build / "wirecall")
+
+        def server(url: str, threads: int) -> "list[object]":
+            return [build / "bench/scaling_server", url, threads]
+
+        def workers(url: str, count: int) -> "list[object]":
+            return [build / "venv/bin/python", HERE / "workers.py", url, count]
+
+        def broker(url: str, threads: int) -> "list[object]":
+            return [wirecall, "serve", "--listen", url, "--threads", threads]
 
         def calling(method: str, argument: str) -> "typing.Callable[[harness.ServerProcess], list[str]]":
             return lambda to: harness.load(wirecall, to.urls[0], [method, argument], 32, 1, self.seconds)
@@ -66,9 +75,9 @@ class Bench:
         compute = calling("compute", "200")
         self.parts = {
             "computing": Part(server, compute, "calls", by_threads),
-            "workers": Part([build / "venv/bin/python", HERE / "workers.py"], compute, "calls", by_threads),
+            "workers": Part(workers, compute, "calls", by_threads),
             "small": Part(server, calling("echo", "7"), "calls", by_threads, heavy_load=True),
-            "broker": Part([wirecall, "serve", "--listen"], routed, "count", lambda _: BROKER_MAX, heavy_load=True),
+            "broker": Part(broker, routed, "count", lambda _: BROKER_MAX, heavy_load=True),
         }
 
     def counts(self, part: Part) -> "list[int]":
@@ -85,6 +94,8 @@ class Bench:
             subprocess.Popen([*pinned(place), *part.load(server)], stdout=subprocess.PIPE, text=True) for place in places
         ]
         said = [json.loads(load.communicate(timeout=self.seconds + 30)[0]) for load in loads]
+        if any(load.returncode != 0 for load in loads):
+            sys.exit(f"calls were lost: {said}")
         return self.seconds * 1e6 / sum(one[part.calls] for one in said)
 
     def measure(self, name: str) -> "list[harness.Row]":
@@ -95,9 +106,8 @@ class Bench:
             for threads in counts:
                 port = harness.free_port()
                 url = f"tcp://127.0.0.1:{port}"
-                words = [*pinned(self.processors[:threads]), *part.serve, url]
-                words += ["--threads"] if name == "broker" else []
-                servers[threads] = stack.enter_context(harness.listening_at(port, [*words, threads], url))
+                words = [*pinned(self.processors[:threads]), *part.serve(url, threads)]
+                servers[threads] = stack.enter_context(harness.listening_at(port, words, url))
             rounds = [
                 {threads: self.us_of_call(part, server, threads) for threads, server in servers.items()}
                 for _ in range(self.rounds)

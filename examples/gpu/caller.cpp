@@ -29,13 +29,9 @@ Vector vector_of(const wirecall::Extension& npy) {
 
 /// An image whose bytes are drawn from `seed`.
 wirecall::Extension image_of(std::uint32_t seed) {
-  std::string head = "{'descr': '|u1', 'fortran_order': False, 'shape': (32, 32, 3), }";
-  head.resize(117, ' ');
-  const std::string file = std::string{"\x93NUMPY\x01\x00\x76\x00", 10} + head + "\n";
-  wirecall::Extension npy{.type = wirecall::kNpyExtension, .data = {}};
-  for (const char c : file) npy.data.push_back(static_cast<std::byte>(c));
-  for (std::size_t i = 0; i != gpu::kPixels; ++i) npy.data.push_back(static_cast<std::byte>(seed = seed * 5 + 1));
-  return npy;
+  std::vector<std::byte> pixels(gpu::kPixels);
+  for (std::byte& pixel : pixels) pixel = static_cast<std::byte>(seed = seed * 5 + 1);
+  return gpu::npy_of("|u1", "(32, 32, 3)", pixels);
 }
 
 /// What the network computes for words of these hashes and an image that may be missing, in the plainest way.
@@ -105,10 +101,7 @@ bool principal_is_right(wirecall::Client& client) {
     for (std::size_t i = 0; i != direction.size(); ++i)
       matrix.push_back(static_cast<float>(row - 20) * direction[i] + (row % 3 == static_cast<int>(i) ? 0.01F : 0.0F));
   }
-  wirecall::Extension x = gpu::npy_of(matrix);
-  const std::string flat = "(150,), }  ", shape = "(50, 3), } ";
-  const auto begin = std::ranges::search(x.data, std::as_bytes(std::span{flat})).begin();
-  std::ranges::copy(std::as_bytes(std::span{shape}), begin);
+  const wirecall::Extension x = gpu::npy_of("<f4", "(50, 3)", std::as_bytes(std::span{matrix}));
   Vector last;
   int steps = 0;
   for (const wirecall::Extension& estimate : client.stream<wirecall::Extension>("principal", x, 20)) {

@@ -70,18 +70,22 @@ inline std::vector<float> floats_of(const ArrayView& array) {
   return floats;
 }
 
-/// A vector as a .npy file.
-inline wirecall::Extension npy_of(std::span<const float> vector) {
-  std::string head = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(vector.size()) + ",), }";
-  constexpr std::size_t kHead = 128;  // a multiple of 64, longer than any such text
-  head.resize(kHead - 10 - 1, ' ');
-  head = std::string{"\x93NUMPY\x01\x00\x76\x00", 10} + head + "\n";
+/// The .npy file of an array: its type as in ArrayView, its shape as Python writes it, "(2, 3)", and its elements.
+inline wirecall::Extension npy_of(std::string_view type, std::string_view shape, std::span<const std::byte> data) {
+  constexpr std::size_t kHead = 128;  // of all before the elements: a multiple of 64
+  std::string head{"\x93NUMPY\x01\x00\x76\x00", 10};
   static_assert(kHead - 10 == 0x76);
+  head.append("{'descr': '").append(type).append("', 'fortran_order': False, 'shape': ").append(shape).append(", }");
+  head.resize(kHead - 1, ' ');
+  head.push_back('\n');
 
-  wirecall::Extension npy{.type = wirecall::kNpyExtension, .data = std::vector<std::byte>(kHead + vector.size_bytes())};
+  wirecall::Extension npy{.type = wirecall::kNpyExtension, .data = std::vector<std::byte>(kHead + data.size())};
   std::memcpy(npy.data.data(), head.data(), kHead);
-  std::memcpy(npy.data.data() + kHead, vector.data(), vector.size_bytes());
+  std::memcpy(npy.data.data() + kHead, data.data(), data.size());
   return npy;
+}
+inline wirecall::Extension npy_of(std::span<const float> vector) {
+  return npy_of("<f4", "(" + std::to_string(vector.size()) + ",)", std::as_bytes(vector));
 }
 
 }  // namespace gpu
