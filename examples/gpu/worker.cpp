@@ -1,7 +1,7 @@
 // A worker that computes on a GPU, or on the processor where there is none, the twin of examples/python/gpu_worker.py:
 // at a broker, or by itself (docs/batching.md "A GPU"). Calls of several callers go through the network together. The
-// arrays of a message are read where they lie, and copied once: into the page-locked memory from which the GPU reads
-// them.
+// text and the array of a call are views of its params, and are copied from there once: into the page-locked memory
+// from which the GPU reads them.
 //
 //     example_gpu_worker [--url BROKER | --listen ENDPOINT] [--device cuda|cpu] [--batch N] [--in-process SECONDS]
 //
@@ -52,7 +52,7 @@ struct wirecall::Adapt<Image> {
 
 namespace {
 
-/// The methods. Its texts and images are views of the messages.
+/// The methods.
 class Worker {
  public:
   explicit Worker(std::unique_ptr<gpu::Network> network) : network_(std::move(network)) {
