@@ -91,7 +91,8 @@ class Bench:
         others = self.processors[threads:] if len(self.processors) >= 4 else self.processors
         places = [[one] for one in others[:threads]] if part.heavy_load else [others]
         loads = [
-            subprocess.Popen([*pinned(place), *part.load(server)], stdout=subprocess.PIPE, text=True) for place in places
+            subprocess.Popen([*pinned(place), *part.load(server)], stdout=subprocess.PIPE, text=True)
+            for place in places
         ]
         said = [json.loads(load.communicate(timeout=self.seconds + 30)[0]) for load in loads]
         if any(load.returncode != 0 for load in loads):

@@ -47,17 +47,18 @@ def main() -> None:
     rates: "dict[str, list[float]]" = {}
     device = ""
     with serving(worker, "--batch", "1") as unbatched, serving(worker) as batched:
+        by_tcp = [
+            ("by TCP, one in flight", batched, 1),
+            (f"by TCP, {IN_FLIGHT} in flight, alone", unbatched, IN_FLIGHT),
+            (f"by TCP, {IN_FLIGHT} in flight, batched", batched, IN_FLIGHT),
+        ]
         for _ in range(options.rounds):
             said = json.loads(output(*worker, "--in-process", seconds))
             device = said["device"]
-            for name, rate in [
-                ("within the process, alone", said["alone"]),
-                ("within the process, 32 together", said["batched"]),
-                ("by TCP, one in flight", float(output(caller, batched, "--load", "1", seconds))),
-                (f"by TCP, {IN_FLIGHT} in flight, alone", float(output(caller, unbatched, "--load", str(IN_FLIGHT), seconds))),
-                (f"by TCP, {IN_FLIGHT} in flight, batched", float(output(caller, batched, "--load", str(IN_FLIGHT), seconds))),
-            ]:
-                rates.setdefault(name, []).append(rate)
+            rates.setdefault("within the process, alone", []).append(said["alone"])
+            rates.setdefault("within the process, 32 together", []).append(said["batched"])
+            for name, uri, in_flight in by_tcp:
+                rates.setdefault(name, []).append(float(output(caller, uri, "--load", str(in_flight), seconds)))
     print(f"calls a second on {device}")
     for name, figures in rates.items():
         print(f"{name:40} {statistics.median(figures):10.0f}")
