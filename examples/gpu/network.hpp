@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -52,9 +53,13 @@ class Network {
                                                                         std::size_t columns) const = 0;
 };
 
+/// Says why there is no such device.
+struct NoDevice : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 [[nodiscard]] std::unique_ptr<Network> make_cpu_network();
-/// Throws std::runtime_error, which says why, where there is no GPU that CUDA can use, or the program was built without
-/// WIRECALL_CUDA.
+/// Throws NoDevice where there is no GPU that CUDA can use, or the program was built without WIRECALL_CUDA.
 [[nodiscard]] std::unique_ptr<Network> make_cuda_network();
 
 }  // namespace gpu

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <stdexcept>
 
 #include "network.hpp"
 
@@ -34,7 +33,7 @@ Weights make_weights() {
 
 #ifndef WIRECALL_CUDA
 std::unique_ptr<Network> make_cuda_network() {
-  throw std::runtime_error{"this program was built without CUDA: configure it with -D WIRECALL_CUDA=ON"};
+  throw NoDevice{"this program was built without CUDA: configure it with -D WIRECALL_CUDA=ON"};
 }
 #endif
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <type_traits>
 
 #include "network.hpp"
@@ -206,8 +205,8 @@ class CudaNetwork final : public Network {
 
 std::unique_ptr<Network> make_cuda_network() {
   int count = 0;
-  check(cudaGetDeviceCount(&count), "no GPU for CUDA");
-  if (count == 0) throw std::runtime_error{"no GPU for CUDA"};
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) throw NoDevice{std::string{"no GPU for CUDA: "} + cudaGetErrorString(error)};
   return std::make_unique<CudaNetwork>(make_weights());
 }
 

@@ -153,7 +153,7 @@ std::unique_ptr<gpu::Network> make_network(const std::string& device) {
   if (device == "cpu") return gpu::make_cpu_network();
   try {
     return gpu::make_cuda_network();
-  } catch (const std::runtime_error& error) {
+  } catch (const gpu::NoDevice& error) {
     std::cerr << error.what() << std::endl;
     if (device == "cuda") std::exit(77);
     return gpu::make_cpu_network();
