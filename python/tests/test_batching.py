@@ -445,8 +445,6 @@ def test_what_says_nothing_of_a_batch_is_refused():
             app.add(_texts, name="x", **alone)
     with pytest.raises(TypeError, match="batchsize is no option"):
         app.add(_texts, name="x", batchsize=3)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="without yield"):
-        app.add(_generates_later, name="x", batch=2)
     for buckets in [[0], ["a"], [3.5], [True]]:
         with pytest.raises(TypeError, match="give lengths"):
             app.add(_texts, name="x", batch=2, pad=True, buckets=buckets)  # type: ignore[arg-type]
@@ -497,10 +495,6 @@ def _gathers(*texts: list[str]) -> list[str]:
 
 def _texts(texts: list[str]) -> list[str]:
     return texts
-
-
-async def _generates_later(texts: list[str]) -> Any:
-    yield texts
 
 
 class TestArrays:

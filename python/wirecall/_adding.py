@@ -69,9 +69,13 @@ def batched_method(
     allows: Allows | None,
     options: BatchOptions,
 ) -> Callable[[], None]:
+    from ._batched_streams import is_stream, stream_of_one
     from ._batching import describe_batched
     from ._methods import ASYNCIO
 
+    if is_stream(function, called, options):
+        one = stream_of_one(function, called, options)
+        return method(server, server._overrides, inner, one, called, False, safe, None, checks, allows)
     if server._middleware or inner:
         raise TypeError(
             f"wirecall: {called}: middleware runs around one call, and a batched function runs for many"

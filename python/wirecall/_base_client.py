@@ -190,16 +190,20 @@ class BaseClient(MethodsByName):
 
     def _provide(self, name: str, function: Callable[..., Any], check_results: bool, options: dict[str, Any]) -> None:
         if "batch" in options:
+            from ._batched_streams import provided_stream
             from ._batching import describe_provided
 
-            batched, bounds = describe_provided(
-                function, name, options, in_asyncio=self._calls is not None, check_results=check_results
-            )
-            check_provide_options(options)
-            self._native.provide_batched(
-                name, batched.run, batched.weigh, batched.described, options, bounds, self._calls
-            )
-            return
+            one = provided_stream(function, name, options)
+            if one is None:
+                batched, bounds = describe_provided(
+                    function, name, options, in_asyncio=self._calls is not None, check_results=check_results
+                )
+                check_provide_options(options)
+                self._native.provide_batched(
+                    name, batched.run, batched.weigh, batched.described, options, bounds, self._calls
+                )
+                return
+            function = one
         check_provide_options(options)
         described = self._describe(function, name, check_results)
         self._native.provide(name, described.function, described, options, self._calls)

@@ -11,7 +11,7 @@ import typing
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Generic, Literal, TypedDict, TypeVar
 
-from ._methods import ASYNCIO, ASYNCIO_STREAM, Described, _hints, _is_context, _runs_on, _signature, describe
+from ._methods import ASYNCIO, Described, _hints, _is_context, _runs_on, _signature, describe
 from ._native import Context, dumps
 from .errors import InvalidParams
 
@@ -36,6 +36,7 @@ class BatchOptions(TypedDict, total=False):
     batch_priority: Callable[[Context], int]
     pad: bool
     buckets: Sequence[int]
+    stream: bool
 
 
 # Size, microseconds of waiting (-1: to be found out), bytes, batches at once, calls that wait, their bytes, rows.
@@ -70,6 +71,19 @@ def describe_batched(
 ) -> tuple[Batched, Bounds]:
     """TypeError for hints that say nothing of a batch; TypeError or ValueError for options that bound none."""
     bounds = _bounds(name, options)
+    parameters, columns, gather = _gather_of(function, name, options, bounds)
+    result = _element_of_result(_hints(function, name).get("return", Any), name)
+    runs_on = _runs_on(function, blocking=False)
+    one = _one(function, parameters, result, runs_on == ASYNCIO)
+    described = describe(one, name, blocking=runs_on != ASYNCIO, check_results=check_results)
+    run = gather.run_async if runs_on == ASYNCIO else gather.run
+    return Batched(described, run, _weigher(columns, options)), bounds
+
+
+def _gather_of(
+    function: Callable[..., Any], name: str, options: BatchOptions, bounds: Bounds
+) -> tuple[list[inspect.Parameter], list[Column], _Gather]:
+    """The parameters of one call, what the function is given of them, and what makes its arguments of many calls."""
     pad, buckets = options.get("pad", False), _buckets(options, name)
     hints = _hints(function, name)
     if any(typing.get_origin(hint) is typing.Annotated for hint in hints.values()):
@@ -103,16 +117,7 @@ def describe_batched(
         column._replace(argument=places[arrays[column.name]]) if column.kind == LENGTHS else column
         for column in columns
     ]
-    result = _element_of_result(hints.get("return", Any), name)
-    runs_on = _runs_on(function, blocking=False)
-    if runs_on == ASYNCIO_STREAM:
-        raise TypeError(f"wirecall: {name}: a batched function returns its results: write `async def` without yield")
-    one = _one(function, parameters, result, runs_on == ASYNCIO)
-    described = describe(one, name, blocking=runs_on != ASYNCIO, check_results=check_results)
-    bytes_max = bounds[2]
-    gather = _Gather(function, name, columns, pad, buckets, bytes_max)
-    run = gather.run_async if runs_on == ASYNCIO else gather.run
-    return Batched(described, run, _weigher(columns, options)), bounds
+    return parameters, columns, _Gather(function, name, columns, pad, buckets, bounds[2])
 
 
 def _weigher(columns: list[Column], options: BatchOptions) -> Weigh | None:

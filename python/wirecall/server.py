@@ -196,6 +196,8 @@ class Server:
         - `pad`: arrays of different lengths go together, filled up with zeros to the longest, or to the smallest of
           `buckets` that is long enough; a parameter `lengths` is given how long each was, or, of several arrays,
           parameters named as in `tokens_lengths`
+        - `stream`: True for a plain generator that yields a list at each step, whose elements go to the calls' streams,
+          as those of an async generator do; without it, what a plain generator yields are the calls' results
         """
         if isinstance(function, str):
             raise TypeError(f'wirecall: {function!r} is no function: write @app(name="{function}")')
