@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -178,6 +179,31 @@ def test_a_reader_that_leaves_ends_a_generator_that_waits(app, caplog):
 
     asyncio.run(main())
     assert caplog.messages == []
+
+
+def test_a_reader_that_is_cancelled_ends_the_call_although_its_task_is_kept(app):
+    begun, closed = threading.Event(), threading.Event()
+
+    @app
+    async def endless() -> AsyncIterator[int]:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+            yield 1
+        finally:
+            closed.set()
+
+    async def main(uri: str) -> asyncio.Task[Any]:
+        async with wirecall.aconnect(uri) as c:
+            task: asyncio.Task[Any] = asyncio.create_task(anext(c.endless.stream()))
+            await asyncio.to_thread(begun.wait)
+            task.cancel()
+            await asyncio.wait([task])
+            await asyncio.to_thread(closed.wait)
+            return task
+
+    with app.serving() as uri:
+        assert asyncio.run(main(uri)).cancelled()
 
 
 def test_a_caller_that_goes_cancels_its_calls(app):

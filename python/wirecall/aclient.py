@@ -418,6 +418,7 @@ class AsyncMethod(BaseMethod):
                 raise failures[0] from None
             raise
         finally:
+            del stream  # which cancels the call; the traceback of what is raised keeps this frame
             if sender is not None:
                 sender.cancel()
 
