@@ -69,7 +69,7 @@ check:  ## format, include ranks, and all tests under clang's sanitizers with a 
 	@tools/install_packages.sh check
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/check.sh
 
-soak: build python  ## 60 s of a broker under attack, and 60 s with Python among its providers, 600 s of a storm on each engine, ten million differential executions, 300 s of each fuzzer, 100 interpreters that end, a thousand processes on shared memory that are killed (BROKER_SOAK_SECONDS, STORM_SECONDS, CHURN_SECONDS, SOAK_RUNS, SOAK_SECONDS)
+soak: build python  ## 60 s of a broker under attack, and 60 s with Python among its providers, 600 s of a storm on each engine, ten million differential executions, 300 s of each fuzzer, 100 interpreters that end, two million batched calls, a thousand processes on shared memory that are killed (BROKER_SOAK_SECONDS, STORM_SECONDS, CHURN_SECONDS, SOAK_RUNS, SOAK_SECONDS)
 	@tools/install_packages.sh check
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/soak.sh
 	@$(CONFIGURE) -B $(BUILD) -D WIRECALL_TESTS=ON -D WIRECALL_UNITY=ON
@@ -78,6 +78,7 @@ soak: build python  ## 60 s of a broker under attack, and 60 s with Python among
 	@$(PYTHON_ENV)/bin/python -B tests/broker_check/check.py $(BUILD)/wirecall --seconds $${BROKER_SOAK_SECONDS:-60} \
 	  --provider python/tests/broker_provider.py
 	@WIRECALL_EXITS=100 $(PYTHON_ENV)/bin/python -m pytest --quiet python/tests/test_exit.py
+	@WIRECALL_BATCHED_CALLS=1000000 $(PYTHON_ENV)/bin/python -m pytest --quiet python/tests/test_memory.py -k batched
 
 bench: python  ## build and run the benchmarks, one table each
 	@tools/install_packages.sh bench

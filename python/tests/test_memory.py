@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import enum
 import gc
 import json
 import logging
+import os
 import re
 import subprocess
 import sys
@@ -180,6 +182,14 @@ app = wirecall.Server()
 def echo(value: dict[str, list[int]]) -> dict[str, list[int]]:
     return value
 
+@app(batch=64)
+def batched(numbers: list[int], names: list[str]) -> list[str]:
+    return [wirecall.Error(7, name) if number < 0 else name for number, name in zip(numbers, names)]
+
+@app(batch=64, wait_ms="auto", max_concurrent_batches=2)
+async def batched_async(numbers: list[int], names: list[str]) -> list[str]:
+    return batched(numbers, names)
+
 print(app.listen("tcp://127.0.0.1:0"), flush=True)
 app.run(quiet=True)
 """
@@ -237,20 +247,47 @@ def resident_kib(pid: int) -> int:
     return int(found[1])
 
 
-def test_memory_does_not_grow():
+@contextlib.contextmanager
+def server() -> Iterator[tuple[str, int]]:
+    """A server as a process of its own: where it listens, and its id."""
     with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            uri = process.stdout.readline().strip()
-
-            async def calls(count: int) -> None:
-                async with wirecall.aconnect(uri) as c:
-                    for _ in range(count // 500):
-                        await asyncio.gather(*(c.echo({"a": [1, 2, 3]}) for _ in range(500)))
-
-            asyncio.run(calls(20_000))
-            before = resident_kib(process.pid)
-            asyncio.run(calls(60_000))
-            assert resident_kib(process.pid) - before < 1024, json.dumps({"before_kib": before})
+            yield process.stdout.readline().strip(), process.pid
         finally:
             process.terminate()
+
+
+def test_memory_does_not_grow():
+    with server() as (uri, pid):
+
+        async def calls(count: int) -> None:
+            async with wirecall.aconnect(uri) as c:
+                for _ in range(count // 500):
+                    await asyncio.gather(*(c.echo({"a": [1, 2, 3]}) for _ in range(500)))
+
+        asyncio.run(calls(20_000))
+        before = resident_kib(pid)
+        asyncio.run(calls(60_000))
+        assert resident_kib(pid) - before < 1024, json.dumps({"before_kib": before})
+
+
+@pytest.mark.parametrize("method", ["batched", "batched_async"])
+def test_memory_does_not_grow_with_batched_calls(method):
+    """WIRECALL_BATCHED_CALLS says how many, 25,000 unless said. Some fail, some are cancelled, and callers leave."""
+    with server() as (uri, pid):
+
+        async def calls(count: int) -> None:
+            async with wirecall.aconnect(uri) as c:
+                made = [c[method](number, "a text of the test") for number in range(-5, count - 5)]
+                made[-1].cancel()
+                outcomes = await asyncio.gather(*made, return_exceptions=True)
+                assert outcomes[5:-1] == ["a text of the test"] * (count - 6)
+                c[method](7, "nobody waits for this")
+
+        for _ in range(20):
+            asyncio.run(calls(500))
+        before = resident_kib(pid)
+        for _ in range(int(os.environ.get("WIRECALL_BATCHED_CALLS", "25000")) // 500):
+            asyncio.run(calls(500))
+        assert resident_kib(pid) - before < 1024, json.dumps({"before_kib": before})

@@ -2,12 +2,12 @@
 
     check.py build/wirecall [--seconds 10] [--idle 1000] [--callers 50] [--provider PROGRAM.py]
 
-Every call has to end exactly once, at its own caller, with its own nonce; who waits for a provider that is killed is told
-before the broker has answered MESSAGES_MAX others; who reads events by HTTP, is cut off and comes back has each value that
-is retained, once; and the broker has its descriptors and memory back in the end. No clock decides, since a busy machine
-stops any process for seconds: what it takes is printed. WATCHDOG_S ends what hangs. Callers and providers speak JSON lines,
-WebSocket and the other framings; some of them, and some of those who speak HTTP, do so by TLS, with a certificate of their
-own or without."""
+Every call has to end exactly once, at its own caller, with its own nonce; who waits for a provider that is killed, also in
+mid-batch, is told before the broker has answered MESSAGES_MAX others; who reads events by HTTP, is cut off and comes back has
+each value that is retained, once; and the broker has its descriptors and memory back in the end. No clock decides, since a
+busy machine stops any process for seconds: what it takes is printed. WATCHDOG_S ends what hangs. Callers and providers speak
+JSON lines, WebSocket and the other framings; some of them, and some of those who speak HTTP, do so by TLS, with a certificate
+of their own or without."""
 
 import argparse
 import asyncio
@@ -100,10 +100,12 @@ class Check:
         while not self.stopping:
             name = self.random.choice(names)
             waiting = await Caller(self.ledger, WATCHDOG_S * 1000, tls=self.tls()).open(self.port)
+            process = self.providers[name]
             held = [waiting.ask(f"hold.{name}") for _ in range(5)]
+            held += [waiting.ask(f"hold_batched.{name}") for _ in range(5)]
+            assert await process.stdout.readline() == b"holding\n", name  # one that batches is at work on some of them
             # Answered by another provider: the broker has handed the held ones on before.
             await waiting.ask("work.echo")
-            process = self.providers[name]
             process.kill()
             killed = time.monotonic()
             await process.wait()  # its connection is closed by then
@@ -139,8 +141,9 @@ class Check:
         while not self.stopping:
             caller = await Caller(self.ledger, framing=self.random.choice(CONNECTED), tls=self.tls()).open(self.port)
             for _ in range(self.random.randrange(5, 40)):
-                waiting = caller.batch(["work.echo", "work.nested", "work.stream", "no.such"])
+                waiting = caller.batch(["work.echo", "work.batched", "work.nested", "work.stream", "no.such"])
                 waiting += [caller.ask("work.echo"), caller.ask("work.nested"), caller.ask("work.stream", {"stream": 1})]
+                waiting += [caller.ask("work.batched") for _ in range(3)]
                 caller.notify("note.tick", {"connection": caller.number})
                 await asyncio.gather(*waiting)
                 if self.stopping:

@@ -1,7 +1,8 @@
 """A provider as a process of its own, to be killed and stopped: provider.py PORT NAME FRAMING [CAFILE [CERT KEY]]. It speaks
 JSON-RPC over a socket, by TLS where an authority is named, with a certificate of its own where that is. It provides
-work.echo, work.nested (which calls work.echo through the broker), work.stream (three items, as the caller's credit allows)
-and hold.NAME, which is never answered."""
+work.echo, work.batched (the same, which other programs take many of at once), work.nested (which calls work.echo through the
+broker), work.stream (three items, as the caller's credit allows), and hold.NAME and hold_batched.NAME, which are never
+answered; it prints a line when it has the latter."""
 
 import socket
 import sys
@@ -39,7 +40,7 @@ def advance(request_id):
 def serve(request):
     global sequence
     method = request["method"]
-    if method == "work.echo":
+    if method in ("work.echo", "work.batched"):
         send({"result": request["params"], "id": request["id"]})
     elif method == "work.nested":
         sequence += 1
@@ -49,6 +50,8 @@ def serve(request):
     elif method == "work.stream":
         streams[request["id"]] = [request, 0, request.get("stream", 3)]
         advance(request["id"])
+    elif method == f"hold_batched.{name}":
+        print("holding", flush=True)
 
 
 def receive(message):
@@ -70,7 +73,8 @@ def receive(message):
 
 
 send({"method": "rpc.hello", "params": {"name": name}, "id": "hello"})
-methods = [{"method": method} for method in ("work.echo", "work.nested", "work.stream", f"hold.{name}")]
+methods = [{"method": method} for method in ("work.echo", "work.batched", "work.nested", "work.stream", f"hold.{name}",
+                                              f"hold_batched.{name}")]
 send({"method": "rpc.register", "params": {"methods": methods}, "id": "register"})
 while some := connection.recv(1 << 16):
     for message in framing.read(some):
