@@ -98,27 +98,31 @@ class Run:
 
 
 class Batched:
-    """A server of a batched function, which waits at the gate and notes its runs."""
+    """A batched function, which waits at the gate and notes its runs."""
 
-    def __init__(self, bounds: Bounds, is_async: bool, is_held: bool, batch_queue: int = AMPLE_CALLS) -> None:
+    def __init__(self, bounds: Bounds, is_held: bool) -> None:
         self.bounds = bounds
         self.is_held = is_held
         self.runs: list[Run] = []
         self.most_at_once = 0
+        self.elements: dict[int, Element] = {}
         self._at_once = 0
         self._lock = threading.Lock()
         self._began = threading.Semaphore(0)
         self._gate = threading.Event()
-        self.elements: dict[int, Element] = {}
-        self.app = wirecall.Server("batched")
-        self.app.add(
-            self._run_later if is_async else self._run,
-            name="work",
-            batch_queue=batch_queue,
-            **dataclasses.asdict(bounds),
-        )
         if not is_held:
             self.open_gate()
+
+    @contextlib.contextmanager
+    def serving(self, is_async: bool, batch_queue: int = AMPLE_CALLS) -> Iterator[str]:
+        app = wirecall.Server("batched")
+        run = self._run_later if is_async else self._run
+        app.add(run, name="work", batch_queue=batch_queue, **dataclasses.asdict(self.bounds))
+        with app.serving() as uri:
+            try:
+                yield uri
+            finally:
+                self.open_gate()  # whatever has failed
 
     def _run(self, numbers: list[int], does: list[str], pads: list[str], group: Shared[str]) -> list[Any]:
         run = self._begin(numbers, does, pads, group)
@@ -283,25 +287,23 @@ class Wire:
 @settings(max_examples=60, deadline=None)
 @given(bounds=BOUNDS, peers=PEERS, is_held=st.booleans())
 def test_each_call_on_the_wire_is_answered_once_and_with_its_own(is_async, bounds, peers, is_held):
-    batched = Batched(bounds, is_async, is_held)
-    with batched.app.serving() as uri, contextlib.ExitStack() as stack:
-        stack.callback(batched.open_gate)  # whatever fails
-        wires: list[Wire] = []
-        for _ in [*peers, "blockers"]:
-            wires.append(Wire(uri, batched))
-            stack.callback(wires[-1].close)
+    batched = Batched(bounds, is_held)
+    with batched.serving(is_async) as uri, contextlib.ExitStack() as stack:
+        blocking, *wires = [stack.enter_context(contextlib.closing(Wire(uri, batched))) for _ in range(1 + len(peers))]
         for blocker in batched.blockers():
-            wires[-1].send(Message([blocker], is_batch=False))
-        for peer, wire in zip(peers, wires, strict=False):
+            blocking.send(Message([blocker], is_batch=False))
+        for peer, wire in zip(peers, wires, strict=True):
             for message in peer.messages:
                 wire.send(message)
         for wire in wires:
             wire.give_up()
-        for peer, wire in zip(peers, wires, strict=False):
+        staying = [blocking]
+        for peer, wire in zip(peers, wires, strict=True):
             if peer.leaves:
                 wire.close()
+            else:
+                staying.append(wire)
         batched.open_gate()
-        staying = [wire for peer, wire in zip([*peers, None], wires, strict=True) if peer is None or not peer.leaves]
         for wire in staying:
             wire.finish()
     for wire in staying:
@@ -313,7 +315,7 @@ def test_each_call_on_the_wire_is_answered_once_and_with_its_own(is_async, bound
 @settings(max_examples=30, deadline=None)
 @given(bounds=BOUNDS, peers=PEERS, is_held=st.booleans(), encoding=st.sampled_from(["json", "msgpack"]))
 def test_each_call_of_an_asyncio_client_has_its_own_outcome(is_async, bounds, peers, is_held, encoding):
-    batched = Batched(dataclasses.replace(bounds, batch_bytes=AMPLE_BYTES), is_async, is_held)
+    batched = Batched(dataclasses.replace(bounds, batch_bytes=AMPLE_BYTES), is_held)
     outcomes: dict[int, Any] = {}
 
     async def note(number: int, reply: Awaitable[Any]) -> None:
@@ -357,11 +359,8 @@ def test_each_call_of_an_asyncio_client_has_its_own_outcome(is_async, bounds, pe
             batched.open_gate()
             await asyncio.gather(*calls)
 
-    with batched.app.serving() as uri:
-        try:
-            asyncio.run(main(uri))
-        finally:
-            batched.open_gate()
+    with batched.serving(is_async) as uri:
+        asyncio.run(main(uri))
     assert outcomes.keys() == batched.elements.keys()
     batched.check_runs()
     for number, outcome in outcomes.items():
@@ -375,12 +374,8 @@ def test_each_call_of_an_asyncio_client_has_its_own_outcome(is_async, bounds, pe
 @given(batch=st.integers(1, 4), more=st.integers(0, 12), calls=st.integers(1, 30))
 def test_as_many_wait_as_the_queue_has_room_for_and_the_others_are_refused(batch, more, calls):
     queue = batch + more
-    bounds = Bounds(batch, 0, AMPLE_BYTES, max_concurrent_batches=1)
-    batched = Batched(bounds, is_async=False, is_held=True, batch_queue=queue)
-    with batched.app.serving() as uri, contextlib.ExitStack() as stack:
-        stack.callback(batched.open_gate)
-        wire = Wire(uri, batched)
-        stack.callback(wire.close)
+    batched = Batched(Bounds(batch, 0, AMPLE_BYTES, max_concurrent_batches=1), is_held=True)
+    with batched.serving(is_async=False, batch_queue=queue) as uri, contextlib.closing(Wire(uri, batched)) as wire:
         for blocker in batched.blockers():
             wire.send(Message([blocker], is_batch=False))
         wire.send(Message([Element("return", "a", 0, "never")] * calls, is_batch=True))
