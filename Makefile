@@ -86,9 +86,9 @@ bench: python  ## build and run the benchmarks, one table each
 	@$(NINJA)
 	@BUILD=$(BUILD) tools/bench.sh
 
-compare: build  ## measure calls by WebSocket beside the servers of others, which it installs into build/bench-websocket
-	@tools/install_packages.sh python
+compare: build python  ## measure calls by WebSocket, and of a batched model, beside the servers of others, which it installs into build/bench-websocket and build/bench-batching
 	@python3 bench/websocket/measure.py $(BUILD)/wirecall
+	@python3 bench/batching/compare.py --python $(PYTHON_ENV)/bin/python
 
 format:  ## format all sources in place
 	@tools/install_packages.sh check

@@ -101,13 +101,13 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def listening_at(port: int, words: "list[object]", url: str,
+def listening_at(port: int, words: "list[object]", url: str, start_s: float = 30,
                  **settings: typing.Any) -> "typing.Iterator[ServerProcess]":
-    """Runs a process that listens at a port without saying so; `settings` are subprocess.Popen's."""
+    """Runs a process that listens at a port without saying so, within `start_s`; `settings` are subprocess.Popen's."""
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(list(map(str, words)), stdout=said, stderr=said, **settings)
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + start_s
             while True:
                 with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
                     break
@@ -140,6 +140,12 @@ def processor_seconds(pid: int) -> float:
     """Of all threads that the process has."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((task / "schedstat").read_text(encoding="ascii").split()[0]) for task in tasks) / 1e9
+
+
+def processes_of(pid: int) -> "list[int]":
+    """It, and those that it has started, and these."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    return [pid, *(one for child in children for one in processes_of(int(child)))]
 
 
 def certificate(folder: str) -> "tuple[str, str]":

@@ -7,6 +7,7 @@ rounds, beside its bound. Exits with 1 when a bound is exceeded.
     model     the rate at which batches of 128 could run of a function that takes 1 ms and 10 us more for each element,
               without the GIL, of the rate that 512 callers get; and their 99th percentile, in ms
     lone      what one call at a time waits more than one unbatched, in us
+    stacking  the time in which arrays of 1 MiB of 32 callers become one array, of memcpy's
 
     measure.py [--only NAME] [--rounds N] [--seconds S] [--python build/venv/bin/python]
 """
@@ -21,6 +22,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import harness  # noqa: E402
 
+PARTS = ["nothing", "model", "lone", "stacking"]
 MODEL_RATE = 128 / 2.28e-3  # calls a second
 
 
@@ -64,10 +66,14 @@ class Bench:
 
         return [("a lone call waits more, us", self.rounds(more), 50)]
 
+    def stacking(self) -> "list[harness.Row]":
+        told = harness.told_by([self.options.python, str(HERE / "stacking.py")], 60)
+        return [(f"stacking, of memcpy into memory that is {where}", ratio, 2) for where, ratio in zip(("new", "there"), told)]
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", choices=["nothing", "model", "lone"])
+    parser.add_argument("--only", action="append", choices=PARTS)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--python", default=str(harness.ROOT / "build/venv/bin/python"))
@@ -78,7 +84,7 @@ def main() -> None:
     rows: "list[harness.Row]" = []
     with harness.listening_at(port, words, f"tcp://127.0.0.1:{port}") as server:
         bench = Bench(options, server)
-        for name in options.only or ["nothing", "model", "lone"]:
+        for name in options.only or PARTS:
             rows += getattr(bench, name)()
     sys.exit(0 if harness.report(rows) else 1)
 

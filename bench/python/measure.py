@@ -43,11 +43,6 @@ def install_others() -> None:
     subprocess.run([OTHERS / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES], check=True)
 
 
-def processes_of(pid: int) -> "list[int]":
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-    return [pid, *(one for child in children for one in processes_of(int(child)))]
-
-
 class Bench:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -96,9 +91,9 @@ class Bench:
         """Of all processes of a server, for one call."""
         with serving as served:
             load(served.urls[0])  # warm
-            before = sum(map(harness.processor_seconds, processes_of(served.pid)))
+            before = sum(map(harness.processor_seconds, harness.processes_of(served.pid)))
             calls = load(served.urls[0])["calls"]
-            return (sum(map(harness.processor_seconds, processes_of(served.pid))) - before) / calls * 1e6
+            return (sum(map(harness.processor_seconds, harness.processes_of(served.pid))) - before) / calls * 1e6
 
     def client(self, which: str, uri: str, python: "str | None" = None) -> float:
         words = [python or self.options.python, HERE / "clients.py", which, uri]
