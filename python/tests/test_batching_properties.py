@@ -284,7 +284,7 @@ class Wire:
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["def", "async def"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(bounds=BOUNDS, peers=PEERS, is_held=st.booleans())
 def test_each_call_on_the_wire_is_answered_once_and_with_its_own(is_async, bounds, peers, is_held):
     batched = Batched(bounds, is_held)
@@ -312,7 +312,7 @@ def test_each_call_on_the_wire_is_answered_once_and_with_its_own(is_async, bound
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["def", "async def"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(bounds=BOUNDS, peers=PEERS, is_held=st.booleans(), encoding=st.sampled_from(["json", "msgpack"]))
 def test_each_call_of_an_asyncio_client_has_its_own_outcome(is_async, bounds, peers, is_held, encoding):
     batched = Batched(dataclasses.replace(bounds, batch_bytes=AMPLE_BYTES), is_held)
