@@ -303,22 +303,30 @@ PyObject* PythonMethod::tuple_of(Arguments& arguments, PyObject* context) const 
 
 // ---- on the loop's thread ----
 
+// Waits for the GIL, which this thread then has until its turn ends. False where it has lost the loop meanwhile, and so
+// the GIL again: whoever has the loop may need that, and nobody may wait for the loop with it.
+static bool take_gil(Call& call) {
+  WatchdogScope waiting{call.watchdog_slot(), call.method(), &call, WatchdogSlot::kAround};
+  turn::take_gil();
+  waiting.close(&turn::release);
+  call.renew_watchdog_slot();
+  return turn::holds_gil();
+}
+
 void PythonMethod::invoke_on_loop(void* stored, Call& call) {
   const PythonMethod& method = of(stored);
   if (turn::holds_gil()) return method.run(call);
   // Another thread waits for the GIL already: the loop goes on, and this call waits in the pool.
   if (call.blocking_pool() != nullptr && !turn::claim()) return invoke_on_pool(stored, call);
-  {
-    WatchdogScope waiting{call.watchdog_slot(), call.method(), &call, WatchdogSlot::kAround};
-    turn::take_gil();
+  while (!take_gil(call)) {
   }
-  call.renew_watchdog_slot();
   const bool kept = call.at_turn_end(&turn::release);
   method.run(call);
   if (!kept) turn::release();
 }
 
 void PythonMethod::run(Call& call) const {
+  const bool may_lose_gil = turn::holds_gil();
   const std::string_view id = call.is_notification() ? std::string_view{} : call.message().id();
   Arguments arguments{*this};
   const bool kept = take_integers(call, arguments);
@@ -348,7 +356,12 @@ void PythonMethod::run(Call& call) const {
   if (!refusal) {
     result = Reference::steal(this->call(arguments, context.get(), input.get()));
     if (!scope.may_be_late() && result && !checks_by_python_ && is_written_at_once(result.get())) [[likely]] {
-      scope.close();
+      scope.close(&turn::release);
+      if (!turn::holds_gil() && may_lose_gil) [[unlikely]] {
+        while (!take_gil(call)) {
+        }
+        call.at_turn_end(&turn::release);
+      }
       return answer(call, result.get(), call.method().name(), id, checked_);
     }
   }
@@ -362,8 +375,7 @@ void PythonMethod::run(Call& call) const {
   result = {};
   context = {};
   for (std::size_t i = 0; i != arguments.size(); ++i) arguments[i].value = {};
-  if (scope.may_be_late()) turn::release();
-  scope.close();
+  scope.close(&turn::release);
   reply.give(call);
 }
 
@@ -376,11 +388,7 @@ PyObject* PythonMethod::decode_in_turn(Call& call) const {
   if (!turn::holds_gil()) {
     // Without a turn that ends nobody would give the GIL back.
     if (!call.at_turn_end(&turn::release) || !turn::claim()) return nullptr;
-    {
-      const WatchdogScope waiting{call.watchdog_slot(), call.method(), &call, WatchdogSlot::kAround};
-      turn::take_gil();
-    }
-    call.renew_watchdog_slot();
+    if (!take_gil(call)) return nullptr;
   }
   Arguments arguments{*this};
   if (!take_integers(call, arguments)) {

@@ -222,3 +222,57 @@ def test_streams_that_nobody_reads_take_no_threads(uri):
               [json.loads(lines.readline())["params"]["value"] for _ in range(200)] == list(range(1, 201)))
     """)  # fmt: skip
     assert out == "True\nTrue\n0 True\n"
+
+
+def test_who_waits_for_the_loop_does_not_keep_the_gil():
+    """While one thread computes in Python and others wait for the GIL, loops are taken over; a call that was decoded
+    early and has not been run gives its params back on the loop, with the GIL."""
+    program = textwrap.dedent(
+        """
+        import json, socket, threading, time, wirecall
+
+        app = wirecall.Server(takeover_ms=5)
+
+        @app
+        def ping() -> str:
+            return "pong"
+
+        @app(blocking=True)
+        def compute() -> int:
+            return sum(i * i for i in range(200_000))
+
+        @app(batch=16, wait_ms=20, batch_priority=lambda ctx: 0)
+        def embed(numbers: list[int]) -> list[int]:
+            return numbers
+
+        def line(method, *params, **more):
+            call = {"jsonrpc": "2.0", "method": method, "params": params, "id": 1, **more}
+            return json.dumps(call).encode() + b"\\n"
+
+        def flood(address, lines, pause):
+            peer = socket.create_connection(address)
+            threading.Thread(target=lambda: all(iter(lambda: peer.recv(65536), b"")), daemon=True).start()
+            while True:
+                peer.sendall(lines)
+                time.sleep(pause)
+
+        with app.serving() as uri:
+            address = ("127.0.0.1", int(uri.rpartition(":")[2]))
+            for lines, pause in [
+                (line("compute") * 6, 0.1),
+                (line("ping") * 3, 0.003),
+                (b"".join(line("embed", i, timeout_ms=5) for i in range(10)), 0.004),
+            ]:
+                threading.Thread(target=flood, args=(address, lines, pause), daemon=True).start()
+            began = time.monotonic()
+            while time.monotonic() - began < 2:
+                with socket.create_connection(address) as peer:
+                    peer.sendall(line("rpc.ping"))
+                    assert peer.recv(100)
+            print("served", flush=True)
+            import os
+            os._exit(0)
+        """
+    )
+    run = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, timeout=120, check=True)
+    assert run.stdout == b"served\n"

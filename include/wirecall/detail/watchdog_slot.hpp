@@ -92,11 +92,18 @@ class WatchdogScope {
   }
   /// This thread has the loop when it returns.
   void close() noexcept {
+    close([] {});
+  }
+  /// The same; `before` is called where it has to wait for the loop, to give up what those who have the loop may need.
+  template <class F>
+  void close(F before) noexcept {
     if (slot_ == nullptr) return;
     slot_->running.store(0, std::memory_order_release);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (slot_->taken.load(std::memory_order_relaxed)) [[unlikely]]
+    if (slot_->taken.load(std::memory_order_relaxed)) [[unlikely]] {
+      before();
       slot_->watchdog->rejoin(*slot_);
+    }
     slot_ = nullptr;
   }
 
