@@ -404,3 +404,29 @@ def test_principals_that_are_read_anew_are_asked_about(file, tmp_path, workers):
 def test_the_program_itself_may_call_it(guarded):
     guarded.add(lambda: 1, name="reset", allow="alice")
     assert json.loads(guarded.handle('{"jsonrpc":"2.0","method":"reset","id":1}'))["result"] == 1
+
+
+def test_it_is_said_before_the_server_runs(app):
+    with (
+        app.serving(),
+        pytest.raises(RuntimeError, match="reset: who may call a method is said before the server runs"),
+    ):
+        app.add(lambda: 1, name="reset", allow="alice")
+
+
+def test_who_may_subscribe_to_none_of_them_does_not_see_what_ends_subscriptions(guarded):
+    async def events() -> AsyncIterator[int]:
+        yield 1
+
+    for name, unsubscribe, allow in [
+        ("secret", "end_secret", "alice"),
+        ("one", "end", "alice"),
+        ("two", "end", ["bob"]),
+        ("shut", "end_any", "alice"),
+        ("open", "end_any", None),
+    ]:
+        guarded.subscription(name, unsubscribe=unsubscribe, notification="events", allow=allow)(events)
+    with guarded.serving() as uri:
+        assert as_each(uri, lambda c: c.end_secret("0x1")) == {"alice": False, "bob": NO_METHOD, "carl": NO_METHOD}
+        assert as_each(uri, lambda c: c.end("0x1")) == {"alice": False, "bob": False, "carl": NO_METHOD}
+        assert as_each(uri, lambda c: c.end_any("0x1")) == {"alice": False, "bob": False, "carl": False}

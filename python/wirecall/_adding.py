@@ -116,6 +116,7 @@ def subscription(
         server._engine.add_subscription(*told)
         server._subscriptions[names[0]] = told
         server._allow(names[0], allows)
+        server._allow_unsubscribe(names[1], allows)
         server._asynchronous = True
         server._added.append(
             lambda to, prefix: subscription(

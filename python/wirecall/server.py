@@ -90,6 +90,7 @@ class Server:
         self._is_to_stop = False  # since the last run has ended
         self._asynchronous = False
         self._listening: list[str] = []
+        self._unsubscribing: dict[str, list[Allows | None]] = {}
         self._ended = threading.Event()
         self._ended.set()
         _bootstrap.at_exit(self._end)
@@ -237,10 +238,11 @@ class Server:
 
         return add
 
-    @staticmethod
-    def _allows(allow: Allow | None, called: str) -> Allows | None:
+    def _allows(self, allow: Allow | None, called: str) -> Allows | None:
         if allow is None:
             return None
+        if not self._ended.is_set():
+            raise RuntimeError(f"wirecall: {called}: who may call a method is said before the server runs")
         from ._access import allows_of
 
         return allows_of(allow, called)
@@ -249,6 +251,13 @@ class Server:
         if allows is not None:
             self._engine.allow(called, allows)
             self._allowed[called] = allows
+
+    def _allow_unsubscribe(self, called: str, allows: Allows | None) -> None:
+        """Who may call none of the subscriptions that it ends may not call it."""
+        of_all = self._unsubscribing.setdefault(called, [])
+        of_all.append(allows)
+        if allows is not None and sum(one is not None for one in of_all) == 1:
+            self._engine.allow(called, lambda name: any(one is None or one(name) for one in of_all))
 
     def add_methods(self, instance: object, prefix: str = "") -> None:
         """Adds all methods of an object whose names do not begin with an underscore, as `prefix` + name."""
@@ -639,7 +648,7 @@ class Server:
     def _greet(self, uris: list[str], workers: int = 1) -> None:
         from . import __version__
 
-        count = len(self._methods) + len(self._subscriptions)
+        count = len(self._names())
         if self._engine.log_listening(__version__, ",".join(uris), count, workers):
             return
         how = f", by {workers} workers" if workers > 1 else ""
