@@ -208,7 +208,8 @@ def test_a_program_does_not_outlive_it(start, number, workers):
     assert serving.end(number)[0] == -number
     # Who ends it now is whoever takes orphans on; its stderr is closed.
     with pytest.raises(wirecall.ConnectionLost):
-        wirecall.connect(serving.uri, connect_attempts=1)
+        while True:  # its descriptors are closed one after another, stderr among the first
+            wirecall.connect(serving.uri, connect_attempts=1).close()
     assert pid != serving.process.pid
 
 
@@ -333,3 +334,13 @@ def test_only_python_files_of_the_program_are_watched(tmp_path, monkeypatch, by)
     while found != wanted and time.monotonic() < until:
         found |= next(changes)
     assert found == wanted
+
+
+def test_sighup_is_handed_on(start, tmp_path):
+    handler = "signal.signal(signal.SIGHUP, lambda *_: print('was told', file=sys.stderr, flush=True))\n"
+    (tmp_path / "told.py").write_text(f"import signal\n{PROGRAM}\n{handler}")
+    one = start("told.py")
+    one.begin()
+    one.process.send_signal(signal.SIGHUP)
+    one.wait_for("was told")
+    assert one.end()[0] == 0

@@ -94,7 +94,7 @@ def _reload_program(words: list[str], program: str) -> int | None:
     """The exit status of a Reloader; None in the process that it has started."""
     from . import _reload
 
-    if _reload.is_reloaded():
+    if _reload.become_reloaded():
         return None
     path = pathlib.Path(program)
     if path.suffix == ".py" and not path.is_file():

@@ -152,6 +152,9 @@ class _Call:
         self.given: asyncio.Queue[Any] = asyncio.Queue()  # an item, or the exception by which the stream ends
         self.batch: _Batch | None = None
 
+    def end(self, how: BaseException) -> None:
+        self.given.put_nowait(how)
+
     def has_read(self) -> None:
         if self.batch is not None:
             self.batch.has_read(self)
@@ -182,9 +185,9 @@ class _Batch:
             await asyncio.sleep(0)  # a generator that never awaits must not keep the loop
 
     def end(self, how: BaseException) -> None:
-        """Ends the streams. Of what is no answer to a caller the log is told by the first."""
+        """Ends the streams. An exception that is no caller's error is logged once, by the first of them."""
         for call in self.active:
-            call.given.put_nowait(how)
+            call.end(how)
             if not isinstance(how, StopIteration | Error) or isinstance(how, LocalError):
                 how = InternalError()
 
@@ -204,13 +207,12 @@ class _Batcher:
     """Gathers the calls of one event loop, and runs their batches in it."""
 
     def __init__(self, begin: Callable[..., AsyncIterator[Any]], gather: _Gather, bounds: Bounds) -> None:
-        size, wait_us, _, concurrent, queue, _, _ = bounds
         self._begin = begin
         self._gather = gather
-        self._size = size
-        self._wait_s = wait_us / 1_000_000
-        self._concurrent = concurrent
-        self._waiting_max = queue or 16 * size
+        self._size = bounds.size
+        self._wait_s = bounds.wait_us / 1_000_000
+        self._concurrent = bounds.concurrent
+        self._waiting_max = bounds.queue or 16 * bounds.size
         self._waiting: OrderedDict[_Call, None] = OrderedDict()
         self._timer: asyncio.TimerHandle | None = None  # of the first that waits; None when it has waited long enough
         self._ready: deque[_Batch] = deque()  # gathered, for the next place that becomes free
@@ -263,7 +265,7 @@ class _Batcher:
             self._ready.append(_Batch([calls[i] for i in group.taken], group.key))
         for call, error in zip(calls, errors, strict=True):
             if error is not None:
-                _Batch([call], ()).end(error)
+                _Batch([call], ()).end(error)  # a batch of its own, which has ended
 
     def _run(self, batch: _Batch) -> None:
         if not batch.active:

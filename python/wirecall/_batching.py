@@ -24,7 +24,7 @@ class Shared(Generic[T]):
 
 
 class BatchOptions(TypedDict, total=False):
-    """What says of a function how it is batched (docs/batching.md). `batch` always does."""
+    """The options of a batched function (docs/batching.md). `batch` is required."""
 
     batch: int
     wait_ms: float | Literal["auto"]
@@ -39,8 +39,16 @@ class BatchOptions(TypedDict, total=False):
     stream: bool
 
 
-# Size, microseconds of waiting (-1: to be found out), bytes, batches at once, calls that wait, their bytes, rows.
-Bounds = tuple[int, int, int, int, int, int, int]
+class Bounds(typing.NamedTuple):
+    """When calls leave and how many may wait, as the native BatchBounds."""
+
+    size: int
+    wait_us: int  # -1: to be found out
+    bytes: int
+    concurrent: int
+    queue: int  # 0 for 16 times the size
+    queue_bytes: int  # 0 for 4 times the bytes
+    rows: int  # 0 for any number
 
 
 # What a parameter of the function is given: the calls' values as a list, as one array, one value for all, the calls'
@@ -117,7 +125,7 @@ def _gather_of(
         column._replace(argument=places[arrays[column.name]]) if column.kind == LENGTHS else column
         for column in columns
     ]
-    return parameters, columns, _Gather(function, name, columns, pad, buckets, bounds[2])
+    return parameters, columns, _Gather(function, name, columns, pad, buckets, bounds.bytes)
 
 
 def _weigher(columns: list[Column], options: BatchOptions) -> Weigh | None:
@@ -248,14 +256,14 @@ def _bounds(name: str, options: BatchOptions) -> Bounds:
         queued = said["batch_queue_bytes"]
         raise ValueError(f"wirecall: {name}: batching: batch_queue_bytes={queued!r}: a whole batch has to wait")
     microseconds = -1 if is_auto else int(said["wait_ms"] * 1000)
-    return (
-        said["batch"],
-        microseconds,
-        said["batch_bytes"],
-        said["max_concurrent_batches"],
-        said["batch_queue"],
-        said["batch_queue_bytes"],
-        said["batch_rows"],
+    return Bounds(
+        size=said["batch"],
+        wait_us=microseconds,
+        bytes=said["batch_bytes"],
+        concurrent=said["max_concurrent_batches"],
+        queue=said["batch_queue"],
+        queue_bytes=said["batch_queue_bytes"],
+        rows=said["batch_rows"],
     )
 
 

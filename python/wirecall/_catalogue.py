@@ -60,7 +60,7 @@ class Catalogue:
 
 
 def descriptions_in(document: object) -> dict[str, Description]:
-    """By the names of the methods. What is no OpenRPC document, or no description in it, is ignored."""
+    """The methods' descriptions by name. Ignores what is not an OpenRPC document, or not a method in it."""
     methods = document.get("methods") if isinstance(document, dict) else None
     return {
         method["name"]: method

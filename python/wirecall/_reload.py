@@ -4,6 +4,7 @@ ends when a Python file changes, and starts anew once that has ended. It loads n
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import pathlib
 import signal
@@ -17,14 +18,17 @@ from . import _native
 # Between two looks at the files; of a folder that takes long to look at, ten times as long as that takes.
 PAUSE_S = 0.25
 
+# A program that has not ended so long after it was told to is killed.
+KILLED_AFTER_S = 60.0
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)
 # In the environment of a process that is reloaded: the process id of its Reloader.
 _RELOADER = "WIRECALL_RELOADER"
 _SKIPPED_FOLDERS = ("__pycache__", "node_modules", "site-packages")
 
 
-def is_reloaded() -> bool:
-    """Whether a Reloader has started this process, which then ends with that one."""
+def become_reloaded() -> bool:
+    """Has this process end with the Reloader that has started it. False where none has."""
     reloader = os.environ.pop(_RELOADER, "")
     if not reloader:
         return False
@@ -46,30 +50,42 @@ class Reloader:
 
     def run(self) -> int:
         """Until SIGINT or SIGTERM, or until the program ends by itself without an error. The first and the second of
-        these signals are handed on, as SIGTERM; the third ends the program at once. Returns the exit status."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # which the command has blocked
+        these signals are handed on, as SIGTERM; the third ends the program at once. SIGHUP is handed on as it is, and
+        ends this process where it ends that one. Returns the exit status."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, (*_SIGNALS, signal.SIGHUP))
         next(self._changes)  # what is changed from here on has not been loaded
         process = self._start()
         stops = 0
         is_due = is_told = False
+        kill_at = math.inf
         while True:
-            arrived = signal.sigtimedwait(_SIGNALS, PAUSE_S)
-            if arrived is not None and arrived.si_signo != signal.SIGCHLD:
+            arrived = signal.sigtimedwait((*_SIGNALS, signal.SIGHUP), PAUSE_S)
+            if arrived is not None and arrived.si_signo == signal.SIGHUP:
+                process.send_signal(signal.SIGHUP)
+            elif arrived is not None and arrived.si_signo != signal.SIGCHLD:
                 stops += 1
                 process.send_signal(signal.SIGTERM if stops < 3 else signal.SIGKILL)
             if (changed := next(self._changes)) and not is_due:
                 is_due = True
                 _tell(f"{os.path.relpath(min(changed))} has changed")
                 process.terminate()
+                kill_at = time.monotonic() + KILLED_AFTER_S
             status = process.poll()
             if status is None:
+                if time.monotonic() >= kill_at:
+                    _tell(f"the program has not ended within {KILLED_AFTER_S:g} s, and is killed")
+                    process.kill()
+                    kill_at = math.inf
                 continue
+            if status == -signal.SIGHUP and not is_due:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
+                signal.raise_signal(signal.SIGHUP)
             if stops or (status == 0 and not is_due):
                 return 0 if is_told else max(status, 0)
             if is_due:
                 process = self._start()
                 is_due = is_told = False
+                kill_at = math.inf
             elif not is_told:
                 is_told = True
                 how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
