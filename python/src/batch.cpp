@@ -227,9 +227,9 @@ std::expected<detail::BatchedAs, Error> weigh(const BatchedMethod& batched, Call
   // Long params take long to decode; another thread may take the loop over meanwhile. Then this one must not have the
   // GIL until the turn ends.
   turn::release();
-  detail::WatchdogScope scope{call.watchdog_slot(), call.method(), &call, detail::WatchdogSlot::kAround};
+  CallContext context = context_off_loop(call, call.context(), nullptr, nullptr);  // while this thread has the loop
+  const detail::WatchdogScope scope{call.watchdog_slot(), call.method(), &call, detail::WatchdogSlot::kAround};
   const Gil gil;
-  CallContext context = context_off_loop(call, call.context(), nullptr, nullptr);
   const std::expected<PyObject*, Error> decoded = arguments.decode_now();
   if (!decoded) return std::unexpected(decoded.error());
   const Reference seen = Reference::steal(make_context(std::move(context)));
