@@ -89,7 +89,6 @@ void BatcherImpl::weigh_from_now_on() noexcept {
   quick_.store(false, std::memory_order_relaxed);
 }
 
-// False where others wait already: then it waits in the queue.
 bool BatcherImpl::runs_in_turn(Call& call) noexcept {
   if (!quick_.load(std::memory_order_relaxed) || call.executor() == nullptr || call.scheduler() == nullptr)
     return false;
@@ -98,6 +97,7 @@ bool BatcherImpl::runs_in_turn(Call& call) noexcept {
   return call.watchdog_slot() != nullptr || call.blocking_pool() == nullptr;
 }
 
+// False where others wait already: then it waits in the queue.
 bool BatcherImpl::add_to_turn(Call& call, BatchArguments& arguments) {
   LoopBatch* joined = nullptr;
   std::shared_ptr<LoopBatch> begun;
@@ -256,19 +256,9 @@ void BatcherImpl::count_run(std::size_t calls, nanoseconds waited, nanoseconds t
   run_time_ = run_time_ == nanoseconds{0} || time < run_time_ ? time : run_time_ + (time - run_time_) / 8;
 }
 
-template <class Numbers>
-static detail::Spread spread_of(const Numbers& numbers) noexcept {
-  return {.count = numbers.count(),
-          .sum = numbers.sum(),
-          .p50 = numbers.at(0.5),
-          .p90 = numbers.at(0.9),
-          .p99 = numbers.at(0.99),
-          .max = numbers.max()};
-}
-
 detail::BatchSpreads BatcherImpl::spreads() const {
   const std::scoped_lock lock{mutex_};
-  return {.calls = spread_of(calls_in_batch_), .waits = spread_of(waits_)};
+  return {.calls = detail::spread_of(calls_in_batch_), .waits = detail::spread_of(waits_)};
 }
 
 // The place has been taken: begin_run.

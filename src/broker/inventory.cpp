@@ -104,15 +104,6 @@ std::string escaped(std::string_view name) {
   return text;
 }
 
-detail::Spread spread_of(const rpc::MethodCounts::Latency& latency) {
-  return {.count = latency.count(),
-          .sum = latency.sum(),
-          .p50 = latency.at(0.5),
-          .p90 = latency.at(0.9),
-          .p99 = latency.at(0.99),
-          .max = latency.max()};
-}
-
 std::optional<detail::BatchSpreads> batches_of(const CountedMethod& method) {
   if (method.own == nullptr || method.own->batches() == nullptr) return std::nullopt;
   return method.own->batches()->spreads();
@@ -140,7 +131,7 @@ constexpr std::array<Family, 8> kFamilies{{
      [](const CountedMethod& method) { return std::uint64_t{method.waiting}; }},
     {"duration_seconds", "summary",
      "From a call's arrival to its response; of the process's own methods of one call a turn.", nullptr,
-     [](const CountedMethod& method) { return std::optional{spread_of(method.counts->latency)}; }},
+     [](const CountedMethod& method) { return std::optional{detail::spread_of(method.counts->latency)}; }},
     {"batch_calls", "summary", "Calls in a batch, of the process's own methods that are called for many.", nullptr,
      [](const CountedMethod& method) {
        return batches_of(method).transform([](const detail::BatchSpreads& batches) { return batches.calls; });

@@ -14,6 +14,17 @@ struct Spread {
   std::uint64_t p99 = 0;
   std::uint64_t max = 0;
 };
+/// Of a Histogram.
+template <class Numbers>
+[[nodiscard]] Spread spread_of(const Numbers& numbers) noexcept {
+  return {.count = numbers.count(),
+          .sum = numbers.sum(),
+          .p50 = numbers.at(0.5),
+          .p90 = numbers.at(0.9),
+          .p99 = numbers.at(0.99),
+          .max = numbers.max()};
+}
+
 /// Of the batches that have run.
 struct BatchSpreads {
   Spread calls;  ///< in a batch
