@@ -28,8 +28,10 @@ using Owned = std::unique_ptr<Message>;
 constexpr std::uint32_t kNestMax = 256;  // a level of messages is at most two of JSON
 
 /// Whether json_util keeps the path: it reads "Z" as "z" and "aBC" as "a_bc", which FieldMaskUtil and we read as "_z"
-/// and "a_b_c".
+/// and "a_b_c", and "a(b,c)" as "a.b" and "a.c", with keys of maps in brackets and quotes, which they read as they
+/// stand.
 bool json_util_keeps(std::string_view path) {
+  if (path.find_first_of("()[]\"\\") != std::string_view::npos) return false;
   char before = '.';
   for (std::size_t at = 0; at < path.size(); ++at) {
     const bool second = at >= 2 && path[at - 2] == '_';
