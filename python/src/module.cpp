@@ -4,6 +4,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include "array_memory.hpp"
 #include "client.hpp"
 #include "client_input.hpp"
 #include "command.hpp"
@@ -122,6 +123,7 @@ NB_MODULE(_native, module) {
   add_client(module);
   add_client_input(module);
   add_method_packing(module);
+  add_array_memory(module);
 }
 
 }  // namespace wirecall::python

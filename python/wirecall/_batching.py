@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from typing import Any, Generic, Literal, TypedDict, TypeVar
 
 from ._methods import ASYNCIO, Described, _hints, _is_context, _runs_on, _signature, describe
-from ._native import Context, dumps
+from ._native import Context, array_memory, dumps
 from .errors import InvalidParams
 
 T = TypeVar("T")
@@ -327,29 +327,39 @@ class _Gather:
 
     def run(self, calls: list[tuple[Any, ...]]) -> list[Any]:
         results: list[Any] = [None] * len(calls)
-        for group in self._groups(calls, results):
-            try:
-                args, kwargs = self._arguments(calls, group)
-                self._give(results, group, self._function(*args, **kwargs))
-            except Exception as error:
-                _fail(results, group, error)
-        return results
+        try:
+            for group in self._groups(calls, results):
+                try:
+                    self._give(results, group, self._call(calls, group))
+                except Exception as error:
+                    _fail(results, group, error)
+            return results
+        finally:
+            # An error in it has this frame: both, and the arrays, would stay until the collector runs.
+            del results
 
     async def run_async(self, calls: list[tuple[Any, ...]]) -> list[Any]:
         results: list[Any] = [None] * len(calls)
-        for group in self._groups(calls, results):
-            try:
-                args, kwargs = self._arguments(calls, group)
-                made: Awaitable[Any] = self._function(*args, **kwargs)
-                self._give(results, group, await made)
-            except Exception as error:
-                _fail(results, group, error)
-            except asyncio.CancelledError as error:
-                task = asyncio.current_task()
-                if task is None or task.cancelling():
-                    raise
-                _fail(results, group, RuntimeError(f"{self._name} has awaited what was cancelled: {error!r}"))
-        return results
+        try:
+            for group in self._groups(calls, results):
+                try:
+                    made: Awaitable[Any] = self._call(calls, group)
+                    self._give(results, group, await made)
+                except Exception as error:
+                    _fail(results, group, error)
+                except asyncio.CancelledError as error:
+                    task = asyncio.current_task()
+                    if task is None or task.cancelling():
+                        raise
+                    _fail(results, group, RuntimeError(f"{self._name} has awaited what was cancelled: {error!r}"))
+            return results
+        finally:
+            del results  # as in `run`
+
+    def _call(self, calls: list[tuple[Any, ...]], group: _Group) -> Any:
+        """Once it has returned, nothing here has the arguments, so that the next group may have their memory."""
+        args, kwargs = self._arguments(calls, group)
+        return self._function(*args, **kwargs)
 
     def _give(self, results: list[Any], group: _Group, made: Any) -> None:
         count = len(group.taken)
@@ -383,6 +393,7 @@ class _Gather:
                 groups.setdefault(self._key(call), []).append(i)
             except Exception as error:  # this call's alone, whatever it is
                 results[i] = error
+        del results  # as in `run`
         for key, taken in groups.items():
             if self._pad:
                 yield from self._parts(calls, taken, key)
@@ -465,10 +476,18 @@ def _fail(results: list[Any], group: _Group, error: Exception) -> None:
         results[i] = error
 
 
+def _lent(shape: tuple[int, ...], dtype: Any) -> Any:
+    """An array in memory that is used again, with unspecified values; None where new memory is as good."""
+    import numpy
+
+    memory = array_memory(math.prod(shape) * dtype.itemsize) if dtype.isbuiltin and dtype.kind in "biufc" else None
+    return None if memory is None else numpy.ndarray(shape, dtype, memory)
+
+
 def _stacked(arrays: Sequence[Any]) -> Any:
     import numpy
 
-    return numpy.stack(arrays)
+    return numpy.stack(arrays, out=_lent((len(arrays), *arrays[0].shape), arrays[0].dtype))
 
 
 def _lengths(arrays: Sequence[Any]) -> Any:
@@ -482,7 +501,11 @@ def _padded(arrays: Sequence[Any], length: int) -> Any:
     import numpy
 
     length = length or max(len(array) for array in arrays)
-    padded = numpy.zeros((len(arrays), length, *arrays[0].shape[1:]), arrays[0].dtype)
+    shape, dtype = (len(arrays), length, *arrays[0].shape[1:]), arrays[0].dtype
+    lent = _lent(shape, dtype)
+    padded = numpy.zeros(shape, dtype) if lent is None else lent
     for row, array in zip(padded, arrays, strict=True):
         row[: array.shape[0]] = array
+        if lent is not None:
+            row[array.shape[0] :] = 0
     return padded
