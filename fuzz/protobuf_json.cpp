@@ -41,20 +41,26 @@ bool json_util_keeps(std::string_view path) {
   return true;
 }
 
-/// Values of a field of 64-bit integers; none where it is of another type.
+/// Values of a field of numbers that json_util may change; none where it is of another type. One that is not set is 0.
 std::vector<double> as_doubles(const Message& message, const FieldDescriptor* field) {
   const auto* const reflection = message.GetReflection();
-  const bool is_signed = field->cpp_type() == FieldDescriptor::CPPTYPE_INT64;
-  std::vector<double> out;
-  if (!is_signed && field->cpp_type() != FieldDescriptor::CPPTYPE_UINT64) return out;
-  if (!field->is_repeated())
-    out.push_back(is_signed ? static_cast<double>(reflection->GetInt64(message, field))
-                            : static_cast<double>(reflection->GetUInt64(message, field)));
-  else
-    for (int at = 0; at < reflection->FieldSize(message, field); ++at)
-      out.push_back(is_signed ? static_cast<double>(reflection->GetRepeatedInt64(message, field, at))
-                              : static_cast<double>(reflection->GetRepeatedUInt64(message, field, at)));
-  return out;
+  const auto values = [&](auto get, auto get_repeated) {
+    std::vector<double> out;
+    if (!field->is_repeated())
+      out.push_back(static_cast<double>((reflection->*get)(message, field)));
+    else
+      for (int at = 0; at < reflection->FieldSize(message, field); ++at)
+        out.push_back(static_cast<double>((reflection->*get_repeated)(message, field, at)));
+    return out;
+  };
+  using google::protobuf::Reflection;
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT64: return values(&Reflection::GetInt64, &Reflection::GetRepeatedInt64);
+    case FieldDescriptor::CPPTYPE_UINT64: return values(&Reflection::GetUInt64, &Reflection::GetRepeatedUInt64);
+    case FieldDescriptor::CPPTYPE_FLOAT: return values(&Reflection::GetFloat, &Reflection::GetRepeatedFloat);
+    case FieldDescriptor::CPPTYPE_DOUBLE: return values(&Reflection::GetDouble, &Reflection::GetRepeatedDouble);
+    default: return {};
+  }
 }
 
 bool json_util_keeps_paths(const Message& mask, const FieldDescriptor* field) {
@@ -64,12 +70,15 @@ bool json_util_keeps_paths(const Message& mask, const FieldDescriptor* field) {
 }
 
 /// Besides masks, json_util reads an integer with an exponent or a fraction as a double: 97976936931381e3 is another.
+/// It reads -0 as 0.
 class WhatJsonUtilChanges final : public google::protobuf::util::MessageDifferencer::IgnoreCriteria {
  public:
   bool IsIgnored(const Message& a, const Message& b, const FieldDescriptor* field,
                  const std::vector<google::protobuf::util::MessageDifferencer::SpecificField>& /*parents*/) override {
     if (field->full_name() == "google.protobuf.FieldMask.paths")
       return !json_util_keeps_paths(a, field) || !json_util_keeps_paths(b, field);
+    if (field->has_presence() && a.GetReflection()->HasField(a, field) != b.GetReflection()->HasField(b, field))
+      return false;
     const std::vector<double> doubles = as_doubles(a, field);
     return !doubles.empty() && doubles == as_doubles(b, field);
   }
