@@ -24,9 +24,20 @@ std::vector<std::expected<std::size_t, wirecall::Error>> measure(const std::vect
   return lengths;
 }
 
+// The same, where each call is answered by a stream of its own.
+wirecall::Stream<std::string> letters(std::string word) {
+  for (const char letter : word) co_yield std::string(1, letter);
+}
+std::vector<wirecall::Stream<std::string>> spell(const std::vector<std::string>& words) {
+  std::vector<wirecall::Stream<std::string>> streams;
+  for (const std::string& word : words) streams.push_back(letters(word));
+  return streams;
+}
+
 int main() {
   wirecall::Server server;
   server.batch_method("measure", measure, {.size = 3, .wait = 10s}, {"text"});
+  server.batch_method("spell", spell, {.size = 8}, {"word"});
   const wirecall::Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
   std::jthread serving{[&server] { server.run(wirecall::OnSignals::leave); }};
 
@@ -40,6 +51,10 @@ int main() {
                                        .call<std::size_t>("measure", "abcde")
                                        .send();
     right = one == 1U && !none.has_value() && none.error().code() == 1 && five == 5U;
+
+    std::string spelt;
+    for (const std::string& letter : client.stream<std::string>("spell", "abc")) spelt += letter + " ";
+    right = right && spelt == "a b c ";
   }
   server.stop();
   return right ? 0 : 1;

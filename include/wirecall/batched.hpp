@@ -21,6 +21,11 @@ namespace wirecall {
 /// an error fails its own call. An exception fails all calls of the batch, as does another number of results (-32603,
 /// and the log says so). A plain function runs on the pool of `blocking_threads`, and on the loop where there is none.
 /// What its elements borrow, as std::string_view does, lasts until it returns, of a coroutine until it ends.
+///
+/// One that returns a std::vector<Stream<T>>, or one of std::expected<Stream<T>, Error>, or a Task of these, gives each
+/// call a stream of its own, which is passed on as that of a function that returns a Stream: on the call's own loop,
+/// once the batch is over. What the call's elements borrow then lasts until its stream has ended; the vectors, and what
+/// a Shared borrows, do not. The contexts have the timers of their own calls' loops, which only the streams may use.
 template <class F>
 [[nodiscard]] detail::Binding batched(F&& function, BatchOptions options = {}) {
   return detail::bind_batched(std::decay_t<F>(std::forward<F>(function)), std::move(options));

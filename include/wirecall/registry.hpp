@@ -183,7 +183,8 @@ class Registry {
   /// arguments that are equal as decoded is answered with what an earlier one came to; of equal calls in progress
   /// `callable` runs once, within Limits::call_timeout_ms, and is asked to stop when all their callers have given up.
   /// Errors are not kept. The types of the parameters have to be encodable. A function that takes a Context, or returns
-  /// a Stream, does not compile. Throws as `method`, and std::invalid_argument for bounds that are none.
+  /// a Stream, does not compile. Throws as `method`, and std::invalid_argument for bounds that are none, and for a
+  /// batched function that gives streams.
   template <class F>
   Method& method(std::string name, F&& callable, MethodOptions options) {
     constexpr detail::WriteCacheKey kKey = detail::CacheKeyOf<std::decay_t<F>>::value;
@@ -214,7 +215,7 @@ class Registry {
   /// An error that it throws before it first waits or yields is the answer to the call; a later one is sent as a last
   /// notification, with "error" in place of "result". It is suspended while its caller does not read.
   /// Limits::subscriptions bounds the subscriptions of one connection. By HTTP POST the call is -32600. Returns the
-  /// method that subscribes. Throws as `method`.
+  /// method that subscribes. Throws as `method`, and std::invalid_argument for a batched function.
   template <class F>
   Method& subscription(SubscriptionNames names, F&& stream_function, std::vector<Param> params = {}) {
     return add_subscription(std::move(names), std::move(params),

@@ -7,8 +7,17 @@
 #include <ranges>
 
 #include "batching/batcher_impl.hpp"
+#include "wirecall/detail/bind.hpp"
+#include "wirecall/detail/drop_after_loop.hpp"
 
 namespace wirecall::batching {
+
+// The items of a stream that has not run refer to the caller's calls, as the sink does, which has to go last.
+BatchedCall::~BatchedCall() {
+  stream = {};
+  arguments.reset();
+  detail::drop_after_loop(sink_);
+}
 
 void BatchedCall::expired() {
   timer_runs_ = false;
@@ -34,7 +43,29 @@ void BatchedCall::Starter::resume() noexcept { of_->batcher_->start(*of_); }
 void BatchedCall::resume() noexcept {
   on_stop_.reset();
   stop_timer();
+  if (stream) return start_stream();
   batching::answer(*this, std::move(sink_));
+}
+
+// What it borrows of the call's params lasts until it has ended, since it keeps the call.
+void BatchedCall::start_stream() noexcept {
+  try {
+    tasks_->start(
+        std::move(stream), stop_,
+        [self = shared_from_this()](const TaskResult<detail::StreamResult>& result) { self->stream_ended(result); },
+        method_);
+  } catch (const std::bad_alloc&) {
+    sink_.error_in_flight();
+  }
+}
+
+void BatchedCall::stream_ended(const TaskResult<detail::StreamResult>& result) noexcept {
+  try {
+    if (!result) std::rethrow_exception(result.error());
+    detail::answer(sink_, *result);
+  } catch (...) {
+    sink_.error_in_flight();
+  }
 }
 
 void answer(detail::BatchEntry& entry, ReplySink sink) noexcept {

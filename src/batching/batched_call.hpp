@@ -1,6 +1,6 @@
 // BatchedCall: one call of a batched function, from when it has been decoded until it has been answered. It is its
-// loop's: there it comes, is cancelled and is answered. In between whoever runs its batch has it. Those of a batch
-// leave as a LeavingBatch.
+// loop's: there it comes, is cancelled and is answered, and there runs its stream, if it is answered by one. In between
+// whoever runs its batch has it. Those of a batch leave as a LeavingBatch.
 #pragma once
 
 #include <chrono>
@@ -15,9 +15,10 @@
 #include "wirecall/call.hpp"
 #include "wirecall/detail/batcher.hpp"
 #include "wirecall/detail/blocking_pool.hpp"
-#include "wirecall/detail/drop_after_loop.hpp"
 #include "wirecall/detail/executor.hpp"
+#include "wirecall/detail/items.hpp"
 #include "wirecall/error.hpp"
+#include "wirecall/task.hpp"
 
 namespace wirecall::batching {
 
@@ -41,15 +42,16 @@ class BatchedCall final : public detail::BatchEntry,
         pool_(call.blocking_pool()),
         tasks_(&call.tasks()),
         method_(&call.method()),
-        came_at_(scheduler_ != nullptr ? scheduler_->now() : std::chrono::nanoseconds{0}) {}
-  ~BatchedCall() { detail::drop_after_loop(sink_); }
+        came_at_(scheduler_ != nullptr ? scheduler_->now() : std::chrono::nanoseconds{0}),
+        stop_(call.stop_token()) {}
+  ~BatchedCall();
 
   /// On its loop's thread.
   void wait_for_answer(Call& call) {
     sink_ = call.detach();
     sink_.keeps(bytes);
   }
-  void watch(std::stop_token stop) { on_stop_.emplace(std::move(stop), Stop{this}); }
+  void watch() { on_stop_.emplace(stop_, Stop{this}); }
   void start_timer(std::chrono::nanoseconds delay) {
     scheduler_->start(*this, delay);
     timer_runs_ = true;
@@ -97,6 +99,8 @@ class BatchedCall final : public detail::BatchEntry,
   };
 
   void stopped() noexcept;
+  void start_stream() noexcept;
+  void stream_ended(const TaskResult<detail::StreamResult>& result) noexcept;
 
   const std::shared_ptr<BatcherImpl> batcher_;
   const std::shared_ptr<detail::Executor> executor_;
@@ -105,6 +109,7 @@ class BatchedCall final : public detail::BatchEntry,
   TaskScope* const tasks_;
   const Method* const method_;
   const std::chrono::nanoseconds came_at_;
+  const std::stop_token stop_;
   Starter starter_{*this};
   ReplySink sink_;
   bool timer_runs_ = false;

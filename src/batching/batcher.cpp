@@ -29,7 +29,8 @@ static std::size_t waiting_bytes(const BatchOptions& options) noexcept {
 BatcherImpl::BatcherImpl(std::unique_ptr<detail::BatchFunction> function, BatchOptions options)
     : function_(std::move(function)),
       options_(std::move(options)),
-      has_to_weigh_(function_->waits() || options_.wait != nanoseconds{0} || options_.adaptive || options_.rows != 0),
+      has_to_weigh_(function_->waits() || function_->gives_streams() || options_.wait != nanoseconds{0} ||
+                    options_.adaptive || options_.rows != 0),
       queue_({.calls = options_.size,
               .rows = options_.rows != 0 ? options_.rows : std::numeric_limits<std::size_t>::max(),
               .bytes = options_.bytes,
@@ -47,7 +48,6 @@ void BatcherImpl::add(Call& call, BatchArguments arguments, const detail::Batche
   added->bytes = call.params().size();
   added->deadline = call.bounds().deadline;
   added->priority = as.priority;
-  const std::stop_token stop = call.stop_token();
   const nanoseconds now = added->came_at();
   added->wait_for_answer(call);
 
@@ -79,7 +79,7 @@ void BatcherImpl::add(Call& call, BatchArguments arguments, const detail::Batche
   }
   if (leaver == added) return added->resume();
   if (leaver) leaver->post();
-  added->watch(stop);
+  added->watch();
   if (runs) run(*added);
 }
 

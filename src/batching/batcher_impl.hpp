@@ -101,7 +101,7 @@ class BatcherImpl final : public detail::Batcher, public std::enable_shared_from
   std::atomic<bool> quick_{false};  // it is called on the loop, when the turn has ended
 
   mutable std::mutex mutex_;  // of what follows
-  bool has_to_weigh_;         // waits, rows or priorities: then each call waits in the queue
+  bool has_to_weigh_;         // waits, streams, rows or priorities: then each call waits in the queue
   BatchQueue queue_;
   std::vector<WaitingCall*> taken_;
   std::size_t running_ = 0;

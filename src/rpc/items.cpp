@@ -33,7 +33,9 @@ GatheredItems::GatheredItems(const Codec& codec, const Limits& limits, Stats& st
   writer_->begin_array(Writer::kUnknownSize);
 }
 
-GatheredItems::~GatheredItems() { calls_->load->held_bytes -= counted_; }
+GatheredItems::~GatheredItems() {
+  if (counted_ != 0) calls_->load->held_bytes -= counted_;
+}
 
 void GatheredItems::end() {
   require_encoded(*writer_);

@@ -139,6 +139,10 @@ static void unsubscribe(void*, Call& call) {
 Method& Registry::add_subscription(SubscriptionNames names, std::vector<Param> params, detail::Binding binding) {
   if (names.unsubscribe == names.subscribe)
     throw std::invalid_argument("wirecall: subscription " + names.subscribe + " has one name for both its methods");
+  if (binding.signature->event == nullptr)
+    throw std::invalid_argument("wirecall: subscription " + names.subscribe +
+                                " has a function that brings no events, such as a batched one; it is a coroutine that "
+                                "returns a Stream");
   const Method* const known = find(names.unsubscribe);
   const bool shared = known != nullptr && known->binding_.invoke == &unsubscribe;
   if (known != nullptr && !shared)

@@ -243,6 +243,8 @@ Method& Registry::add(std::string name, std::vector<Param> params, detail::Bindi
 
 Method& Registry::add_cached(std::string name, MethodOptions options, detail::Binding binding,
                              detail::WriteCacheKey write_key) {
+  if (binding.signature->stream)
+    throw std::invalid_argument("wirecall: method " + name + " gives a stream, and a stream's results are not cached");
   Method inner{name, options.params, std::move(binding)};
   inner.keeps_results_ = true;
   auto cached = std::make_unique<rpc::CachedMethod>(std::move(inner), write_key, options.cache);

@@ -15,6 +15,7 @@
 #include "wirecall/batch_options.hpp"
 #include "wirecall/detail/batch_counts.hpp"
 #include "wirecall/detail/executor.hpp"
+#include "wirecall/detail/items.hpp"
 #include "wirecall/detail/off_loop_reply.hpp"
 #include "wirecall/task.hpp"
 
@@ -40,6 +41,8 @@ struct BatchEntry {
   BatchArguments arguments;
   OffLoopReply reply;
   std::shared_ptr<BatchFailure> failure{};  ///< null for none
+  /// Passes the items of the call's own stream on, on the call's loop, and stands for the reply then; empty for none.
+  Task<StreamResult> stream{};
 };
 using Batch = std::span<BatchEntry* const>;
 
@@ -56,13 +59,14 @@ class BatchFunction {
   BatchFunction() = default;
   BatchFunction(BatchFunction&&) = delete;
   virtual ~BatchFunction() = default;
-  /// Calls the function, and writes each entry's reply. Any thread.
+  /// Calls the function, and writes each entry's reply, or sets its stream. Any thread.
   virtual void run(Batch batch) noexcept = 0;
-  /// The same of one that waits: the task ends when each reply has been written. It runs on a loop's thread. Throws
-  /// std::bad_alloc.
+  /// The same of one that waits: the task ends when that is done. It runs on a loop's thread. Throws std::bad_alloc.
   [[nodiscard]] virtual Task<void> start(StartedBatch started) = 0;
   /// Whether it waits, as coroutines do.
   [[nodiscard]] virtual bool waits() const noexcept = 0;
+  /// Whether it answers calls by streams, which go on when it has ended.
+  [[nodiscard]] virtual bool gives_streams() const noexcept { return false; }
 };
 
 /// With whom a call leaves, and when.

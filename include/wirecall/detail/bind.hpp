@@ -52,11 +52,6 @@ struct OwnedParams {
 /// After so many items a stream that never waits gives other calls of its thread a turn.
 inline constexpr std::size_t kItemsPerTurn = 256;
 
-/// What remains to be said once a stream has ended.
-struct StreamResult {
-  std::shared_ptr<Items> items;
-};
-
 /// What a callable has returned, and what it has made of the arguments that come back.
 template <class S, class T>
 struct Outcome {

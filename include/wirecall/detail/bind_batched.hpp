@@ -1,8 +1,10 @@
 // The typed edge of batches: what one call of a batched function takes and returns, how it is decoded, and how the
-// calls that leave together become the arguments of one call of the function.
+// calls that leave together become the arguments of one call of the function. A call that is answered by a stream of
+// its own has the Shape of a function that returns one.
 #pragma once
 
 #include <cstddef>
+#include <expected>
 #include <functional>
 #include <memory>
 #include <span>
@@ -15,7 +17,9 @@
 #include "wirecall/detail/batcher.hpp"
 #include "wirecall/detail/bind.hpp"
 #include "wirecall/detail/detached_context.hpp"
+#include "wirecall/detail/items.hpp"
 #include "wirecall/reflect.hpp"
+#include "wirecall/stream.hpp"
 
 namespace wirecall::detail {
 
@@ -64,11 +68,20 @@ struct BatchParameter<const Shared<T>&> : BatchParameter<Shared<T>> {};
 
 template <class R>
 struct BatchResult {
-  static_assert(sizeof(R) == 0, "wirecall: a batched function returns a std::vector of its calls' results, or void");
+  static_assert(
+      sizeof(R) == 0,
+      "wirecall: a batched function returns a std::vector of its calls' results, or of a wirecall::Stream for "
+      "each of them, or void; or a wirecall::Task of one of these");
 };
 template <class T>
 struct BatchResult<std::vector<T>> {
+  static_assert(!is_task<T>,
+                "wirecall: a batched function that waits returns one Task of a std::vector, and no vector of Tasks");
   using Element = T;
+};
+template <class T, class E>
+struct BatchResult<std::vector<std::expected<Stream<T>, E>>> {
+  using Element = Stream<T>;
 };
 template <>
 struct BatchResult<void> {
@@ -95,6 +108,7 @@ struct BatchTypes {
   using One = Shape<Result, typename BatchParameter<P>::Element...>;
   static constexpr bool kContexts = kWithContexts;
   static constexpr bool kWaits = is_task<R>;
+  static constexpr bool kStreams = is_stream<Result>;
 
   template <class F, class... First>
   static decltype(auto) apply(F& function, Columns& columns, First&&... first) {
@@ -163,6 +177,9 @@ struct BatchedArguments : DecodedCall<typename B::One> {
   using DecodedCall<typename B::One>::DecodedCall;
 
   Context context;
+  // Of a call that is answered by a stream: where its items go, and by whose timers.
+  std::shared_ptr<Items> items;
+  Scheduler* scheduler = nullptr;
 };
 
 // ---- the function ----
@@ -173,6 +190,7 @@ class TypedBatchFunction final : public BatchFunction {
   explicit TypedBatchFunction(F function) : function_(std::move(function)) {}
 
   [[nodiscard]] bool waits() const noexcept override { return B::kWaits; }
+  [[nodiscard]] bool gives_streams() const noexcept override { return B::kStreams; }
   void run(Batch batch) noexcept override {
     if constexpr (!B::kWaits) {
       try {
@@ -210,9 +228,12 @@ class TypedBatchFunction final : public BatchFunction {
   struct Gathered {
     Gathered(Batch batch, Scheduler* scheduler) {
       for (BatchEntry* const entry : batch) {
-        auto& one = *static_cast<BatchedArguments<B>*>(entry->arguments.get());
+        BatchedArguments<B>& one = arguments_of(*entry);
         B::append(columns, one.arguments);
-        if constexpr (B::kContexts) contexts.push_back(detached_context(one.context, scheduler));
+        if constexpr (B::kContexts) {
+          // A stream runs on its own call's loop, whichever has the function.
+          contexts.push_back(detached_context(one.context, B::kStreams ? one.scheduler : scheduler));
+        }
       }
     }
     decltype(auto) call(F& function) {
@@ -227,6 +248,9 @@ class TypedBatchFunction final : public BatchFunction {
     std::vector<Context> contexts;
   };
 
+  static BatchedArguments<B>& arguments_of(const BatchEntry& entry) noexcept {
+    return *static_cast<BatchedArguments<B>*>(entry.arguments.get());
+  }
   static void answer_all(Batch batch) {
     for (BatchEntry* const entry : batch) answer(entry->reply, std::monostate{});
   }
@@ -236,12 +260,27 @@ class TypedBatchFunction final : public BatchFunction {
     for (std::size_t i = 0; i != batch.size(); ++i) {
       // One that cannot be encoded is its own call's error.
       try {
-        const typename B::Result& result = results[i];
-        answer(batch[i]->reply, result);
+        if constexpr (B::kStreams) {
+          answer_by(*batch[i], results[i]);
+        } else {
+          const typename B::Result& result = results[i];
+          answer(batch[i]->reply, result);
+        }
       } catch (...) {
         batch[i]->reply.error_in_flight();
       }
     }
+  }
+
+  template <class T>
+  static void answer_by(BatchEntry& entry, Stream<T>& stream) {
+    const BatchedArguments<B>& one = arguments_of(entry);
+    entry.stream = pass_on(std::move(stream), one.items, *one.items, one.scheduler);
+  }
+  template <class T, class E>
+  static void answer_by(BatchEntry& entry, std::expected<Stream<T>, E>& stream) {
+    if (!stream) return answer_error(entry.reply, stream.error());
+    answer_by(entry, *stream);
   }
 
   F function_;
@@ -255,6 +294,9 @@ struct BatchedMethod {
 
   static void invoke(void* callable, Call& call) {
     const auto& method = *static_cast<BatchedMethod*>(callable);
+    // Before the loop may be lost: it takes with the call what belongs to it.
+    [[maybe_unused]] std::shared_ptr<Items> items;
+    if constexpr (B::kStreams) items = call.items();
     static_cast<void>(call.bounds());  // its time is counted from here
     auto owned = std::make_unique<BatchedArguments<B>>(call);
     bool decoded = false;
@@ -267,6 +309,10 @@ struct BatchedMethod {
     if (!decoded) return call.invalid_params(reader);
     if (reader.take_own_form()) call.use_own_form();
     if constexpr (B::kContexts) owned->context = detached_context(call.context());
+    if constexpr (B::kStreams) {
+      owned->items = std::move(items);
+      owned->scheduler = call.scheduler();
+    }
     BatchedAs as{.group = B::group_of(owned->arguments)};
     if (method.counts_rows) as.rows = B::rows_of(owned->arguments);
     if (method.priority) as.priority = method.priority(call.context());
@@ -280,7 +326,8 @@ Binding bind_batched(F function, BatchOptions options) {
   using B = typename BatchTypesOf<typename FunctionType<F>::type>::type;
   static_assert(!B::One::kGivesBack && !B::One::kTakesInput,
                 "wirecall: what a batched function takes does not come back, and is no stream");
-  const std::uint32_t concurrency = calls_of_use(options);
+  // Streams go on when the function has ended, so that any number of them is of use.
+  const std::uint32_t concurrency = B::kStreams ? 0 : calls_of_use(options);
   const bool counts_rows = options.rows != 0;
   std::function<int(const Context&)> priority = std::move(options.priority);
   auto typed = std::make_unique<TypedBatchFunction<B, F>>(std::move(function));

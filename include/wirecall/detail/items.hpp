@@ -1,8 +1,10 @@
 // Items: where the values of a handler's stream go, one by one: into one array that answers the call, or each to the
 // caller at once, as fast as the caller takes them. Which it is, Call::items decides; a handler does not know.
-// Owned by the task that passes the values on; one thread. Not for users.
+// Owned by the task that passes the values on; one thread, but those to which nothing has been added may go on any.
+// Not for users.
 #pragma once
 
+#include <memory>
 #include <string_view>
 
 #include "wirecall/codec.hpp"
@@ -60,6 +62,11 @@ class Items : public Awaited {
   virtual void end() = 0;
   virtual void discard() noexcept = 0;
   [[nodiscard]] virtual bool writable() noexcept = 0;
+};
+
+/// What remains to be said once a stream has ended.
+struct StreamResult {
+  std::shared_ptr<Items> items;
 };
 
 inline ItemsAwaiter::ItemsAwaiter(Items& items) noexcept : AwaitedWaiter(&items), items_(&items) {}
