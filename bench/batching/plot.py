@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Rate and latency of a batched model, against the size of its batches, as a plot in SVG; and what calls that come at a
-rate wait with fixed waits and the adaptive one, as a table in Markdown. The model (server.py) takes 1 ms and 10 us more
+rate, and those of callers that wait for their answers, have of fixed waits and the adaptive one, as a table in Markdown. The model (server.py) takes 1 ms and 10 us more
 for each element, without the GIL. The server is on one core and the load on another. A figure is the median of the
 rounds.
 
@@ -31,6 +31,8 @@ RUN_S, ELEMENT_S = 1e-3, 10e-6
 
 CONNECTIONS, CALLERS = 8, 512
 RATES = [1_000, 5_000, 20_000, 40_000]  # calls a second
+WAITING = 64  # callers, each of which calls again only once it has been answered
+THINK_US = [100, 500]  # and after such a time
 # Around the table in the page.
 BEGIN, END = "<!-- bench/batching/plot.py -->\n\n", "\n<!-- end -->\n"
 
@@ -69,10 +71,15 @@ def main() -> None:
 
 
 def measure_all(url: str, seconds: float) -> tuple[list[Measured], dict[str, list[Measured]]]:
-    by_size = [measure(url, f"size_{size}", seconds) for size in SIZES]
-    by_wait = {
-        wait: [measure(url, f"wait_{wait}", seconds, "--rate", str(rate)) for rate in RATES] for wait in WAITS_MS
-    }
+    by_size = [measure(url, f"size_{size}", seconds, CALLERS) for size in SIZES]
+    by_wait: dict[str, list[Measured]] = {wait: [] for wait in WAITS_MS}
+    for rate in RATES:
+        for wait, row in by_wait.items():
+            row.append(measure(url, f"wait_{wait}", seconds, CALLERS, "--rate", str(rate)))
+    for wait, row in by_wait.items():
+        row.append(measure(url, f"wait_{wait}", seconds, WAITING))
+    for wait, row in by_wait.items():
+        row.append(measure_thinking(url, f"wait_{wait}", seconds))
     return by_size, by_wait
 
 
@@ -80,10 +87,19 @@ def median(rounds: Iterable[Measured]) -> Measured:
     return Measured(*(statistics.median(column) for column in zip(*rounds)))
 
 
-def measure(url: str, method: str, seconds: float, *more: str) -> Measured:
+def measure(url: str, method: str, seconds: float, callers: int, *more: str) -> Measured:
+    load = harness.load(harness.WIRECALL, url, [method, "7"], CONNECTIONS, callers // CONNECTIONS, seconds)
+    return measure_load(url, method, [*load, *more], seconds)
+
+
+def measure_thinking(url: str, method: str, seconds: float) -> Measured:
+    load = [sys.executable, HERE / "thinking_load.py", url, method, "--callers", str(WAITING), "--seconds", str(seconds)]
+    return measure_load(url, method, [*load, "--think-us", *map(str, THINK_US)], seconds)
+
+
+def measure_load(url: str, method: str, load: list[typing.Any], seconds: float) -> Measured:
     before = sizes_of(url, method)
-    load = harness.load(harness.WIRECALL, url, [method, "7"], CONNECTIONS, CALLERS // CONNECTIONS, seconds)
-    told = harness.told_by([*load, *more], seconds + 30)
+    told = harness.told_by(load, seconds + 30)
     runs, calls = (after - earlier for after, earlier in zip(sizes_of(url, method), before))
     return Measured(calls / runs, told["rate"], told["latency_us"]["p50"] / 1e3)
 
@@ -95,10 +111,13 @@ def sizes_of(url: str, method: str) -> list[int]:
 
 
 def table(by_wait: dict[str, list[Measured]]) -> str:
-    """The median of the latency, the mean size of the batches, and how busy the model is."""
-    lines = ["| `wait_ms` | " + " | ".join(f"{rate:,} calls/s" for rate in RATES) + " |", "|---" * (len(RATES) + 1) + "|"]
+    """The median of the latency, or the rate where that is not given, the mean size of the batches, and how busy the
+    model is."""
+    columns = [f"{rate:,} calls/s" for rate in RATES] + [f"{WAITING} callers", f"{WAITING} that think"]
+    lines = ["| `wait_ms` | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for wait, row in by_wait.items():
-        cells = [f"{of.p50_ms:.1f} ms, {of.size:.1f}, {of.busy:.0%}" for of in row]
+        firsts = [f"{of.p50_ms:.1f} ms" for of in row[: len(RATES)]] + [f"{of.rate:,.0f}/s" for of in row[len(RATES) :]]
+        cells = [f"{first}, {of.size:.1f}, {of.busy:.0%}" for first, of in zip(firsts, row)]
         lines.append(f"| {wait} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

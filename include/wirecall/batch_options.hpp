@@ -27,7 +27,7 @@ struct BatchOptions {
   /// For how long the first call waits for others while the function could run, up to 1 minute. 0: until those that
   /// have come in the same turn of the loop have been gathered.
   std::chrono::microseconds wait{0};
-  /// Finds out by itself for how long it pays to wait (docs/batching.md), instead of `wait`.
+  /// Tries out whether it pays to wait for callers that have just been answered (docs/batching.md), instead of `wait`.
   bool adaptive = false;
   /// The most rows in a batch, for calls that bring several each; a call of more is a batch by itself. A call has as
   /// many as there are elements in the first of its arguments that is an array. 0: rows are not counted.

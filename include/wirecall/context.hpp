@@ -39,7 +39,7 @@ class Scheduler {
   virtual void start(Timer& timer, std::chrono::nanoseconds delay) = 0;
   /// Stops the timer, so that it does not expire. No effect on one that is not running.
   virtual void stop(Timer& timer) noexcept = 0;
-  /// The monotonic clock of the timers, in nanoseconds since an arbitrary moment.
+  /// The monotonic clock of the timers, in nanoseconds since an arbitrary moment. Any thread.
   [[nodiscard]] virtual std::chrono::nanoseconds now() const noexcept = 0;
 
  protected:

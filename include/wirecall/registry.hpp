@@ -122,8 +122,8 @@ class Method {
   [[nodiscard]] bool keeps_results() const noexcept { return keeps_results_; }
   /// How many calls at once are of use to it; 0 for any number.
   [[nodiscard]] std::uint32_t concurrency() const noexcept { return binding_.concurrency; }
-  /// What is told of its batches (detail/batch_counts.hpp); null where it is called for each call.
-  [[nodiscard]] const detail::BatchCounts* batches() const noexcept { return binding_.batches.get(); }
+  /// Its batches (detail/batch_counts.hpp); null where it is called for each call.
+  [[nodiscard]] detail::BatchCounts* batches() const noexcept { return binding_.batches.get(); }
   /// Null where nothing is packed.
   [[nodiscard]] const detail::Packing* packing() const noexcept { return packing_; }
   void invoke(Call& call) const { binding_.invoke(binding_.callable.get(), call); }
@@ -242,6 +242,8 @@ class Registry {
 
   /// The method of that name, or null.
   [[nodiscard]] const Method* find(std::string_view name) const noexcept;
+  /// Internal. Calls that wait for others, to be in one batch with them, leave now.
+  void end_batch_waits() const noexcept;
   /// The name of the method that is most similar to `name`, for "did you mean"; empty when none is similar. With a
   /// principal, only among the methods that it may call.
   [[nodiscard]] std::string_view nearest(std::string_view name, const Principal* principal = nullptr) const noexcept;

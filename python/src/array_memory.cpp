@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <iterator>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <sys/mman.h>
 #include <utility>
 
@@ -28,13 +30,20 @@ constexpr std::uint64_t kUnusedTakesMax = 64;
 // free.
 class Block {
  public:
-  explicit Block(std::size_t bytes) : bytes_(bytes), data_(::operator new(bytes, kAlignment)) {
+  /// Throws std::bad_alloc.
+  explicit Block(std::size_t bytes)
+      : bytes_(bytes),
+        mapped_(::mmap(nullptr, bytes + kAlignment, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    if (mapped_ == MAP_FAILED) throw std::bad_alloc{};
+    std::size_t space = bytes + kAlignment;
+    data_ = mapped_;
+    std::align(kAlignment, bytes, data_, space);
 #ifdef MADV_HUGEPAGE
     ::madvise(data_, bytes_, MADV_HUGEPAGE);
 #endif
   }
   Block(Block&&) = delete;
-  ~Block() { ::operator delete(data_, kAlignment); }
+  ~Block() { ::munmap(mapped_, bytes_ + kAlignment); }
 
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] void* data() const noexcept { return data_; }
@@ -49,10 +58,11 @@ class Block {
   std::uint64_t kept_since = 0;  // the pool's number of takes then
 
  private:
-  static constexpr std::align_val_t kAlignment{std::size_t{2} << 20};
+  static constexpr std::size_t kAlignment = std::size_t{2} << 20;
 
   const std::size_t bytes_;
-  void* const data_;
+  void* const mapped_;
+  void* data_;
 };
 
 // A block is a node from its making, so that to keep it allocates nothing.
@@ -129,13 +139,23 @@ class ArrayMemory {
 
 nb::object array_memory(std::size_t bytes) {
   if (bytes < kArrayBytesMin || bytes > kKeptBytesMax) return nb::none();
-  const nb::object memory = nb::cast(ArrayMemory{bytes});
+  std::optional<ArrayMemory> taken;
+  try {
+    taken.emplace(bytes);
+  } catch (const std::bad_alloc&) {
+    return nb::none();  // a smaller block may still be had
+  }
+  const nb::object memory = nb::cast(std::move(*taken));
   const nb::object view = nb::steal(PyMemoryView_FromObject(memory.ptr()));
   if (!view.is_valid()) throw nb::python_error();
   return view;
 }
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  if (!nb::inst_ready(self)) {
+    PyErr_SetString(PyExc_BufferError, "it has no memory");
+    return -1;
+  }
   const ArrayMemory& memory = *nb::inst_ptr<ArrayMemory>(self);
   return PyBuffer_FillInfo(view, self, memory.data(), static_cast<Py_ssize_t>(memory.bytes()), 0, flags);
 }

@@ -8,8 +8,8 @@
 namespace wirecall::python {
 
 /// Adds `array_memory(bytes)`, a writable memoryview with unspecified contents, or None for an array that is too small
-/// for this to pay, or too large to be kept; and `kept_array_bytes()`. The memory is lent until all have gone that
-/// refer to it.
+/// for this to pay, or too large to be kept, or where memory is short; and `kept_array_bytes()`. The memory is lent
+/// until all have gone that refer to it.
 void add_array_memory(nanobind::module_& module);
 
 }  // namespace wirecall::python

@@ -287,7 +287,7 @@ detail::Binding bind_batched(std::unique_ptr<PythonMethod> method, nb::object ru
   auto batched =
       std::make_unique<BatchedMethod>(std::move(method), detail::Batcher::make(std::move(function), std::move(options)),
                                       weigh.is_none() ? nb::object{} : std::move(weigh));
-  const std::shared_ptr<const detail::BatchCounts> batches = batched->batcher;
+  const std::shared_ptr<detail::BatchCounts> batches = batched->batcher;
   const auto destroy = [](void* stored) {
     const Gil gil;
     delete static_cast<BatchedMethod*>(stored);

@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 
 #include "async_calls.hpp"
+#include "callback.hpp"
 #include "context.hpp"
 #include "encode.hpp"
 #include "errors.hpp"
@@ -12,6 +13,7 @@
 #include "off_loop_call.hpp"
 #include "streams.hpp"
 #include "validating_encoder.hpp"
+#include "wirecall/detail/batch_counts.hpp"
 
 namespace wirecall::python {
 namespace nb = nanobind;
@@ -82,7 +84,7 @@ SubscriptionNames subscription_names(nb::tuple names) {
 }
 
 // Where in what describes a function the native side finds what; wirecall/_methods.py has the same order (Described).
-constexpr std::size_t kRunsOn = 0, kParameters = 1, kResult = 2, kChecked = 3, kSummary = 4, kGivesBack = 5;
+constexpr std::size_t kRunsOn = 0, kParameters = 1, kResult = 2, kChecked = 3, kSummary = 4, kGivesBack = 5, kLeave = 7;
 
 PythonMethod::PythonMethod(nb::object function, nb::tuple described, std::shared_ptr<AsyncCalls> async_calls)
     : function_(std::move(function)),
@@ -188,6 +190,28 @@ detail::Binding PythonMethod::bind_subscription(std::unique_ptr<PythonMethod> me
   return binding;
 }
 
+namespace {
+
+// The batches of a generator of streams, which Python gathers.
+class StreamBatches final : public detail::BatchCounts {
+ public:
+  explicit StreamBatches(std::shared_ptr<Callback> leave) noexcept : leave_(std::move(leave)) {}
+
+  [[nodiscard]] std::optional<detail::BatchSpreads> spreads() const override { return std::nullopt; }
+  void leave_now() noexcept override {
+    try {
+      leave_->invoke("a batch of streams", [] { return nb::make_tuple(); });
+    } catch (const std::bad_alloc&) {
+      // Those that wait go on waiting.
+    }
+  }
+
+ private:
+  std::shared_ptr<Callback> leave_;
+};
+
+}  // namespace
+
 detail::Binding PythonMethod::bind(std::unique_ptr<PythonMethod> method) {
   const auto invoke = [&]() -> detail::Invoke {
     switch (method->runs_on_) {
@@ -204,7 +228,11 @@ detail::Binding PythonMethod::bind(std::unique_ptr<PythonMethod> method) {
     const Gil gil;  // which whoever destroys a registry need not have
     delete static_cast<PythonMethod*>(stored);
   };
-  return {{method.release(), destroy}, invoke, signature};
+  std::shared_ptr<detail::BatchCounts> batches;
+  if (nb::object leave = method->described_[kLeave]; !leave.is_none())
+    batches = std::make_shared<StreamBatches>(std::make_shared<Callback>(std::move(leave), method->async_calls_));
+  return {
+      .callable = {method.release(), destroy}, .invoke = invoke, .signature = signature, .batches = std::move(batches)};
 }
 
 // ---- arguments ----

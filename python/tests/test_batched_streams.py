@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
 
 import pytest
@@ -96,6 +97,40 @@ def test_a_call_without_a_stream_is_answered_with_all_its_items():
         assert await asyncio.gather(c.count(1), c.count(numbers=5)) == [[1, 2], [5, 6]]
 
     serve(app, main)
+
+
+@pytest.mark.parametrize("behind", ["nothing", "middleware"])
+def test_streams_that_wait_for_others_leave_when_their_server_stops(behind: str):
+    app = wirecall.Server()
+    if behind == "middleware":
+
+        @app.middleware
+        def passing(call: wirecall.MethodCall) -> Iterator[None]:
+            yield
+
+    @app
+    async def there() -> None: ...
+
+    @app(batch=3, wait_ms=NEVER_MS)
+    async def count(numbers: list[int]) -> AsyncIterator[list[int]]:
+        yield numbers
+        yield [number + 1 for number in numbers]
+
+    with app.serving() as uri, ThreadPoolExecutor() as threads:
+        asked = threading.Event()
+
+        async def ask() -> Any:
+            async with wirecall.aconnect(uri) as c:
+                calls = [asyncio.ensure_future(items_of(c, "count", number)) for number in (1, 5)]
+                await asyncio.sleep(0)
+                await c.there()
+                asked.set()
+                return await asyncio.gather(*calls)
+
+        answers = threads.submit(asyncio.run, ask())
+        asked.wait()
+        app.stop()
+        assert answers.result() == [[1, 2], [5, 6]]
 
 
 def test_a_server_that_runs_again_begins_without_the_calls_of_before():

@@ -25,8 +25,11 @@ from ._batching import (
     _Group,
     _without_notes,
 )
-from ._methods import _STREAMS, ASYNCIO_STREAM, POOL_STREAM, _hints, _runs_on, as_described, closing
+from ._methods import _STREAMS, ASYNCIO_STREAM, LEAVE, POOL_STREAM, _hints, _runs_on, as_described, closing
 from .errors import Error, InternalError, LimitExceeded, LocalError
+
+# For so long calls come, which may have been in middleware, after a server has begun to stop: its drain_ms at most.
+_LEAVING_S = 60.0
 
 
 def is_stream(function: Callable[..., Any], name: str, options: BatchOptions) -> bool:
@@ -63,10 +66,14 @@ def stream_of_one(function: Callable[..., Any], name: str, options: BatchOptions
     # A server may run again, and one that is mounted may run by itself as well: each time in another loop.
     batchers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Batcher] = weakref.WeakKeyDictionary()
 
-    async def one(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+    def batcher_here() -> _Batcher:
         loop = asyncio.get_running_loop()
         if (batcher := batchers.get(loop)) is None:
             batcher = batchers[loop] = _Batcher(begin, gather, bounds)
+        return batcher
+
+    async def one(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        batcher = batcher_here()
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         call = batcher.add(tuple(bound.arguments.values()))
@@ -82,7 +89,11 @@ def stream_of_one(function: Callable[..., Any], name: str, options: BatchOptions
         finally:
             batcher.remove(call)
 
+    def leave() -> None:
+        batcher_here().leave()
+
     hints = {parameter.name: parameter.annotation for parameter in parameters} | {"return": hint}
+    setattr(one, LEAVE, leave)
     return as_described(one, function, parameters, hints)
 
 
@@ -214,6 +225,7 @@ class _Batcher:
         self._concurrent = bounds.concurrent
         self._waiting_max = bounds.queue or 16 * bounds.size
         self._waiting: OrderedDict[_Call, None] = OrderedDict()
+        self._leaving_until = 0.0  # in the loop's time: until then nobody waits
         self._timer: asyncio.TimerHandle | None = None  # of the first that waits; None when it has waited long enough
         self._ready: deque[_Batch] = deque()  # gathered, for the next place that becomes free
         self._running = 0
@@ -222,7 +234,8 @@ class _Batcher:
     def add(self, arguments: tuple[Any, ...]) -> _Call:
         if len(self._waiting) == self._waiting_max:
             raise self._refusal()
-        call = _Call(arguments, asyncio.get_running_loop().time() + self._wait_s)
+        now = asyncio.get_running_loop().time()
+        call = _Call(arguments, now if now < self._leaving_until else now + self._wait_s)
         self._waiting[call] = None
         if len(self._waiting) == 1:
             self._set_timer()
@@ -241,6 +254,14 @@ class _Batcher:
             self._timer = None
         if (first := next(iter(self._waiting), None)) is not None:
             self._timer = asyncio.get_running_loop().call_at(first.due, self._ripen)
+
+    def leave(self) -> None:
+        """Those that wait have waited long enough, and who comes while the server stops does not wait: no others are to
+        be expected. A client goes on at another broker, and its calls then wait again."""
+        self._leaving_until = asyncio.get_running_loop().time() + _LEAVING_S
+        for call in self._waiting:
+            call.due = 0
+        self._set_timer()
 
     def _ripen(self) -> None:
         self._timer = None

@@ -34,6 +34,10 @@ _KINDS = {
 Row = tuple[str, int, Shape | None, bool, Any, str, str]
 
 
+# The attribute by which a function that gathers its calls has them leave.
+LEAVE = "__wirecall_leave__"
+
+
 class Described(typing.NamedTuple):
     """What the native side is told of a function."""
 
@@ -44,6 +48,7 @@ class Described(typing.NamedTuple):
     summary: str
     gives_back: bool  # whether parameters come back, as the result says
     function: Callable[..., Any]  # what is called; it gives results as they are on the wire
+    leave: Callable[[], None] | None  # has streams leave that wait for others, to be in one batch with them
 
     @property
     def takes_input(self) -> bool:
@@ -131,7 +136,9 @@ def describe(
         if checked is _shape_of_anything():
             checked = None
     called = function if outputs is None else with_outputs(function, outputs, name, is_async=runs_on == ASYNCIO)
-    return Described(runs_on, rows, result, checked, _summary(function), outputs is not None, called)
+    return Described(
+        runs_on, rows, result, checked, _summary(function), outputs is not None, called, getattr(function, LEAVE, None)
+    )
 
 
 def _outputs(hints: dict[str, Any], name: str) -> Outputs | None:
@@ -288,11 +295,14 @@ async def closing(items: Any) -> AsyncIterator[Any]:
 def as_described(
     wrapped: Any, function: Callable[..., Any], parameters: list[inspect.Parameter], hints: dict[str, Any]
 ) -> Callable[..., Any]:
-    """`wrapped` as a function of these parameters that is called and documented as `function` is."""
+    """`wrapped` as a function of these parameters that is called and documented as `function` is, and has its calls
+    leave as that does."""
     wrapped.__signature__ = inspect.Signature(parameters)
     wrapped.__annotations__ = hints | {"return": function} if inspect.isclass(function) else hints
     wrapped.__name__ = getattr(function, "__name__", None) or repr(function)
     wrapped.__doc__ = inspect.getdoc(function)
+    if (leave := getattr(function, LEAVE, None)) is not None:
+        setattr(wrapped, LEAVE, leave)
     return typing.cast("Callable[..., Any]", wrapped)
 
 

@@ -186,7 +186,7 @@ class Server:
 
         - `batch`: the most calls in a batch
         - `wait_ms`: milliseconds that the first call waits for others while the function is free; 0 for those that
-          have come at the same time, "auto" to find out for how long it pays
+          have come at the same time, "auto" to find out whether it pays to wait for those that have been answered
         - `max_concurrent_batches`: how many batches run at once
         - `batch_queue`: the most calls that wait (default: 16 times `batch`); a further one is answered -32005
         - `batch_priority`: a function of a call's Context that returns a number: greater ones leave first, and a call

@@ -6,51 +6,92 @@
 
 namespace wirecall::batching {
 
-constexpr double kKept = 0.95;  // of the weight of older runs, with each new one
-constexpr double kGapShare = 1.0 / 16;
-constexpr double kFactor = 4;       // what differs by more than that is no longer the same function, or was an accident
-constexpr double kShareOfRate = 9;  // nine tenths of it, by this many to one
+constexpr double kFaster = 1.08;          // so many times as fast, at least, for calls to wait
+constexpr double kStillFaster = 1.05;     // and for those that wait to go on so
+constexpr double kHopeless = 1.02;        // a trial ends early where it is less
+constexpr double kObvious = 1.15;         // and where it is more
+constexpr double kAccident = 1.25;        // a round counts as so many times as fast, or as slow, at most
+constexpr std::size_t kRunsToSettle = 2;  // of an epoch, which do not count: they began before it
+constexpr std::size_t kRuns = 16;         // of an epoch, which count
+constexpr int kRounds = 8;                // of a trial, at most
+constexpr int kRoundsToJudge = 2;         // at least
+constexpr std::size_t kRestMin = 512;     // runs between trials: so many after a change, and twice as many each time
+constexpr std::size_t kRestMax = 4096;
+constexpr int kIdle = 4;  // nobody has called for so many runs: that says nothing of how fast calls get through
+
+AdaptiveWait::AdaptiveWait(std::size_t size) noexcept : size_(size), rest_next_(kRestMin) {}
 
 void AdaptiveWait::came(nanoseconds now) noexcept {
-  if (last_ >= nanoseconds{0}) {
-    const auto gap = static_cast<double>(std::max(now - last_, nanoseconds{0}).count());  // loops come in any order
-    gap_ = gap_ < 0 ? gap : gap_ + (gap - gap_) * kGapShare;
-  }
-  last_ = std::max(last_, now);
+  if (!std::exchange(came_, true) && now - ended_ > kIdle * usual_) begin_epoch();
+  if (now >= until_) leave();
 }
 
-void AdaptiveWait::ran(std::size_t calls, nanoseconds time) noexcept {
+void AdaptiveWait::ran(std::size_t calls, std::size_t waiting, nanoseconds time, nanoseconds now) noexcept {
+  ended_ = now;
+  came_ = waiting != 0;
+  expected_ = 0;
   if (!std::exchange(began_, true)) return;
-  const auto n = static_cast<double>(calls);
-  auto t = static_cast<double>(time.count());
-  // Whatever the two parts are, a run takes between these.
-  const double share = runs_ > 0 ? n * runs_ / calls_ : 1;
-  const double mean = runs_ > 0 ? times_ / runs_ : t;
-  t = std::min(t, kFactor * mean * std::max(1.0, share));
-  if (t < mean * std::min(1.0, share) / kFactor) runs_ = calls_ = squares_ = times_ = products_ = 0;
-  runs_ = runs_ * kKept + 1;
-  calls_ = calls_ * kKept + n;
-  squares_ = squares_ * kKept + n * n;
-  times_ = times_ * kKept + t;
-  products_ = products_ * kKept + n * t;
+  // It follows a quicker run at once, and an accident counts as twice the time. Batches that are larger since calls
+  // wait must not make them wait for longer.
+  if (usual_ < nanoseconds{0} || time < usual_) {
+    usual_ = time;
+  } else if (!waits()) {
+    usual_ += std::min(time - usual_, usual_) / 8;
+  }
+  if (rest_ != 0) {
+    if (--rest_ == 0) begin_epoch();
+  } else if (++runs_ <= kRunsToSettle) {
+    epoch_began_ = now;
+    calls_ = pauses_ = 0;
+  } else {
+    calls_ += calls;
+    pauses_ += std::size_t{waiting == 0};
+    if (runs_ >= kRunsToSettle + kRuns && now > epoch_began_)
+      end_epoch(static_cast<double>(calls_) / static_cast<double>((now - epoch_began_).count()));
+  }
+  const std::size_t expected = std::min(calls + waiting, size_);
+  if (!waits() || expected <= std::max<std::size_t>(waiting, 1)) return;
+  expected_ = expected;
+  until_ = now + usual_;
 }
 
-// By least squares. While all batches have had one size nobody can tell the two parts: then all is fixed, and those
-// that wait for that reason make batches of other sizes.
-AdaptiveWait::Line AdaptiveWait::line() const noexcept {
-  if (runs_ == 0) return {};
-  const double mean = times_ / runs_;
-  const double spread = runs_ * squares_ - calls_ * calls_;
-  if (spread < runs_ * runs_ * 0.01) return {.fixed = mean, .each = 0};
-  const double each = std::clamp((runs_ * products_ - calls_ * times_) / spread, 0.0, times_ / calls_);
-  return {.fixed = std::max(0.0, mean - each * calls_ / runs_), .each = each};
+AdaptiveWait::nanoseconds AdaptiveWait::wait(std::size_t waiting, nanoseconds now) noexcept {
+  if (waiting >= expected_ || now >= until_) {
+    leave();
+    return nanoseconds{0};
+  }
+  return until_ - now;
 }
 
-AdaptiveWait::nanoseconds AdaptiveWait::wait() const noexcept {
-  const Line run = line();
-  if (gap_ < 0 || run.fixed <= gap_) return nanoseconds{0};  // not one is expected in that time
-  const double enough = run.each > 0 ? std::min(size_, kShareOfRate * run.fixed / run.each) : size_;
-  return to_time(std::min(run.fixed, enough * gap_));
+// Without, with, with, without, and so on: what rises or falls all the time favours neither.
+bool AdaptiveWait::waits_in_epoch() const noexcept { return epoch_ % 4 == 1 || epoch_ % 4 == 2; }
+
+bool AdaptiveWait::waits() const noexcept { return rest_ == 0 ? waits_in_epoch() : pays_; }
+
+void AdaptiveWait::begin_epoch() noexcept { runs_ = 0; }
+
+void AdaptiveWait::end_epoch(double rate) noexcept {
+  // A function that is not always at work without a wait gets no more calls done with one.
+  if (!waits_in_epoch() && pauses_ > kRuns / 4) return end_trial(false);
+  rates_[std::size_t{waits_in_epoch()}] = rate;
+  begin_epoch();
+  if (++epoch_ % 2 == 0) end_round();
+}
+
+void AdaptiveWait::end_round() noexcept {
+  gains_ += std::clamp(rates_[1] / rates_[0], 1 / kAccident, kAccident);
+  const int rounds = epoch_ / 2;
+  const double gain = gains_ / rounds;
+  const bool ends = rounds == kRounds || (rounds >= kRoundsToJudge && (gain < kHopeless || gain > kObvious));
+  if (ends) end_trial(gain >= (pays_ ? kStillFaster : kFaster));
+}
+
+void AdaptiveWait::end_trial(bool pays) noexcept {
+  rest_ = std::exchange(pays_, pays) != pays ? kRestMin : rest_next_;
+  rest_next_ = std::min(2 * rest_, kRestMax);
+  epoch_ = 0;
+  begin_epoch();
+  gains_ = 0;
 }
 
 }  // namespace wirecall::batching

@@ -1,10 +1,9 @@
-// AdaptiveWait: for how long the first call of a batch waits for others where nobody has said so. It learns what a run
-// takes, as a fixed part and one for each call, and how often calls come. To wait pays as long as the fixed part is
-// then shared by more: until a batch is so large that nine tenths of the rate are reached which larger ones could
-// reach, and never for longer than the fixed part itself, which is all that can be won. Where less than one call is
-// expected in that time, nobody waits. It learns nothing of the first run, in which models are loaded; a later one that
-// takes longer than ever counts as four times what was expected, and one that is four times as quick makes it forget
-// those before. Pure; one thread at a time.
+// AdaptiveWait: whether calls wait for others where nobody has said for how long. Who has been answered may call again
+// at once. So when a batch has run, those that have come meanwhile may wait until as many are there as have been
+// answered and wait: nobody else is known of, and they leave together. They wait for as long as a run takes at most,
+// since no more can be won. Whether that pays is tried out: now and then some runs with a wait and some without one
+// take turns, and calls wait from then on only where they got through faster that way. A call that is alone never
+// waits. Pure; one thread at a time.
 #pragma once
 
 #include <chrono>
@@ -17,37 +16,49 @@ class AdaptiveWait {
   using nanoseconds = std::chrono::nanoseconds;
 
   /// `size`: the most calls in a batch.
-  explicit AdaptiveWait(std::size_t size) noexcept : size_(static_cast<double>(size)) {}
+  explicit AdaptiveWait(std::size_t size) noexcept;
 
   /// A call has come.
   void came(nanoseconds now) noexcept;
-  /// A batch of so many calls has taken so long.
-  void ran(std::size_t calls, nanoseconds time) noexcept;
-  /// For how long a call waits that has come now, while the function is free.
-  [[nodiscard]] nanoseconds wait() const noexcept;
+  /// A batch of so many calls has taken so long and ends now, while so many wait.
+  void ran(std::size_t calls, std::size_t waiting, nanoseconds time, nanoseconds now) noexcept;
 
-  /// Of what a run takes: the part that is the same for each, and that of each call.
-  [[nodiscard]] nanoseconds fixed_time() const noexcept { return to_time(line().fixed); }
-  [[nodiscard]] nanoseconds time_of_each() const noexcept { return to_time(line().each); }
+  /// Whether those that wait, or come next, are to wait for others.
+  [[nodiscard]] bool gathers() const noexcept { return expected_ != 0; }
+  /// For how long, where there are so many. With 0 they leave now, and nobody waits until a batch has run again.
+  [[nodiscard]] nanoseconds wait(std::size_t waiting, nanoseconds now) noexcept;
+  /// They leave now.
+  void leave() noexcept { expected_ = 0; }
+  /// Whether waiting has been found to pay.
+  [[nodiscard]] bool pays() const noexcept { return pays_; }
 
  private:
-  struct Line {
-    double fixed = 0;  // ns
-    double each = 0;
-  };
-  static nanoseconds to_time(double ns) noexcept { return nanoseconds{static_cast<nanoseconds::rep>(ns)}; }
-  [[nodiscard]] Line line() const noexcept;
+  /// Waiting is tried out in epochs, of which each has some runs; two make a round, one with a wait and one without.
+  [[nodiscard]] bool waits_in_epoch() const noexcept;
+  [[nodiscard]] bool waits() const noexcept;
+  void begin_epoch() noexcept;
+  void end_epoch(double rate) noexcept;
+  void end_round() noexcept;
+  void end_trial(bool pays) noexcept;
 
-  double size_;
-  bool began_ = false;    // a first run has ended
-  nanoseconds last_{-1};  // when a call came; none has
-  double gap_ = -1;       // between calls, ns; below 0 while there is none
-  // Sums over runs, of which older ones count less: of 1, of calls, their squares, times, and their products.
-  double runs_ = 0;
-  double calls_ = 0;
-  double squares_ = 0;
-  double times_ = 0;
-  double products_ = 0;
+  std::size_t size_;
+  nanoseconds usual_{-1};     // what a run takes at least, lately; below 0 until one has ended that counts
+  bool began_ = false;        // a first run has ended
+  std::size_t expected_ = 0;  // calls for which others wait; 0 where nobody waits
+  nanoseconds until_{0};      // so long at most
+  nanoseconds ended_{0};      // when a run ended last
+  bool came_ = true;          // a call has come since, or was there
+
+  bool pays_ = false;
+  std::size_t rest_ = 0;  // runs until the next trial
+  std::size_t rest_next_;
+  int epoch_ = 0;         // of the trial
+  double rates_[2] = {};  // calls each ns, of the round: without a wait, and with one
+  double gains_ = 0;      // of its rounds: how many times as fast the calls were with the wait
+  std::size_t runs_ = 0;  // of the epoch
+  std::size_t calls_ = 0;
+  std::size_t pauses_ = 0;  // of these, after which nobody waited
+  nanoseconds epoch_began_{0};
 };
 
 }  // namespace wirecall::batching

@@ -115,6 +115,7 @@ void BatchQueue::remove(WaitingCall& call) noexcept {
   group.rows -= call.rows;
   group.bytes -= call.bytes;
   group.ripe -= std::size_t{call.ripe};
+  ripe_ -= std::size_t{call.ripe};
   due_groups_ -= std::size_t{was_due} - std::size_t{is_due(group)};
   call.group = nullptr;
   if (group.calls == 0) groups_.erase(groups_.find(group.key));
@@ -142,8 +143,16 @@ void BatchQueue::ripen(WaitingCall& call) noexcept {
   BatchGroup& group = *call.group;
   const bool was_due = is_due(group);
   call.ripe = true;
+  ++ripe_;
   ++group.ripe;
   due_groups_ += std::size_t{!was_due};
+}
+
+void BatchQueue::ripen_all() noexcept {
+  if (ripe_ == size_) return;
+  for (const auto& [priority, list] : calls_) {
+    for (WaitingCall* call = list.first(); call != nullptr; call = list.after(*call)) ripen(*call);
+  }
 }
 
 WaitingCall* BatchQueue::first_due() const noexcept {

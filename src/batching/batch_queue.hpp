@@ -78,6 +78,8 @@ class BatchQueue {
   void remove(WaitingCall& call) noexcept;
   /// It has waited for as long as it is to, so its group is due. No effect on one that does not wait.
   void ripen(WaitingCall& call) noexcept;
+  /// All have.
+  void ripen_all() noexcept;
   /// Whether the calls of its group fill a batch.
   [[nodiscard]] bool fills_batch(const WaitingCall& call) const noexcept;
   /// Whether a group is due: one of its calls is ripe, or they fill a batch.
@@ -108,6 +110,7 @@ class BatchQueue {
   const Bounds bounds_;
   std::size_t size_ = 0;
   std::size_t bytes_ = 0;
+  std::size_t ripe_ = 0;
   std::size_t due_groups_ = 0;
   std::unordered_map<std::string, std::unique_ptr<BatchGroup>> groups_;
   ByPriority calls_;

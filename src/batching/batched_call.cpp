@@ -33,8 +33,9 @@ void BatchedCall::stop_timer() noexcept {
 
 void BatchedCall::stopped() noexcept {
   const std::shared_ptr<BatchedCall> self = shared_from_this();
+  const bool waited = batcher_->give_up(*this);
   stop_timer();  // also of one that runs: it may go with another loop
-  if (!batcher_->give_up(*this)) return;
+  if (!waited) return;
   const ReplySink dropped = std::move(sink_);
 }
 
@@ -43,8 +44,10 @@ void BatchedCall::Starter::resume() noexcept { of_->batcher_->start(*of_); }
 void BatchedCall::resume() noexcept {
   on_stop_.reset();
   stop_timer();
-  if (stream) return start_stream();
-  batching::answer(*this, std::move(sink_));
+  if (!stream) return batching::answer(*this, std::move(sink_));
+  if (!stop_.stop_requested()) return start_stream();
+  stream = {};
+  const ReplySink dropped = std::move(sink_);
 }
 
 // What it borrows of the call's params lasts until it has ended, since it keeps the call.

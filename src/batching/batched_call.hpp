@@ -137,6 +137,11 @@ class LeavingBatch {
   }
   [[nodiscard]] bool empty() const noexcept { return calls_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return calls_.size(); }
+  /// By the clock of a loop of theirs, of the steady clock without one. Any thread.
+  [[nodiscard]] std::chrono::nanoseconds now() const noexcept {
+    const Scheduler* const scheduler = calls_.front()->scheduler();
+    return scheduler != nullptr ? scheduler->now() : std::chrono::steady_clock::now().time_since_epoch();
+  }
   /// For how long the first of them has waited.
   [[nodiscard]] std::chrono::nanoseconds waited() const noexcept;
   [[nodiscard]] detail::Batch entries() const noexcept { return entries_; }

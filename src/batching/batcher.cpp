@@ -55,22 +55,27 @@ void BatcherImpl::add(Call& call, BatchArguments arguments, const detail::Batche
   bool runs = false;
   try {
     const std::scoped_lock lock{mutex_};
-    const nanoseconds wait = wait_from(now);
-    const bool ticks_for_turn = wait == nanoseconds{0} && running_ < options_.concurrent && !ticks(added->executor());
+    if (options_.adaptive) adaptive_.came(now);
+    const bool gathered = adaptive_.gathers();
+    const nanoseconds wait = gathered ? adaptive_.wait(queue_.size() + 1, now) : options_.wait;
+    const bool ripens = options_.wait == nanoseconds{0};
+    const bool ticks_for_all = ripens && running_ < options_.concurrent && !ticks(added->executor());
     ticking_.reserve(ticking_.size() + 1);
     // Whether or not it fills a batch: it may not be in the one that leaves.
-    if (wait != nanoseconds{0} || ticks_for_turn) added->start_timer(wait);
+    if (!ripens || ticks_for_all) added->start_timer(wait);
     WaitingCall* const leaves = queue_.add(*added, as.group, now + run_time_);
+    if (gathered && (!adaptive_.gathers() || queue_.fills_batch(*added))) end_gathering();
     if (leaves != nullptr) {
+      std::erase(ticking_, leaves);
       leaver = leaves == added.get() ? added : static_cast<BatchedCall*>(leaves)->shared_from_this();
       leaver->kept.reset();
       refuse(*leaver);
     }
     if (leaves != added.get()) {
       added->kept = added;
-      if (ticks_for_turn) ticking_.push_back(added.get());
-      if (wait == nanoseconds{0}) queue_.ripen(*added);
-      runs = queue_.fills_batch(*added) && begin_run();
+      if (ticks_for_all) ticking_.push_back(added.get());
+      if (ripens) queue_.ripen(*added);
+      runs = (gathered || queue_.fills_batch(*added)) && begin_run();
       if (leaver && leaver->starts) start_what_is_due();
     }
   } catch (const std::bad_alloc&) {
@@ -162,7 +167,7 @@ void BatcherImpl::ripen(BatchedCall& call) noexcept {
     const std::scoped_lock lock{mutex_};
     std::erase(ticking_, &call);
     queue_.ripen(call);
-    if (!begin_run()) return;
+    if (go_on_gathering(call) || !begin_run()) return;
   }
   run(call);
 }
@@ -176,7 +181,7 @@ void BatcherImpl::start(BatchedCall& call) noexcept {
   {
     const std::scoped_lock lock{mutex_};
     call.starts = false;
-    if (!begin_run()) return;
+    if (go_on_gathering(call) || !begin_run()) return;
   }
   run(call);
 }
@@ -204,9 +209,43 @@ void BatcherImpl::refuse(BatchedCall& call) const noexcept {
 // ---- who runs ----
 
 bool BatcherImpl::begin_run() noexcept {
-  const bool may = running_ < options_.concurrent && queue_.is_due();
+  const bool may = running_ < options_.concurrent && queue_.is_due() && !adaptive_.gathers();
   running_ += std::size_t{may};
   return may;
+}
+
+// Whether those that wait still wait for others. Then a timer of the call's loop ends that. On its loop's thread.
+bool BatcherImpl::go_on_gathering(BatchedCall& call) noexcept {
+  if (!adaptive_.gathers() || queue_.size() == 0) return false;
+  // One that waits no more may go at any time, and its timer with it: another one goes on.
+  if (call.group == nullptr) {
+    start_what_is_due();
+    return true;
+  }
+  const nanoseconds wait = adaptive_.wait(queue_.size(), call.scheduler()->now());
+  if (adaptive_.gathers() && !ticks(call.executor())) {
+    try {
+      ticking_.push_back(&call);
+      call.start_timer(wait);
+    } catch (const std::bad_alloc&) {
+      adaptive_.leave();
+    }
+  }
+  if (!adaptive_.gathers()) end_gathering();
+  return adaptive_.gathers();
+}
+
+// No timer says any more when the next batch runs.
+void BatcherImpl::end_gathering() noexcept {
+  adaptive_.leave();
+  ticking_.clear();
+}
+
+void BatcherImpl::leave_now() noexcept {
+  const std::scoped_lock lock{mutex_};
+  if (adaptive_.gathers()) end_gathering();
+  queue_.ripen_all();
+  start_what_is_due();
 }
 
 // On the loop of a call that waits, for such a loop goes on to turn.
@@ -230,35 +269,32 @@ void BatcherImpl::take(LeavingBatch& leaving) noexcept {
   } catch (const std::bad_alloc&) {
     return;  // they wait for the next one that comes
   }
-  for (WaitingCall* const call : taken_) leaving.add(std::move(static_cast<BatchedCall*>(call)->kept));
+  for (WaitingCall* const call : taken_) {
+    std::erase(ticking_, call);
+    leaving.add(std::move(static_cast<BatchedCall*>(call)->kept));
+  }
   start_what_is_due();
-}
-
-// What waits while the function is at work anyway needs no time of its own.
-nanoseconds BatcherImpl::wait_from(nanoseconds now) noexcept {
-  if (!options_.adaptive) return options_.wait;
-  adaptive_.came(now);
-  return running_ < options_.concurrent ? adaptive_.wait() : nanoseconds{0};
 }
 
 static std::uint64_t not_negative(nanoseconds time) noexcept {
   return static_cast<std::uint64_t>(std::max(time, nanoseconds{0}).count());
 }
 
-void BatcherImpl::count_run(std::size_t calls, nanoseconds waited, nanoseconds time) noexcept {
+void BatcherImpl::count_run(const Run& run) noexcept {
+  const auto [calls, waited, time, ended] = run;
   const std::scoped_lock lock{mutex_};
   calls_in_batch_.record(calls);
   waits_.record(not_negative(waited));
-  if (options_.adaptive) adaptive_.ran(calls, time);
+  if (options_.adaptive) adaptive_.ran(calls, queue_.size(), time, ended);
   quick_runs_.ran(calls, time);
   if (!has_to_weigh_) quick_.store(quick_runs_.are_quick(), std::memory_order_relaxed);
   // It follows a quicker run at once, so that the first one, in which a model is loaded, is soon forgotten.
   run_time_ = run_time_ == nanoseconds{0} || time < run_time_ ? time : run_time_ + (time - run_time_) / 8;
 }
 
-detail::BatchSpreads BatcherImpl::spreads() const {
+std::optional<detail::BatchSpreads> BatcherImpl::spreads() const {
   const std::scoped_lock lock{mutex_};
-  return {.calls = detail::spread_of(calls_in_batch_), .waits = detail::spread_of(waits_)};
+  return detail::BatchSpreads{.calls = detail::spread_of(calls_in_batch_), .waits = detail::spread_of(waits_)};
 }
 
 // The place has been taken: begin_run.
@@ -288,9 +324,10 @@ void BatcherImpl::run(const BatchedCall& on) noexcept {
 
 void BatcherImpl::run_and_count(const LeavingBatch& leaving) noexcept {
   const nanoseconds waited = leaving.waited();
-  const auto began = std::chrono::steady_clock::now();
+  const nanoseconds began = leaving.now();
   function_->run(leaving.entries());
-  count_run(leaving.size(), waited, std::chrono::steady_clock::now() - began);
+  const nanoseconds ended = leaving.now();
+  count_run({.calls = leaving.size(), .waited = waited, .time = ended - began, .ended = ended});
 }
 
 void BatcherImpl::Place::run() const noexcept {
@@ -307,7 +344,7 @@ Task<void> BatcherImpl::Place::run_task(Place place, std::shared_ptr<Executor> e
   own.of_->take(*leaving);
   if (leaving->empty()) co_return;
   const nanoseconds waited = leaving->waited();
-  const auto began = std::chrono::steady_clock::now();
+  const nanoseconds began = leaving->now();
   try {
     detail::StartedBatch started{
         .batch = leaving->entries(), .executor = std::move(executor), .scheduler = &scheduler, .keep = leaving};
@@ -315,7 +352,8 @@ Task<void> BatcherImpl::Place::run_task(Place place, std::shared_ptr<Executor> e
   } catch (...) {
     detail::fail_batch(leaving->entries());
   }
-  own.of_->count_run(leaving->size(), waited, std::chrono::steady_clock::now() - began);
+  const nanoseconds ended = leaving->now();
+  own.of_->count_run({.calls = leaving->size(), .waited = waited, .time = ended - began, .ended = ended});
   leaving->answer();
 }
 
@@ -342,6 +380,7 @@ std::shared_ptr<Batcher> Batcher::make(std::unique_ptr<BatchFunction> function, 
   require(options.queue == 0 || options.queue >= options.size, "a queue of its size at least");
   require(options.queue_bytes == 0 || options.queue_bytes >= options.bytes, "queue_bytes of its bytes at least");
   require(options.concurrent != 0 && options.concurrent <= 1024, "1 to 1024 runs at once");
+  if (options.adaptive) options.wait = std::chrono::microseconds{0};
   return std::make_shared<batching::BatcherImpl>(std::move(function), std::move(options));
 }
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,7 +31,8 @@ class BatcherImpl final : public detail::Batcher, public std::enable_shared_from
 
   [[nodiscard]] bool runs_in_turn(Call& call) noexcept override;
   void add(Call& call, detail::BatchArguments arguments, const detail::BatchedAs& as) override;
-  [[nodiscard]] detail::BatchSpreads spreads() const override;
+  [[nodiscard]] std::optional<detail::BatchSpreads> spreads() const override;
+  void leave_now() noexcept override;
 
   // ---- of one of its calls, on that one's loop's thread ----
 
@@ -52,8 +54,14 @@ class BatcherImpl final : public detail::Batcher, public std::enable_shared_from
   void end_turn(const LoopBatch& batch) noexcept;
   /// In the place that has been taken. Any thread.
   void call_function(detail::Batch batch) noexcept { function_->run(batch); }
-  /// A run of so many calls, of which the first had waited for so long, has taken so long. Any thread.
-  void count_run(std::size_t calls, std::chrono::nanoseconds waited, std::chrono::nanoseconds time) noexcept;
+  struct Run {
+    std::size_t calls;
+    std::chrono::nanoseconds waited;  ///< for how long the first of them had
+    std::chrono::nanoseconds time;
+    std::chrono::nanoseconds ended;  ///< by LeavingBatch::now
+  };
+  /// One has ended. Any thread.
+  void count_run(const Run& run) noexcept;
   /// The most calls in a batch.
   [[nodiscard]] std::size_t size() const noexcept { return options_.size; }
   /// The most bytes of params in one.
@@ -82,8 +90,9 @@ class BatcherImpl final : public detail::Batcher, public std::enable_shared_from
 
   // With the lock.
   [[nodiscard]] bool begin_run() noexcept;
+  [[nodiscard]] bool go_on_gathering(BatchedCall& call) noexcept;
+  void end_gathering() noexcept;
   void start_what_is_due() noexcept;
-  [[nodiscard]] std::chrono::nanoseconds wait_from(std::chrono::nanoseconds now) noexcept;
   [[nodiscard]] bool ticks(const detail::Executor* loop) const noexcept;
   void refuse(BatchedCall& call) const noexcept;
 
@@ -107,8 +116,8 @@ class BatcherImpl final : public detail::Batcher, public std::enable_shared_from
   std::size_t running_ = 0;
   std::vector<LoopBatch*> turns_;  // one of each loop at most
   QuickRuns quick_runs_;
-  // By whose timers a batch runs once those that have come in the same turn are there: one of each loop at most, since
-  // a handler may keep a loop from its timers.
+  // By whose timers a batch runs once those are there that come in the same turn, or for which others wait: one of each
+  // loop at most, since a handler may keep a loop from its timers. They wait.
   std::vector<const BatchedCall*> ticking_;
   std::chrono::nanoseconds run_time_{0};  // what a run takes at least, lately
   AdaptiveWait adaptive_{options_.size};

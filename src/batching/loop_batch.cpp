@@ -76,7 +76,8 @@ void LoopBatch::run(detail::Batch batch) noexcept {
     const detail::WatchdogScope scope{tasks_->watchdog_slot(), *method_, *this};
     of_->call_function(batch);
   }
-  of_->count_run(batch.size(), std::chrono::nanoseconds{0}, scheduler_->now() - began);
+  const std::chrono::nanoseconds ended = scheduler_->now();
+  of_->count_run({.calls = batch.size(), .waited = std::chrono::nanoseconds{0}, .time = ended - began, .ended = ended});
 }
 
 // They came in this turn, and so before the function ran.

@@ -206,8 +206,12 @@ static bool read_id(Reader& reader, std::optional<std::uint64_t>& id, bool& is_s
 bool MessageRouter::notified(ClientConnection& connection, const Received& message) {
   const bool draining = message.method() == "rpc.draining";
   if (draining) {
-    const Lock lock = driver_.lock();
-    connections_.leave(connection);
+    {
+      const Lock lock = driver_.lock();
+      connections_.leave(connection);
+    }
+    // The server waits for the calls that we have of it.
+    shared_.registry.end_batch_waits();
   }
   return credit(connection, message) || item(connection, message) || broker_.event(connection, message) || draining;
 }

@@ -13,6 +13,7 @@
 #include "rpc/access.hpp"
 #include "rpc/cached_method.hpp"
 #include "rpc/dispatcher.hpp"
+#include "wirecall/detail/batch_counts.hpp"
 #include "wirecall/packing.hpp"
 
 namespace wirecall {
@@ -245,10 +246,15 @@ Method& Registry::add_cached(std::string name, MethodOptions options, detail::Bi
                              detail::WriteCacheKey write_key) {
   if (binding.signature->stream)
     throw std::invalid_argument("wirecall: method " + name + " gives a stream, and a stream's results are not cached");
+  const std::uint32_t concurrency = binding.concurrency;
+  const std::shared_ptr<detail::BatchCounts> batches = binding.batches;
   Method inner{name, options.params, std::move(binding)};
   inner.keeps_results_ = true;
   auto cached = std::make_unique<rpc::CachedMethod>(std::move(inner), write_key, options.cache);
-  Method& added = add(std::move(name), std::move(options.params), rpc::CachedMethod::bind(std::move(cached)));
+  detail::Binding outer = rpc::CachedMethod::bind(std::move(cached));
+  outer.concurrency = concurrency;
+  outer.batches = batches;
+  Method& added = add(std::move(name), std::move(options.params), std::move(outer));
   added.keeps_results_ = true;
   return added;
 }
@@ -282,6 +288,14 @@ std::vector<std::string> Registry::missing() const {
   std::ranges::copy_if(impl_->required, std::back_inserter(names),
                        [this](const std::string& name) { return find(name) == nullptr; });
   return names;
+}
+
+void Registry::end_batch_waits() const noexcept {
+  for (const auto* const methods : {&impl_->methods, &impl_->removed}) {
+    for (const auto& method : *methods) {
+      if (method->batches() != nullptr) method->batches()->leave_now();
+    }
+  }
 }
 
 void Registry::use(Middleware middleware) { impl_->middleware.push_back(std::move(middleware)); }

@@ -252,7 +252,11 @@ void ServingLoop::drain(const std::function<bool()>& hurry) {
   // Calls that come from now on, while others are still in progress, are answered with -32009.
   if (broker_) broker_->drain();
   each([](Connection& connection) { connection.drain(); });
-  while (keep_serving(deadline) && any(&Connection::busy)) turn(left(deadline));
+  while (keep_serving(deadline) && any(&Connection::busy)) {
+    // Also those of middleware that has waited until now.
+    shared_->registry.end_batch_waits();
+    turn(left(deadline));
+  }
   turn(nanoseconds{0});
   if (any(&Connection::busy)) {
     options_->log(LogLevel::warning, "calls were still in progress when the server stopped");

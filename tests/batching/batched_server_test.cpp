@@ -2,7 +2,9 @@
 // that give up or leave.
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <expected>
+#include <future>
 #include <gtest/gtest.h>
 #include <optional>
 #include <stop_token>
@@ -43,6 +45,10 @@ class BatchedServer : public testing::Test {
         }
       });
     }
+  }
+  static std::vector<int> doubled(std::vector<int> numbers) {
+    for (int& number : numbers) number *= 2;
+    return numbers;
   }
   static Options options() {
     Options options;
@@ -104,6 +110,42 @@ TEST_F(BatchedServer, survives_callers_that_give_up_and_leave) {
       }
     }
   }
+}
+
+TEST_F(BatchedServer, what_waits_for_others_leaves_when_it_stops) {
+  Server server{options()};
+  server.batch_method("double", doubled, {.size = 64, .wait = 1min});
+  server.method("there", [] {});
+  const Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
+  std::optional<RunningServer> running{std::in_place, server};
+  std::deque<Client> clients;
+  std::vector<std::future<int>> answers;
+  for (int i = 0; i != 4; ++i) {  // of both loops
+    Client& client = clients.emplace_back(endpoint.uri());
+    answers.push_back(client.request<int>("double", i).future());
+    client.call("there");
+  }
+  running.reset();
+  for (int i = 0; i != 4; ++i) EXPECT_EQ(answers[i].get(), 2 * i);
+}
+
+TEST_F(BatchedServer, so_it_does_at_a_provider_when_its_broker_stops) {
+  Broker broker;
+  const Endpoint endpoint = broker.listen("tcp://127.0.0.1:0");
+  std::optional<RunningServer> running{std::in_place, broker};
+  ClientOptions named;
+  named.client_id = "worker";  // the broker tells those that have a name
+  Client provider{endpoint.uri(), named};
+  std::promise<void> came;
+  provider.provide("double", batched(doubled, {.size = 2, .wait = 1min}));
+  provider.provide("there", [&came] { came.set_value(); });
+  provider.connect();
+  Client client{endpoint.uri()};
+  auto answer = client.request<int>("double", 4).future();
+  client.call("there");
+  came.get_future().get();
+  running.reset();
+  EXPECT_EQ(answer.get(), 8);
 }
 
 TEST_F(BatchedServer, is_asked_for_two_batches_by_a_broker) {

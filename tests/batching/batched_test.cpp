@@ -127,6 +127,107 @@ TEST_F(BatchedMethod, with_an_adaptive_wait_a_call_that_is_alone_does_not_wait) 
   }
 }
 
+// Callers of a function that takes 2 ms: each calls again some 100 us after it has been answered.
+class AnsweredCallers : public BatchedMethod {
+ protected:
+  AnsweredCallers() {
+    registry.method("echo",
+                    batched(
+                        [this](std::vector<int> callers) {
+                          batches.push_back(callers);
+                          for (int i = 0; i != 20; ++i) pass();
+                          return callers;
+                        },
+                        {.size = 64, .adaptive = true}),
+                    {"caller"});
+    for (int caller = 0; caller != 8; ++caller) call_later(caller);
+  }
+
+  void pass() {
+    scheduler.advance(100us);
+    const std::vector<std::pair<int, std::chrono::nanoseconds>> callers = std::exchange(thinking_, {});
+    for (const auto& [caller, until] : callers) {
+      if (until > scheduler.now()) {
+        thinking_.emplace_back(caller, until);
+      } else {
+        peer->call("echo", "[" + std::to_string(caller) + "]", caller);
+      }
+    }
+  }
+  /// So many batches; without `gone`, from its next call on.
+  void run(std::size_t count, int gone = -1) {
+    batches.clear();
+    while (batches.size() < count) {
+      pass();
+      pool.run_all();
+      inbox->run();
+      for (const std::string& answer : std::exchange(peer->sink.messages, {})) {
+        const int caller = std::stoi(answer.substr(answer.find("\"id\":") + 5));
+        if (caller != gone) call_later(caller);
+      }
+    }
+  }
+  [[nodiscard]] std::vector<std::size_t> sizes() const {
+    std::vector<std::size_t> sizes;
+    for (const std::vector<int>& batch : batches) sizes.push_back(batch.size());
+    return sizes;
+  }
+
+ private:
+  void call_later(int caller) { thinking_.emplace_back(caller, scheduler.now() + (1 + caller % 4) * 100us); }
+
+  std::vector<std::pair<int, std::chrono::nanoseconds>> thinking_;
+};
+
+TEST_F(AnsweredCallers, leave_together_once_that_has_been_found_to_be_faster) {
+  run(10);
+  EXPECT_LT(batches.back().size(), 8U);
+  run(600);
+  run(4);
+  EXPECT_EQ(sizes(), (std::vector<std::size_t>{8, 8, 8, 8}));
+  run(4, 3);
+  EXPECT_EQ(sizes(), (std::vector<std::size_t>{8, 7, 7, 7})) << "who calls no more is waited for once";
+  const std::chrono::nanoseconds began = scheduler.now();
+  run(10);
+  EXPECT_EQ(scheduler.now() - began, 10 * 2400us);
+}
+
+TEST_F(AnsweredCallers, who_gives_up_takes_no_timer_along_by_which_others_leave) {
+  run(604);
+  pass();  // two are there, of which the first has the timer
+  peer->cancel(0);
+  inbox->run();
+  run(2, 0);
+  EXPECT_EQ(sizes(), (std::vector<std::size_t>{7, 7}));
+}
+
+TEST_F(BatchedMethod, what_waits_leaves_when_no_others_are_to_be_expected) {
+  add_double({.size = 64, .wait = 1min});
+  registry.end_batch_waits();
+  peer->call("double", "[1]", 1);
+  peer->call("double", "[2]", 2);
+  settle();
+  EXPECT_TRUE(batches.empty());
+  registry.end_batch_waits();
+  settle();
+  EXPECT_EQ(batches, (Batches{{1, 2}}));
+  EXPECT_EQ(received(), result_reply("2", "1") + "\n" + result_reply("4", "2"));
+}
+
+TEST_F(BatchedMethod, so_does_what_waits_of_a_method_with_kept_results_and_of_one_that_was_removed) {
+  const auto echo = [](std::vector<int> numbers) { return numbers; };
+  registry.method("kept", batched(echo, {.wait = 1min}), {.params = {"number"}, .cache = {.entries = 1}});
+  registry.method("removed", batched(echo, {.wait = 1min}), {"number"});
+  peer->call("kept", "[1]", 1);
+  peer->call("removed", "[2]", 2);
+  registry.remove("removed");
+  settle();
+  EXPECT_EQ(received(), "");
+  registry.end_batch_waits();
+  settle();
+  EXPECT_EQ(received(), result_reply("1", "1") + "\n" + result_reply("2", "2"));
+}
+
 TEST_F(BatchedMethod, what_comes_while_it_runs_leaves_together_afterwards) {
   add_double({.size = 64});
   peer->call("double", "[1]", 1);
@@ -552,7 +653,7 @@ TEST_F(BatchedMethod, it_is_counted_how_many_leave_together_and_how_long_the_fir
   scheduler.advance(2ms);
   settle();
   ASSERT_EQ(batches.size(), 2U);
-  const detail::BatchSpreads seen = registry.find("double")->batches()->spreads();
+  const detail::BatchSpreads seen = registry.find("double")->batches()->spreads().value();
   EXPECT_EQ(seen.calls.count, 2U);
   EXPECT_EQ(seen.calls.sum, 6U);
   EXPECT_EQ(seen.calls.max, 4U);

@@ -102,10 +102,12 @@ TEST_F(Inspection, calls_of_all_are_counted_each) {
 
 TEST_F(Inspection, of_methods_that_are_called_for_many_the_batches_are_told) {
   struct Counts final : detail::BatchCounts {
-    [[nodiscard]] detail::BatchSpreads spreads() const override {
-      return {.calls = {.count = 2, .sum = 6, .p50 = 2, .p90 = 4, .p99 = 4, .max = 4},
-              .waits = {.count = 2, .sum = 3'500, .p50 = 500, .p90 = 3'000, .p99 = 3'000, .max = 3'000}};
+    [[nodiscard]] std::optional<detail::BatchSpreads> spreads() const override {
+      return detail::BatchSpreads{
+          .calls = {.count = 2, .sum = 6, .p50 = 2, .p90 = 4, .p99 = 4, .max = 4},
+          .waits = {.count = 2, .sum = 3'500, .p50 = 500, .p90 = 3'000, .p99 = 3'000, .max = 3'000}};
     }
+    void leave_now() noexcept override {}
   };
   detail::Binding binding = detail::bind([](int number) { return number; });
   binding.batches = std::make_shared<Counts>();

@@ -1,7 +1,8 @@
-// BatchCounts: what is told of the batches of a function.
+// BatchCounts: the batches of a function, for who knows nothing else of it.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace wirecall::detail {
 
@@ -37,8 +38,10 @@ class BatchCounts {
   BatchCounts(BatchCounts&&) = delete;
   virtual ~BatchCounts() = default;
 
-  /// Any thread.
-  [[nodiscard]] virtual BatchSpreads spreads() const = 0;
+  /// Nothing where they are not counted. Any thread.
+  [[nodiscard]] virtual std::optional<BatchSpreads> spreads() const = 0;
+  /// Calls that wait for others leave now, as when their wait is over: no others are to be expected. Any thread.
+  virtual void leave_now() noexcept = 0;
 };
 
 }  // namespace wirecall::detail

@@ -332,7 +332,7 @@ Binding bind_batched(F function, BatchOptions options) {
   std::function<int(const Context&)> priority = std::move(options.priority);
   auto typed = std::make_unique<TypedBatchFunction<B, F>>(std::move(function));
   BatchedMethod<B> method{Batcher::make(std::move(typed), std::move(options)), counts_rows, std::move(priority)};
-  const std::shared_ptr<const BatchCounts> batches = method.batcher;
+  const std::shared_ptr<BatchCounts> batches = method.batcher;
   Binding binding = binding_of<typename B::One>(std::move(method), &BatchedMethod<B>::invoke);
   binding.concurrency = concurrency;
   binding.batches = batches;

@@ -79,7 +79,7 @@ struct Binding {
   /// How many calls at once are of use to it, which a client that provides it tells its broker; 0 for any number.
   std::uint32_t concurrency = 0;
   /// Of a function that is called once for many calls; null for others.
-  std::shared_ptr<const BatchCounts> batches{};
+  std::shared_ptr<BatchCounts> batches{};
 };
 
 // ---- what kind of thing a callable returns ----
