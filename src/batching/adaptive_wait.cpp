@@ -9,12 +9,9 @@ namespace wirecall::batching {
 constexpr double kFaster = 1.08;          // so many times as fast, at least, for calls to wait
 constexpr double kStillFaster = 1.05;     // and for those that wait to go on so
 constexpr double kHopeless = 1.02;        // a trial ends early where it is less
-constexpr double kObvious = 1.15;         // and where it is more
-constexpr double kAccident = 1.25;        // a round counts as so many times as fast, or as slow, at most
 constexpr std::size_t kRunsToSettle = 2;  // of an epoch, which do not count: they began before it
 constexpr std::size_t kRuns = 16;         // of an epoch, which count
-constexpr int kRounds = 8;                // of a trial, at most
-constexpr int kRoundsToJudge = 2;         // at least
+constexpr int kEpochs = 4;                // of a trial, each way
 constexpr std::size_t kRestMin = 512;     // runs between trials: so many after a change, and twice as many each time
 constexpr std::size_t kRestMax = 4096;
 constexpr int kIdle = 4;  // nobody has called for so many runs: that says nothing of how fast calls get through
@@ -63,8 +60,9 @@ AdaptiveWait::nanoseconds AdaptiveWait::wait(std::size_t waiting, nanoseconds no
   return until_ - now;
 }
 
-// Without, with, with, without, and so on: what rises or falls all the time favours neither.
-bool AdaptiveWait::waits_in_epoch() const noexcept { return epoch_ % 4 == 1 || epoch_ % 4 == 2; }
+// First as it has been, then the other way: callers that have left together may go on to do so for a while, so that
+// epochs by turns would say nothing.
+bool AdaptiveWait::waits_in_epoch() const noexcept { return (epoch_ < kEpochs) == pays_; }
 
 bool AdaptiveWait::waits() const noexcept { return rest_ == 0 ? waits_in_epoch() : pays_; }
 
@@ -72,18 +70,15 @@ void AdaptiveWait::begin_epoch() noexcept { runs_ = 0; }
 
 void AdaptiveWait::end_epoch(double rate) noexcept {
   // A function that is not always at work without a wait gets no more calls done with one.
-  if (!waits_in_epoch() && pauses_ > kRuns / 4) return end_trial(false);
-  rates_[std::size_t{waits_in_epoch()}] = rate;
+  if (!pays_ && !waits_in_epoch() && pauses_ > kRuns / 2) return end_trial(false);
+  rates_[std::size_t{waits_in_epoch()}] += rate;
   begin_epoch();
-  if (++epoch_ % 2 == 0) end_round();
-}
-
-void AdaptiveWait::end_round() noexcept {
-  gains_ += std::clamp(rates_[1] / rates_[0], 1 / kAccident, kAccident);
-  const int rounds = epoch_ / 2;
-  const double gain = gains_ / rounds;
-  const bool ends = rounds == kRounds || (rounds >= kRoundsToJudge && (gain < kHopeless || gain > kObvious));
-  if (ends) end_trial(gain >= (pays_ ? kStillFaster : kFaster));
+  const int tried = ++epoch_ - kEpochs;
+  if (tried <= 0) return;
+  const double gain =
+      rates_[1] / rates_[0] * (pays_ ? static_cast<double>(tried) / kEpochs : static_cast<double>(kEpochs) / tried);
+  if (tried == kEpochs || (!pays_ && tried >= kEpochs / 2 && gain < kHopeless))
+    end_trial(gain >= (pays_ ? kStillFaster : kFaster));
 }
 
 void AdaptiveWait::end_trial(bool pays) noexcept {
@@ -91,7 +86,7 @@ void AdaptiveWait::end_trial(bool pays) noexcept {
   rest_next_ = std::min(2 * rest_, kRestMax);
   epoch_ = 0;
   begin_epoch();
-  gains_ = 0;
+  rates_[0] = rates_[1] = 0;
 }
 
 }  // namespace wirecall::batching

@@ -1,9 +1,9 @@
 // AdaptiveWait: whether calls wait for others where nobody has said for how long. Who has been answered may call again
 // at once. So when a batch has run, those that have come meanwhile may wait until as many are there as have been
 // answered and wait: nobody else is known of, and they leave together. They wait for as long as a run takes at most,
-// since no more can be won. Whether that pays is tried out: now and then some runs with a wait and some without one
-// take turns, and calls wait from then on only where they got through faster that way. A call that is alone never
-// waits. Pure; one thread at a time.
+// since no more can be won. Whether that pays is tried out: now and then some runs are without a wait and some with
+// one, and calls wait from then on only where they got through faster that way. A call that is alone never waits. Pure;
+// one thread at a time.
 #pragma once
 
 #include <chrono>
@@ -33,12 +33,11 @@ class AdaptiveWait {
   [[nodiscard]] bool pays() const noexcept { return pays_; }
 
  private:
-  /// Waiting is tried out in epochs, of which each has some runs; two make a round, one with a wait and one without.
+  /// Waiting is tried out in epochs, of which each has some runs: some as it has been, then some the other way.
   [[nodiscard]] bool waits_in_epoch() const noexcept;
   [[nodiscard]] bool waits() const noexcept;
   void begin_epoch() noexcept;
   void end_epoch(double rate) noexcept;
-  void end_round() noexcept;
   void end_trial(bool pays) noexcept;
 
   std::size_t size_;
@@ -53,8 +52,7 @@ class AdaptiveWait {
   std::size_t rest_ = 0;  // runs until the next trial
   std::size_t rest_next_;
   int epoch_ = 0;         // of the trial
-  double rates_[2] = {};  // calls each ns, of the round: without a wait, and with one
-  double gains_ = 0;      // of its rounds: how many times as fast the calls were with the wait
+  double rates_[2] = {};  // calls each ns, of its epochs: sums without a wait, and with one
   std::size_t runs_ = 0;  // of the epoch
   std::size_t calls_ = 0;
   std::size_t pauses_ = 0;  // of these, after which nobody waited
