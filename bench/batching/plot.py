@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Rate and latency of a batched model, against the size of its batches, as a plot in SVG; and what calls that come at a
-rate, and those of callers that wait for their answers, have of fixed waits and the adaptive one, as a table in Markdown. The model (server.py) takes 1 ms and 10 us more
-for each element, without the GIL. The server is on one core and the load on another. A figure is the median of the
-rounds.
+"""Rate and latency of a batched model, against the size of its batches, as a plot in SVG; and what fixed waits and the
+adaptive one give calls that come at a rate, and callers that wait for their answers, as a table in Markdown. The model
+(server.py) takes 1 ms and 10 us more for each element, without the GIL. The server is on one core and the load on
+another. A figure is the median of the rounds.
 
     plot.py [--rounds N] [--seconds S] [--python build/venv/bin/python] [--page FILE --plot FILE]
 

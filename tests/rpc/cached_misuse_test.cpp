@@ -1,45 +1,25 @@
 // What a user sees who would keep results that are one caller's: cached_misuse.cpp must fail to compile with every
-// message that it lists. Needs the compiler at run time and is skipped where there is none.
-#include <array>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
+// message it lists. Skipped where there is no compiler.
 #include <gtest/gtest.h>
 #include <string>
-#include <string_view>
 
+#include "tests/compiler.hpp"
+
+namespace wirecall {
 namespace {
 
-std::string output_of(const std::string& command, int& status) {
-  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return {};
-  std::string output;
-  std::array<char, 4096> piece;
-  while (const std::size_t size = std::fread(piece.data(), 1, piece.size(), pipe)) output.append(piece.data(), size);
-  status = pclose(pipe);
-  return output;
-}
-
 TEST(CachedMisuse, FailsToCompileWithMessagesThatTellTheCure) {
-  const std::filesystem::path source{WIRECALL_SOURCE};
-  const std::string file = source / "tests/rpc/cached_misuse.cpp";
+  const std::string file = "tests/rpc/cached_misuse.cpp";
+  const std::vector<std::string> messages = test::expected_messages(file);
+  EXPECT_EQ(messages.size(), 2U);
   for (const std::string compiler : {"g++", "clang++-19"}) {
-    int status = 0;
-    static_cast<void>(output_of(compiler + " --version", status));
-    if (status != 0) continue;
-    const std::string output = output_of(
-        compiler + " -std=c++23 -fsyntax-only -I'" + (source / "include").string() + "' '" + file + "'", status);
-    EXPECT_NE(status, 0);
-    int messages = 0;
-    std::ifstream lines{file};
-    for (std::string line; std::getline(lines, line);) {
-      constexpr std::string_view kMark = "// expect: ";
-      if (!line.starts_with(kMark)) continue;
-      ++messages;
-      EXPECT_NE(output.find(line.substr(kMark.size())), std::string::npos) << compiler << ": " << line;
-    }
-    EXPECT_EQ(messages, 2);
+    if (!test::is_installed(compiler)) continue;
+    const test::Compiled compiled = test::check_syntax(compiler, file);
+    EXPECT_NE(compiled.status, 0);
+    for (const std::string& message : messages)
+      EXPECT_NE(compiled.output.find(message), std::string::npos) << compiler << ": " << message;
   }
 }
 
 }  // namespace
+}  // namespace wirecall
