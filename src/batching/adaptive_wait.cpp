@@ -19,24 +19,26 @@ constexpr int kIdle = 4;  // nobody has called for so many runs: that says nothi
 AdaptiveWait::AdaptiveWait(std::size_t size) noexcept : size_(size), rest_next_(kRestMin) {}
 
 void AdaptiveWait::came(nanoseconds now) noexcept {
-  if (!std::exchange(came_, true) && now - ended_ > kIdle * usual_) begin_epoch();
+  if (!std::exchange(came_, true) && now - ended_ > kIdle * usual_ && rest_ == 0) cut_epoch();
   if (now >= until_) leave();
 }
 
 void AdaptiveWait::ran(std::size_t calls, std::size_t waiting, nanoseconds time, nanoseconds now) noexcept {
+  // Who waits already, beside another place that was free, does not wait for longer.
+  const nanoseconds until_max = gathers() ? until_ : nanoseconds::max();
   ended_ = now;
   came_ = waiting != 0;
   expected_ = 0;
   if (!std::exchange(began_, true)) return;
-  // It follows a quicker run at once, and an accident counts as twice the time. Batches that are larger since calls
-  // wait must not make them wait for longer.
-  if (usual_ < nanoseconds{0} || time < usual_) {
-    usual_ = time;
-  } else if (!waits()) {
-    usual_ += std::min(time - usual_, usual_) / 8;
+  // Batches that are larger since calls wait must not make them wait for longer.
+  usual_ = usual_ < nanoseconds{0} ? time : usual_ + std::min(time - usual_, usual_) / 8;
+  if (waits() && unwaited_ >= nanoseconds{0}) {
+    usual_ = std::min(usual_, unwaited_);
+  } else {
+    unwaited_ = usual_;
   }
   if (rest_ != 0) {
-    if (--rest_ == 0) begin_epoch();
+    if (--rest_ == 0) begin_trial();
   } else if (++runs_ <= kRunsToSettle) {
     epoch_began_ = now;
     calls_ = pauses_ = 0;
@@ -49,7 +51,7 @@ void AdaptiveWait::ran(std::size_t calls, std::size_t waiting, nanoseconds time,
   const std::size_t expected = std::min(calls + waiting, size_);
   if (!waits() || expected <= std::max<std::size_t>(waiting, 1)) return;
   expected_ = expected;
-  until_ = now + usual_;
+  until_ = std::min(now + usual_, until_max);
 }
 
 AdaptiveWait::nanoseconds AdaptiveWait::wait(std::size_t waiting, nanoseconds now) noexcept {
@@ -68,10 +70,26 @@ bool AdaptiveWait::waits() const noexcept { return rest_ == 0 ? waits_in_epoch()
 
 void AdaptiveWait::begin_epoch() noexcept { runs_ = 0; }
 
+// Where pauses let no epoch end, it cannot be found out whether waiting pays: then nobody waits.
+void AdaptiveWait::cut_epoch() noexcept {
+  begin_epoch();
+  if (++cut_ != kEpochs) return;
+  pays_ = false;
+  begin_trial();
+}
+
+void AdaptiveWait::begin_trial() noexcept {
+  cut_ = 0;
+  epoch_ = 0;
+  rates_[0] = rates_[1] = 0;
+  begin_epoch();
+}
+
 void AdaptiveWait::end_epoch(double rate) noexcept {
   // A function that is not always at work without a wait gets no more calls done with one.
   if (!pays_ && !waits_in_epoch() && pauses_ > kRuns / 2) return end_trial(false);
   rates_[std::size_t{waits_in_epoch()}] += rate;
+  cut_ = 0;
   begin_epoch();
   const int tried = ++epoch_ - kEpochs;
   if (tried <= 0) return;
@@ -84,9 +102,6 @@ void AdaptiveWait::end_epoch(double rate) noexcept {
 void AdaptiveWait::end_trial(bool pays) noexcept {
   rest_ = std::exchange(pays_, pays) != pays ? kRestMin : rest_next_;
   rest_next_ = std::min(2 * rest_, kRestMax);
-  epoch_ = 0;
-  begin_epoch();
-  rates_[0] = rates_[1] = 0;
 }
 
 }  // namespace wirecall::batching

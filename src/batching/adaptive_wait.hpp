@@ -37,11 +37,14 @@ class AdaptiveWait {
   [[nodiscard]] bool waits_in_epoch() const noexcept;
   [[nodiscard]] bool waits() const noexcept;
   void begin_epoch() noexcept;
+  void begin_trial() noexcept;
+  void cut_epoch() noexcept;
   void end_epoch(double rate) noexcept;
   void end_trial(bool pays) noexcept;
 
   std::size_t size_;
-  nanoseconds usual_{-1};     // what a run takes at least, lately; below 0 until one has ended that counts
+  nanoseconds usual_{-1};     // what a run takes lately; below 0 until one has ended that counts
+  nanoseconds unwaited_{-1};  // the same when nobody last waited
   bool began_ = false;        // a first run has ended
   std::size_t expected_ = 0;  // calls for which others wait; 0 where nobody waits
   nanoseconds until_{0};      // so long at most
@@ -52,6 +55,7 @@ class AdaptiveWait {
   std::size_t rest_ = 0;  // runs until the next trial
   std::size_t rest_next_;
   int epoch_ = 0;         // of the trial
+  int cut_ = 0;           // epochs in a row that a pause has ended
   double rates_[2] = {};  // calls each ns, of its epochs: sums without a wait, and with one
   std::size_t runs_ = 0;  // of the epoch
   std::size_t calls_ = 0;

@@ -26,6 +26,7 @@ class Load {
   struct Function {
     nanoseconds fixed;
     nanoseconds each;
+    int idle_each = 0;  // of so many runs one has nothing to do
   };
   struct Callers {
     int count = 0;  // each calls, waits for its answer, thinks for such a time, and calls again
@@ -108,9 +109,10 @@ class Load {
     }
     if (timer_ != kNever) return;
     running_ = std::exchange(waiting_, {});
+    const bool does_nothing = function_.idle_each != 0 && ++begun_ % function_.idle_each == 0;
     // No run takes as long as another.
     const double exact = static_cast<double>(time_of(running_.size()).count()) * (0.97 + 0.06 * random());
-    run_time_ = nanoseconds{static_cast<std::int64_t>(exact)};
+    run_time_ = does_nothing ? 20us : nanoseconds{static_cast<std::int64_t>(exact)};
     run_ends_ = now_ + run_time_;
   }
   [[nodiscard]] nanoseconds time_of(std::size_t calls) const {
@@ -142,6 +144,7 @@ class Load {
   nanoseconds timer_ = kNever;
   std::int64_t calls_ = 0;
   std::int64_t runs_ = 0;
+  int begun_ = 0;
   nanoseconds latencies_{0};
 };
 
@@ -244,17 +247,55 @@ TEST_F(Adaptive, pauses_say_nothing) {
   }
 }
 
+TEST_F(Adaptive, pauses_that_let_nothing_be_tried_out_leave_nobody_waiting) {
+  for (const Callers& callers : {Callers{.gap = 250us}, Callers{.count = 16, .think_min = 1ms, .think_max = 3ms}}) {
+    Load load{kModel, callers};
+    Load without{kModel, callers, false};
+    for (const nanoseconds burst : {180ms, 30ms}) {
+      for (Load* const each : {&load, &without}) {
+        each->change(kModel, {});
+        static_cast<void>(each->run(30ms));
+        each->change(kModel, callers);
+        static_cast<void>(each->run(burst));
+      }
+    }
+    std::int64_t latency = 0;
+    std::int64_t latency_without = 0;
+    for (int i = 0; i != 1000; ++i) {
+      for (auto [each, sum] : {std::pair{&load, &latency}, std::pair{&without, &latency_without}}) {
+        each->change(kModel, {});
+        static_cast<void>(each->run(30ms));
+        each->change(kModel, callers);
+        const nanoseconds seen = each->run(30ms).latency;
+        if (i >= 100) *sum += seen.count();
+      }
+    }
+    EXPECT_LT(static_cast<double>(latency), 1.05 * static_cast<double>(latency_without)) << callers.count;
+  }
+}
+
+TEST_F(Adaptive, runs_that_have_nothing_to_do_say_nothing) {
+  for (const int idle_each : {100, 500, 2000}) {
+    const Both seen = see({.fixed = 2ms, .each = 10us, .idle_each = idle_each}, kThinking);
+    EXPECT_GT(seen.with.rate, 1.35 * seen.without.rate) << idle_each;
+  }
+}
+
 // ---- one run after another ----
 
 class Waiting : public testing::Test {
  protected:
+  // One for which nobody waits any more.
+  void run(std::size_t calls, std::size_t waiting, nanoseconds time) {
+    wait_.leave();
+    wait_.ran(calls, waiting, time, now_ += time);
+  }
   // Runs of that many calls, all of which come again at once.
   void run_many(std::size_t calls) {
     for (int i = 0; i != 5000 && !(wait_.pays() && wait_.gathers()); ++i) {
       // With the wait all leave together, without one they leave in halves.
       const std::size_t leaving = wait_.gathers() ? calls : calls / 2;
-      now_ += 2ms;
-      wait_.ran(leaving, calls - leaving, 2ms, now_);
+      run(leaving, calls - leaving, 2ms);
     }
     ASSERT_TRUE(wait_.pays());
   }
@@ -275,8 +316,8 @@ TEST_F(Waiting, it_is_for_as_many_as_have_been_answered_and_wait_but_no_longer_t
   EXPECT_EQ(wait_.wait(9, now_ + 200us), 1800us);
   EXPECT_EQ(wait_.wait(9, now_ + 2ms), 0ns);
   EXPECT_FALSE(wait_.gathers()) << "until there is another one";
-  now_ += 3ms;
-  wait_.ran(7, 3, 2ms, now_);
+  now_ += 1ms;
+  run(7, 3, 2ms);
   EXPECT_EQ(wait_.wait(9, now_), 2ms);
   EXPECT_EQ(wait_.wait(10, now_), 0ns) << "all are there";
   EXPECT_FALSE(wait_.gathers());
@@ -284,26 +325,45 @@ TEST_F(Waiting, it_is_for_as_many_as_have_been_answered_and_wait_but_no_longer_t
 
 TEST_F(Waiting, it_is_for_no_more_than_a_batch_holds) {
   run_many(40);
-  wait_.ran(40, 30, 2ms, now_ += 2ms);
+  run(40, 30, 2ms);
   EXPECT_GT(wait_.wait(63, now_), 0ns);
   EXPECT_EQ(wait_.wait(64, now_), 0ns);
 }
 
 TEST_F(Waiting, a_call_that_is_alone_never_waits) {
   run_many(10);
-  wait_.ran(1, 0, 2ms, now_ += 2ms);
+  run(1, 0, 2ms);
   EXPECT_FALSE(wait_.gathers());
 }
 
 TEST_F(Waiting, a_run_that_took_very_long_by_accident_makes_nobody_wait_for_long) {
   run_many(10);
-  now_ += 10s;
-  wait_.ran(10, 0, 10s, now_);
+  run(10, 0, 10s);
   EXPECT_LE(wait_.wait(1, now_), 2250us);
 }
 
+TEST_F(Waiting, a_run_that_had_nothing_to_do_is_soon_forgotten) {
+  run_many(10);
+  run(10, 0, 20us);
+  EXPECT_GE(wait_.wait(1, now_), 1700us);
+  for (int i = 0; i != 2; ++i) run(10, 0, 2ms);
+  EXPECT_GE(wait_.wait(1, now_), 1800us);
+}
+
+TEST_F(Waiting, runs_beside_them_let_nobody_wait_for_longer) {
+  run_many(10);
+  const nanoseconds until = now_ + wait_.wait(1, now_);
+  for (int i = 0; i != 5; ++i) {
+    now_ += 300us;
+    wait_.ran(10, 1, 2ms, now_);
+    EXPECT_EQ(now_ + wait_.wait(1, now_), until);
+  }
+  wait_.ran(10, 1, 2ms, now_ += 500us);
+  EXPECT_EQ(wait_.wait(1, now_), 0ns);
+}
+
 TEST_F(Waiting, the_first_run_in_which_a_model_is_loaded_does_not_count) {
-  wait_.ran(10, 10, 10s, now_ += 10s);
+  run(10, 10, 10s);
   EXPECT_FALSE(wait_.gathers());
   run_many(10);
   EXPECT_EQ(wait_.wait(1, now_), 2ms);
