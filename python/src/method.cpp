@@ -2,6 +2,8 @@
 #include "method.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
 #include <nanobind/stl/string.h>
 
 #include "async_calls.hpp"
@@ -198,16 +200,23 @@ class StreamBatches final : public detail::BatchCounts {
   explicit StreamBatches(std::shared_ptr<Callback> leave) noexcept : leave_(std::move(leave)) {}
 
   [[nodiscard]] std::optional<detail::BatchSpreads> spreads() const override { return std::nullopt; }
+  // A server that stops says it in each turn, and Python need not hear it so often.
   void leave_now() noexcept override {
+    const std::scoped_lock lock{mutex_};
+    if (!posted_.expired()) return;
     try {
-      leave_->invoke("a batch of streams", [] { return nb::make_tuple(); });
+      const auto posted = std::make_shared<const bool>(true);
+      leave_->invoke("a batch of streams", [posted] { return nb::make_tuple(); });
+      posted_ = posted;
     } catch (const std::bad_alloc&) {
       // Those that wait go on waiting.
     }
   }
 
  private:
-  std::shared_ptr<Callback> leave_;
+  const std::shared_ptr<Callback> leave_;
+  std::mutex mutex_;
+  std::weak_ptr<const bool> posted_;  // it lives until Python has heard it
 };
 
 }  // namespace

@@ -4,6 +4,7 @@ batches leave when they are full, and what has to wait for something waits for a
 import asyncio
 import contextlib
 import threading
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
@@ -12,7 +13,8 @@ import pytest
 
 import wirecall
 from wirecall import Shared
-from wirecall._batched_streams import stream_of_one
+from wirecall._batched_streams import provided_stream, stream_of_one
+from wirecall._methods import LEAVE
 
 NEVER_MS = 60_000
 
@@ -131,6 +133,29 @@ def test_streams_that_wait_for_others_leave_when_their_server_stops(behind: str)
         asked.wait()
         app.stop()
         assert answers.result() == [[1, 2], [5, 6]]
+
+
+def test_a_client_whose_broker_stops_goes_on_to_gather_calls():
+    batches: list[list[int]] = []
+
+    async def echo(numbers: list[int]) -> AsyncIterator[list[int]]:
+        batches.append(numbers)
+        yield numbers
+
+    one: Any = provided_stream(echo, "echo", {"batch": 2, "wait_ms": NEVER_MS})
+
+    async def items(number: int) -> list[int]:
+        return [item async for item in one(number)]
+
+    async def main() -> None:
+        waits = asyncio.ensure_future(items(1))
+        await asyncio.sleep(0)
+        getattr(one, LEAVE)()
+        assert await waits == [1]
+        assert await asyncio.gather(items(2), items(3)) == [[2], [3]]
+
+    asyncio.run(main())
+    assert batches == [[1], [2, 3]]
 
 
 def test_a_server_that_runs_again_begins_without_the_calls_of_before():
@@ -328,6 +353,28 @@ def test_an_exception_in_its_place_ends_one_stream_by_an_error_or_as_its_end():
         assert (zero[0], zero[1].code, zero[1].message) == ([12], 7, "zero")
         assert one == [12, 12]
         assert two == [12, 6, 0, 1]
+
+    serve(app, main)
+
+
+def test_an_error_that_is_given_again_and_again_keeps_nothing_of_the_calls():
+    app = wirecall.Server()
+    gone = wirecall.Error(7, "gone")
+
+    @app(batch=2)
+    async def read(numbers: list[int]) -> AsyncIterator[list[int | Exception]]:
+        yield [number if number else gone for number in numbers]
+        yield [gone for _ in numbers]
+
+    def depth() -> int:
+        return sum(1 for _ in traceback.walk_tb(gone.__traceback__))
+
+    async def main(c: wirecall.AsyncClient) -> None:
+        await together(c, "read", 0, 1)
+        first = depth()
+        for _ in range(3):
+            await together(c, "read", 0, 1)
+        assert depth() == first
 
     serve(app, main)
 

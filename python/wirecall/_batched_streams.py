@@ -46,8 +46,11 @@ def is_stream(function: Callable[..., Any], name: str, options: BatchOptions) ->
     return said
 
 
-def stream_of_one(function: Callable[..., Any], name: str, options: BatchOptions) -> Callable[..., AsyncIterator[Any]]:
-    """The async generator that serves one call. TypeError or ValueError as of `describe_batched`."""
+def stream_of_one(
+    function: Callable[..., Any], name: str, options: BatchOptions, *, stops_once: bool = True
+) -> Callable[..., AsyncIterator[Any]]:
+    """The async generator that serves one call. `stops_once`: who is told that no others are to be expected stops, as a
+    server does; a client goes on at another broker. TypeError or ValueError as of `describe_batched`."""
     bounds = _bounds(name, options)
     if options.get("wait_ms") == "auto":
         raise TypeError(
@@ -69,7 +72,7 @@ def stream_of_one(function: Callable[..., Any], name: str, options: BatchOptions
     def batcher_here() -> _Batcher:
         loop = asyncio.get_running_loop()
         if (batcher := batchers.get(loop)) is None:
-            batcher = batchers[loop] = _Batcher(begin, gather, bounds)
+            batcher = batchers[loop] = _Batcher(begin, gather, bounds, _LEAVING_S if stops_once else 0.0)
         return batcher
 
     async def one(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
@@ -77,6 +80,7 @@ def stream_of_one(function: Callable[..., Any], name: str, options: BatchOptions
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         call = batcher.add(tuple(bound.arguments.values()))
+        given: Any = None
         try:
             while True:
                 given = await call.given.get()
@@ -88,6 +92,8 @@ def stream_of_one(function: Callable[..., Any], name: str, options: BatchOptions
                 call.has_read()
         finally:
             batcher.remove(call)
+            if isinstance(given, Error):
+                given.__traceback__ = None  # it may be used again, and has this call's frames
 
     def leave() -> None:
         batcher_here().leave()
@@ -105,7 +111,7 @@ def provided_stream(
     said: Any = {option: options[option] for option in BatchOptions.__annotations__ if option in options}
     if not is_stream(function, name, said):
         return None
-    one = stream_of_one(function, name, said)
+    one = stream_of_one(function, name, said, stops_once=False)
     for option in said:
         del options[option]
     options.setdefault("concurrency", said["batch"] * (said.get("max_concurrent_batches", 1) + 1))
@@ -217,7 +223,9 @@ class _Batch:
 class _Batcher:
     """Gathers the calls of one event loop, and runs their batches in it."""
 
-    def __init__(self, begin: Callable[..., AsyncIterator[Any]], gather: _Gather, bounds: Bounds) -> None:
+    def __init__(
+        self, begin: Callable[..., AsyncIterator[Any]], gather: _Gather, bounds: Bounds, leaving_s: float
+    ) -> None:
         self._begin = begin
         self._gather = gather
         self._size = bounds.size
@@ -225,6 +233,7 @@ class _Batcher:
         self._concurrent = bounds.concurrent
         self._waiting_max = bounds.queue or 16 * bounds.size
         self._waiting: OrderedDict[_Call, None] = OrderedDict()
+        self._leaving_s = leaving_s
         self._leaving_until = 0.0  # in the loop's time: until then nobody waits
         self._timer: asyncio.TimerHandle | None = None  # of the first that waits; None when it has waited long enough
         self._ready: deque[_Batch] = deque()  # gathered, for the next place that becomes free
@@ -256,9 +265,9 @@ class _Batcher:
             self._timer = asyncio.get_running_loop().call_at(first.due, self._ripen)
 
     def leave(self) -> None:
-        """Those that wait have waited long enough, and who comes while the server stops does not wait: no others are to
-        be expected. A client goes on at another broker, and its calls then wait again."""
-        self._leaving_until = asyncio.get_running_loop().time() + _LEAVING_S
+        """Those that wait have waited long enough, and so has who comes while a server stops: no others are to be
+        expected."""
+        self._leaving_until = asyncio.get_running_loop().time() + self._leaving_s
         for call in self._waiting:
             call.due = 0
         self._set_timer()
