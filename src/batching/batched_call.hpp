@@ -3,6 +3,7 @@
 // whoever runs its batch has it. Those of a batch leave as a LeavingBatch.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -115,6 +116,11 @@ class BatchedCall final : public detail::BatchEntry,
   bool timer_runs_ = false;
   std::optional<std::stop_callback<Stop>> on_stop_;
 };
+
+/// Whether the function, which has run, has a result for any of them.
+[[nodiscard]] inline bool are_any_answered(detail::Batch batch) noexcept {
+  return std::ranges::any_of(batch, [](const detail::BatchEntry* entry) { return !entry->reply.has_failed(); });
+}
 
 /// What leaves together. Whoever has it answers it; what is dropped unanswered, with the loop that was to run it, is
 /// answered -32603.

@@ -76,8 +76,9 @@ void BatcherImpl::add(Call& call, BatchArguments arguments, const detail::Batche
       if (ticks_for_all) ticking_.push_back(added.get());
       if (ripens) queue_.ripen(*added);
       runs = (gathered || queue_.fills_batch(*added)) && begin_run();
-      if (leaver && leaver->starts) start_what_is_due();
     }
+    // On who goes others may have relied to wake them, and who ends the gathering may be refused.
+    if (leaver) start_what_is_due();
   } catch (const std::bad_alloc&) {
     added->reply.error_in_flight();
     return added->resume();
@@ -267,7 +268,7 @@ void BatcherImpl::take(LeavingBatch& leaving) noexcept {
     leaving.reserve(std::min(options_.size, queue_.size()));
     queue_.take(taken_);
   } catch (const std::bad_alloc&) {
-    return;  // they wait for the next one that comes
+    return;  // and they are tried again at once
   }
   for (WaitingCall* const call : taken_) {
     std::erase(ticking_, call);
@@ -281,10 +282,11 @@ static std::uint64_t not_negative(nanoseconds time) noexcept {
 }
 
 void BatcherImpl::count_run(const Run& run) noexcept {
-  const auto [calls, waited, time, ended] = run;
+  const auto [calls, waited, time, ended, answered] = run;
   const std::scoped_lock lock{mutex_};
   calls_in_batch_.record(calls);
   waits_.record(not_negative(waited));
+  if (!answered) return;
   if (options_.adaptive) adaptive_.ran(calls, queue_.size(), time, ended);
   quick_runs_.ran(calls, time);
   if (!has_to_weigh_) quick_.store(quick_runs_.are_quick(), std::memory_order_relaxed);
@@ -327,7 +329,11 @@ void BatcherImpl::run_and_count(const LeavingBatch& leaving) noexcept {
   const nanoseconds began = leaving.now();
   function_->run(leaving.entries());
   const nanoseconds ended = leaving.now();
-  count_run({.calls = leaving.size(), .waited = waited, .time = ended - began, .ended = ended});
+  count_run({.calls = leaving.size(),
+             .waited = waited,
+             .time = ended - began,
+             .ended = ended,
+             .answered = are_any_answered(leaving.entries())});
 }
 
 void BatcherImpl::Place::run() const noexcept {
@@ -353,7 +359,11 @@ Task<void> BatcherImpl::Place::run_task(Place place, std::shared_ptr<Executor> e
     detail::fail_batch(leaving->entries());
   }
   const nanoseconds ended = leaving->now();
-  own.of_->count_run({.calls = leaving->size(), .waited = waited, .time = ended - began, .ended = ended});
+  own.of_->count_run({.calls = leaving->size(),
+                      .waited = waited,
+                      .time = ended - began,
+                      .ended = ended,
+                      .answered = are_any_answered(leaving->entries())});
   leaving->answer();
 }
 

@@ -59,6 +59,7 @@ class BatcherImpl final : public detail::Batcher, public std::enable_shared_from
     std::chrono::nanoseconds waited;  ///< for how long the first of them had
     std::chrono::nanoseconds time;
     std::chrono::nanoseconds ended;  ///< by LeavingBatch::now
+    bool answered;  ///< a call has a result: a run in which all fail, such as by their params, may have done nothing
   };
   /// One has ended. Any thread.
   void count_run(const Run& run) noexcept;

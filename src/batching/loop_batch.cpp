@@ -77,7 +77,11 @@ void LoopBatch::run(detail::Batch batch) noexcept {
     of_->call_function(batch);
   }
   const std::chrono::nanoseconds ended = scheduler_->now();
-  of_->count_run({.calls = batch.size(), .waited = std::chrono::nanoseconds{0}, .time = ended - began, .ended = ended});
+  of_->count_run({.calls = batch.size(),
+                  .waited = std::chrono::nanoseconds{0},
+                  .time = ended - began,
+                  .ended = ended,
+                  .answered = are_any_answered(batch)});
 }
 
 // They came in this turn, and so before the function ran.

@@ -2,6 +2,7 @@
 // what each call of it comes to.
 #include "wirecall/batched.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <expected>
@@ -450,6 +451,23 @@ TEST_F(BatchedMethod, a_call_of_a_higher_priority_takes_the_place_of_a_lower_one
   EXPECT_NE(received().find(R"("code":-32005)"), std::string::npos);
   settle();
   EXPECT_EQ(batches, (Batches{{9, 1}}));
+}
+
+// The loop runs what has been posted before its timers.
+TEST_F(BatchedMethod, a_call_that_goes_for_another_takes_no_timer_along_by_which_that_one_leaves) {
+  int priority = 0;
+  registry.method(
+      "size",
+      batched([](const std::vector<std::string>& texts) { return std::vector<std::size_t>(texts.size(), 1); },
+              {.size = 8, .bytes = 1000, .queue_bytes = 1000, .priority = [&](const Context&) { return priority; }}),
+      {"text"});
+  peer->call("size", "[\"" + std::string(900, 'x') + "\"]", 1);
+  priority = 1;
+  peer->call("size", "[\"" + std::string(200, 'x') + "\"]", 2);
+  inbox->run();
+  settle();
+  const std::vector<std::string>& answers = peer->sink.messages;
+  EXPECT_EQ(std::ranges::count(answers, result_reply("1", "2")), 1);
 }
 
 TEST_F(BatchedMethod, each_has_its_context) {

@@ -1,7 +1,9 @@
 // Batched functions that are quick: they run on the loop, when the turn has ended.
+#include <expected>
 #include <gtest/gtest.h>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "tests/batching/batched_method.hpp"
 
@@ -35,6 +37,22 @@ TEST_F(QuickMethod, runs_on_the_loop_when_the_turn_has_ended) {
   EXPECT_EQ(batches, (Batches{{1, 2, 3}}));
   EXPECT_EQ(received(), result_reply("2", "1") + "\n" + result_reply("6", "2"));
   EXPECT_EQ(other.sink.take(), result_reply("4", "7"));
+}
+
+TEST_F(QuickMethod, runs_in_which_all_fail_do_not_make_it_one) {
+  loop.services.watchdog_slot = &watchdog_slot;
+  registry.method("refuse",
+                  batched(
+                      [](const std::vector<int>& numbers) {
+                        return std::vector<std::expected<int, Error>>(numbers.size(), std::unexpected(Error{7, "no"}));
+                      },
+                      {.size = 8}),
+                  {"number"});
+  for (int i = 0; i != 100; ++i) {
+    peer->call("refuse", "[1]", i);
+    EXPECT_TRUE(inbox->posted.empty());
+    settle();
+  }
 }
 
 TEST_F(QuickMethod, a_full_batch_runs_at_once) {

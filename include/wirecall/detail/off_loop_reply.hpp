@@ -41,6 +41,7 @@ class OffLoopReply {
   void error(std::exception_ptr exception) noexcept { exception_ = std::move(exception); }
   /// Keeps the exception in flight; only in a catch block.
   void error_in_flight() noexcept { exception_ = std::current_exception(); }
+  [[nodiscard]] bool has_failed() const noexcept { return error_.has_value() || exception_ != nullptr; }
 
   void give(Call& call) const noexcept;
   void give(ReplySink& sink) const noexcept;
