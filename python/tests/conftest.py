@@ -1,7 +1,9 @@
-"""Servers and brokers for the tests: each on a port of its own, in the background of the test's process."""
+"""Servers and brokers for the tests: each on a port of its own, in the background of the test's process. And what their
+programs inherit."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -18,3 +20,11 @@ def app() -> wirecall.Server:
 def broker() -> Iterator[str]:
     with wirecall.Server("broker", broker=True, kick_ms=0).serving() as uri:
         yield uri
+
+
+@pytest.fixture
+def sighup_ends() -> Iterator[None]:
+    """Who starts the tests by nohup hands on that SIGHUP is ignored, and programs of theirs would too."""
+    inherited = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, inherited)

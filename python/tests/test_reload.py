@@ -100,7 +100,7 @@ Start = Callable[..., Reloading]
 
 
 @pytest.fixture
-def start(tmp_path) -> Iterator[Start]:
+def start(tmp_path, sighup_ends) -> Iterator[Start]:
     started: list[Reloading] = []
 
     def make(*words: str, **options: object) -> Reloading:

@@ -26,7 +26,7 @@ Serve = Callable[..., subprocess.Popen[str]]
 
 
 @pytest.fixture
-def serve(tmp_path) -> Iterator[Serve]:
+def serve(tmp_path, sighup_ends) -> Iterator[Serve]:
     """Runs `wirecall serve WORDS` in a folder that has `program` as calc.py, and ends it."""
     processes: list[subprocess.Popen[str]] = []
 
@@ -38,10 +38,7 @@ def serve(tmp_path) -> Iterator[Serve]:
         processes.append(process)
         return process
 
-    # Who starts the tests by nohup hands on that SIGHUP is ignored.
-    inherited = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield start
-    signal.signal(signal.SIGHUP, inherited)
     for process in processes:
         process.kill()
         process.communicate()
