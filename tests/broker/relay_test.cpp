@@ -39,7 +39,8 @@ class Relay : public testing::Test {
 // In Protocol Buffers an id of 13 digits has 6 bytes, and a null answer to it 11.
 TEST(Answers, with_ids_that_are_longer_as_json_than_their_message_are_not_too_large) {
   constexpr std::string_view kId = "1258291200000";
-  Received answer;
+  Received answer{};
+  answer.present = bit_of(Member::id);
   answer.text = std::string_view{"\x1a\x00\x3a\x07\x18??????", 11};
   answer.spans[static_cast<std::size_t>(Member::id)] = {kId.data(), kId.size()};
   EXPECT_FALSE(broker::is_too_large_with_id(answer, 1, 1000));
