@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # What takes too long for every change: ten million differential executions (SOAK_RUNS), then each fuzzer for
-# SOAK_SECONDS; as many at a time as there are cores. Before them, in tests/broker_check: the broker with 10,000 idle and
-# 500 active clients for BROKER_SOAK_SECONDS, on the command that `make build` has left; a storm of clients of all
-# framings for STORM_SECONDS on each engine, on a command with sanitizers; and where CHURN_SECONDS is set, how flat the
-# broker's memory stays for so long. It prints what each did, and fails when one found something; the input that did it
-# is then in build/soak, the storm's seed in what it has printed.
+# SOAK_SECONDS; as many at a time as there are cores. Before them, in tests/broker_check and tests/durable_check: the
+# broker with 10,000 idle and 500 active clients for BROKER_SOAK_SECONDS, and a durable store whose broker is killed
+# DURABLE_KILLS times, on the command that `make build` has left; a storm of clients of all framings for STORM_SECONDS on
+# each engine, on a command with sanitizers; and where CHURN_SECONDS is set, how flat the broker's memory stays for so
+# long. It prints what each did, and fails when one found something; the input that did it is then in build/soak, the
+# storm's seed in what it has printed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export build=${BUILD:-build} seconds=${SOAK_SECONDS:-300} runs=${SOAK_RUNS:-10000000}
@@ -20,6 +21,9 @@ cmake --build "$build/soak" --parallel "$jobs"
 echo "broker:"
 python3 -B tests/broker_check/check.py "$build/wirecall" --seconds "${BROKER_SOAK_SECONDS:-60}" --idle 10000 --callers 500 \
   --memory-mb 64
+
+echo "durable store:"
+python3 -B tests/durable_check/check.py "$build/wirecall" --rounds "${DURABLE_KILLS:-1000}"
 
 for engine in epoll uring; do
   echo "storm, $engine:"

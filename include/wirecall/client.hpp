@@ -379,6 +379,10 @@ class Client {
     return subscribe(topic, {}, std::move(function));
   }
 
+  /// As `subscribe` with SubscribeOptions::durable, but the function says itself when it has the event, by the reply:
+  /// later, on any thread. So several events may be at work at once.
+  [[nodiscard]] Subscription consume(std::string_view topic, SubscribeOptions options, ConsumerFunction function);
+
   /// Watches the traffic of a broker, as an admin: `function` gets each call and event of the methods and topics that
   /// `pattern` matches, as an event of the topic rpc.tap (docs/broker.md "Tapping traffic"). Otherwise as `subscribe`.
   /// Throws std::invalid_argument for a malformed pattern, and for a second tap with another pattern.
@@ -398,6 +402,20 @@ class Client {
   }
   [[nodiscard]] Request<std::size_t> publication(std::string_view topic, PublishOptions options) {
     return publication_of(topic, options, nullptr);
+  }
+
+  /// Publishes a value, and returns once the broker's durable store has it safely (docs/durable.md). An event of the
+  /// same topic and `msg_id` is kept once; empty for none. Throws as `call`; where the outcome is unknown, the same
+  /// msg_id makes it safe to publish again.
+  template <class T>
+  Published publish_durable(std::string_view topic, const T& value, std::string_view msg_id = {}) {
+    return durable_publication(topic, value, msg_id).call();
+  }
+  /// Prepares the same, to be made in any of the four ways.
+  template <class T>
+  [[nodiscard]] Request<Published> durable_publication(std::string_view topic, const T& value,
+                                                       std::string_view msg_id = {}) {
+    return Request<Published>{durable_call(topic, msg_id, [&value](Writer& writer) { encode(writer, value); })};
   }
 
   /// Calls a method at every client that provides it, and returns the outcome of each. Throws as `call`.
@@ -459,6 +477,8 @@ class Client {
   void exclusively(const std::function<void()>& change);
   void provide_method(std::string_view name, const ProvideOptions& options,
                       const std::function<Method&(Registry&)>& add);
+  [[nodiscard]] detail::OutgoingCall durable_call(std::string_view topic, std::string_view msg_id,
+                                                  const std::function<void(Writer&)>& encode_value) const;
   [[nodiscard]] Request<std::size_t> publication_of(std::string_view topic, const PublishOptions& options,
                                                     const std::function<void(Writer&)>& encode_value) const;
   /// Drives on this thread until `finished`. `begin` is called first, with the stop token for what it starts.

@@ -61,6 +61,36 @@ struct ClientTlsOptions {
   bool no_verify = false;
 };
 
+/// When what a broker's durable store answers is safe: `always` has synced it to the disk, and it outlives a loss of
+/// power; `everysec` has written it, and it outlives the process, but a loss of power may take the last second.
+enum class Fsync : std::uint8_t { always, everysec };
+
+/// Topics of which a broker keeps all events, and for how long. 0 for no limit. What is beyond one goes, oldest first.
+struct DurableTopic {
+  std::string pattern;  ///< words between dots, of which * stands for one and > at the end for the rest
+  std::uint64_t max_age_ms = 0;
+  std::uint64_t max_bytes = 0;  ///< of all events of the pattern, 64 for each among them
+  std::uint64_t max_count = 0;
+};
+
+/// What a broker keeps beyond its process (docs/durable.md).
+struct DurableOptions {
+  /// The folder of the store, which is made where it is not there; empty for no store.
+  std::string path;
+  Fsync fsync = Fsync::always;
+  std::vector<DurableTopic> topics;
+  /// Milliseconds for which a msg_id is remembered.
+  std::uint32_t dedup_ms = 120'000;
+  /// Milliseconds for which the result of a job is kept.
+  std::uint32_t result_ms = 3'600'000;
+  /// Jobs in one queue that are not done, and results, at most. More is -32005.
+  std::size_t queue_count = 1'000'000;
+  /// Bytes of the params of jobs in one queue that are not done. More is -32005.
+  std::size_t queue_bytes = 1024 * 1024 * 1024;
+  /// The same of the jobs of one principal, in all queues. More is -32005.
+  std::size_t principal_bytes = 256 * 1024 * 1024;
+};
+
 struct Options {
   /// The server's name in the documents that describe it: the title of its OpenRPC document.
   std::string name = "wirecall";
@@ -127,6 +157,8 @@ struct Options {
   std::string principals_file;
   /// Whether a broker tells providers the name of the caller, by the member `from`.
   bool disclose_callers = false;
+  /// What a broker keeps on disk.
+  DurableOptions durable;
 
   /// Whether -32700 and -32600 have a short reason in `data.reason` (docs/errors.md). Where false, they are exactly the
   /// specification's errors, and the reason goes to the log only, at level debug.

@@ -46,6 +46,12 @@ struct PublishOptions {
   bool retain = false;
 };
 
+/// What a broker has answered that keeps an event in its durable store (docs/durable.md).
+struct Published {
+  std::uint64_t seq = 0;            ///< by which the store knows the event
+  std::optional<bool> duplicate{};  ///< true: it was kept before, by the same msg_id
+};
+
 /// One provider's answer.
 template <class T = void>
 struct ProviderOutcome {

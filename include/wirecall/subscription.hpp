@@ -7,6 +7,7 @@
 #include <expected>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,7 @@ namespace wirecall {
 
 class Client;
 namespace net {
+class BrokerSession;
 class ClientCore;
 struct ClientSubscription;
 }  // namespace net
@@ -49,6 +51,33 @@ struct Event {
 /// other. An exception that it throws goes to the log.
 using EventFunction = std::move_only_function<void(const Event&)>;
 
+/// Answers an event of a consumer (Client::consume), once, at any later time. Movable. Destroying it without an answer
+/// refuses the event. Without effect once the client has gone, or is not connected: then the event comes again. Any
+/// thread, one at a time.
+class EventReply {
+ public:
+  EventReply() = default;
+  EventReply(EventReply&& other) noexcept : core_(std::move(other.core_)), id_(std::exchange(other.id_, {})) {}
+  EventReply& operator=(EventReply&& other) noexcept;
+  ~EventReply();
+
+  /// The consumer has the event.
+  void acknowledge() noexcept;
+  /// The event is to come again, at this client or at another that has joined the consumer.
+  void refuse(const Error& error) noexcept;
+
+ private:
+  friend class net::BrokerSession;
+  EventReply(std::weak_ptr<net::ClientCore> core, std::string id) noexcept
+      : core_(std::move(core)), id_(std::move(id)) {}
+  void answer(std::string_view member) noexcept;
+
+  std::weak_ptr<net::ClientCore> core_;
+  std::string id_;  // JSON; empty once answered
+};
+/// A function that receives the events of a consumer. Called as an EventFunction.
+using ConsumerFunction = std::move_only_function<void(const Event&, EventReply)>;
+
 /// A function that is called when the server has dropped `dropped` events of a topic, since this client did not read
 /// them in time. The thread that drives the client calls it. An exception that it throws goes to the log.
 using LaggedFunction = std::function<void(std::string_view topic, std::uint64_t dropped)>;
@@ -75,6 +104,20 @@ struct SubscribeOptions {
   /// The subscription first receives the event that the broker retains for the topic, and again after each
   /// reconnection.
   bool last = false;
+  /// The name of a consumer at the broker's durable store (docs/durable.md), of ASCII letters, digits, - and _; empty
+  /// for none. Then each event is kept for the consumer until its function has returned, which acknowledges it: where
+  /// it throws, and where it has not returned within `ack_wait_ms`, the event comes again, at this client or at another
+  /// that has joined the consumer. Not together with the options above.
+  std::string durable = {};
+  /// Where a new consumer begins: "first" for all that the store has, "new" for what is published from now on, or the
+  /// seq of an event.
+  std::string start = {};
+  /// Milliseconds. Default: 30,000.
+  std::optional<std::uint32_t> ack_wait_ms = {};
+  /// How often an event is delivered before it is given up, and kept under dead.<consumer>; 0 for no limit. Default: 5.
+  std::optional<std::uint32_t> max_deliver = {};
+  /// How many events all members of the consumer are at work on at most. Default: 64.
+  std::optional<std::uint32_t> max_in_flight = {};
 };
 
 /// One owner. It may outlive its client; then its functions have no effect.

@@ -182,6 +182,29 @@ class PySubscription {
   Subscription subscription_;
 };
 
+/// The answer to one event of a consumer.
+class PyEventReply {
+ public:
+  explicit PyEventReply(EventReply reply) : reply_(std::move(reply)) {}
+  PyEventReply(PyEventReply&&) = delete;
+  ~PyEventReply() {
+    const ReleasedToWait released;
+    const EventReply unanswered = std::move(reply_);
+  }
+  void acknowledge() {
+    const ReleasedToWait released;
+    reply_.acknowledge();
+  }
+  void refuse(int code, const std::string& message) {
+    const Error error{code, message};
+    const ReleasedToWait released;
+    reply_.refuse(error);
+  }
+
+ private:
+  EventReply reply_;
+};
+
 /// Several calls in one message.
 class PyBatch {
  public:
@@ -372,6 +395,32 @@ class PyClient {
           client.subscribe(topic, {.group = group, .echo = echo, .last = last}, std::move(function)));
     });
   }
+  /// `handler` is called with (topic, value, reply). `options`: durable, start, ack_wait_ms, max_deliver,
+  /// max_in_flight.
+  std::shared_ptr<PySubscription> consume(const std::string& topic, nb::object handler, nb::dict options,
+                                          std::shared_ptr<AsyncCalls> calls) {
+    const auto number = [&](const char* name) {
+      std::optional<std::uint32_t> value;
+      if (options.contains(name)) value = nb::cast<std::uint32_t>(options[name]);
+      return value;
+    };
+    SubscribeOptions joined{.durable = nb::cast<std::string>(options["durable"]),
+                            .start = nb::cast<std::string>(options["start"]),
+                            .ack_wait_ms = number("ack_wait_ms"),
+                            .max_deliver = number("max_deliver"),
+                            .max_in_flight = number("max_in_flight")};
+    const auto callback = std::make_shared<Callback>(std::move(handler), std::move(calls));
+    ConsumerFunction function = [callback](const Event& event, EventReply reply) {
+      const auto kept = std::make_shared<EventReply>(std::move(reply));
+      callback->invoke(event.topic, [event, kept] {
+        return nb::make_tuple(event.topic, result_of(Buffer{event.value_json()}),
+                              std::make_shared<PyEventReply>(std::move(*kept)));
+      });
+    };
+    return without_gil([&](Client& client) {
+      return std::make_shared<PySubscription>(client.consume(topic, std::move(joined), std::move(function)));
+    });
+  }
   /// `handler` is called with what an admin is shown.
   std::shared_ptr<PySubscription> tap(const std::string& pattern, nb::object handler,
                                       std::shared_ptr<AsyncCalls> calls) {
@@ -484,6 +533,9 @@ void add_client(nb::module_& module) {
                              "A subscription of a client. It ends with `unsubscribe`, or with the client.")
       .def("unsubscribe", &PySubscription::unsubscribe,
            "Ends the subscription: no further call of the handler begins. Any thread; a second call has no effect.");
+  nb::class_<PyEventReply>(module, "EventReply")
+      .def("acknowledge", &PyEventReply::acknowledge)
+      .def("refuse", &PyEventReply::refuse);
   nb::class_<ConnectionEvent>(module, "ConnectionEvent", "A connection of a client has been made, or has ended.")
       .def_ro("connected", &ConnectionEvent::connected, "True: the connection has been made; False: it has ended.")
       .def_ro("endpoint", &ConnectionEvent::endpoint, "The URI of the endpoint.")
@@ -520,6 +572,7 @@ void add_client(nb::module_& module) {
       .def("provide_subscription", &PyClient::provide_subscription)
       .def("unprovide", &PyClient::unprovide)
       .def("subscribe", &PyClient::subscribe, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
+      .def("consume", &PyClient::consume, nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
       .def("tap", &PyClient::tap, nb::arg(), nb::arg(), nb::arg().none())
       .def("on_refused", &PyClient::on_refused, nb::arg(), nb::arg().none())
       .def("on_lagged", &PyClient::on_lagged, nb::arg(), nb::arg().none())

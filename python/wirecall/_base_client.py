@@ -7,7 +7,7 @@ import json
 from . import _bootstrap, _native
 from ._bootstrap import DEFAULT_URI, check_endpoint
 from ._catalogue import Catalogue
-from .errors import _call_option_hint
+from .errors import Error, LocalError, _call_option_hint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ._catalogue import Description
     from ._methods import Described
-    from ._native import Context
+    from ._native import Context, EventReply
     from ._packing import Layouts
 
     # One endpoint, or several of one service: the next is tried where one does not answer.
@@ -363,6 +363,40 @@ def check_provide_options(options: dict[str, object]) -> None:
 def call_all_params(method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     _check_arguments(args, kwargs)
     return {"method": method, "params": kwargs or list(args)} if args or kwargs else {"method": method}
+
+
+def push_params(method: str, args: tuple[Any, ...], kwargs: dict[str, Any], **options: Any) -> dict[str, Any]:
+    _check_arguments(args, kwargs)
+    params: dict[str, Any] = {"method": method, **{name: value for name, value in options.items() if value is not None}}
+    if args or kwargs:
+        params["params"] = kwargs or list(args)
+    return params
+
+
+def consumer_options(
+    durable: str, start: str | int, ack_wait_ms: int | None, max_deliver: int | None, max_in_flight: int | None
+) -> dict[str, Any]:
+    numbers = {"ack_wait_ms": ack_wait_ms, "max_deliver": max_deliver, "max_in_flight": max_in_flight}
+    given = {name: value for name, value in numbers.items() if value is not None}
+    if not durable and (start or given):
+        raise ValueError("wirecall: start, ack_wait_ms, max_deliver and max_in_flight are of a consumer: give durable")
+    return {"durable": durable, "start": str(start), **given}
+
+
+def refuse_by(reply: EventReply, error: BaseException) -> None:
+    """Has the event of a consumer again; the broker keeps the error with one that is given up."""
+    if isinstance(error, Error) and not isinstance(error, LocalError):
+        reply.refuse(error.code, error.message)
+    else:
+        reply.refuse(-32603, "Internal error")
+
+
+def durable_params(topic: str, value: Any, msg_id: str) -> dict[str, Any]:
+    params = publish_params(topic, value, False)
+    params["durable"] = True
+    if msg_id:
+        params["msg_id"] = msg_id
+    return params
 
 
 def publish_params(topic: str, value: Any, retain: bool) -> dict[str, Any]:

@@ -20,7 +20,11 @@ from ._base_client import (
     call_all_params,
     check_call,
     check_provide_options,
+    consumer_options,
+    durable_params,
     publish_params,
+    push_params,
+    refuse_by,
 )
 from ._bootstrap import DEFAULT_URI
 from ._catalogue import Catalogue
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
 
     from ._base_client import Endpoints
     from ._methods import Described
-    from ._native import Context, Subscription
+    from ._native import Context, EventReply, Subscription
     from ._packing import Step
 
 
@@ -196,6 +200,26 @@ class AsyncClient(BaseClient):
         `retain`: the broker keeps the value for clients that subscribe later with `last`."""
         return self._start("rpc.publish", (), publish_params(topic, value, retain))
 
+    def publish_durable(self, topic: str, value: Any = None, *, msg_id: str = "") -> Reply:
+        """At a broker with a durable store: publishes an event. The reply, once it is safe, is `{"seq": n}`, as of
+        `Client.publish_durable`."""
+        return self._start("rpc.publish", (), durable_params(topic, value, msg_id))
+
+    async def push(
+        self,
+        method: str,
+        /,
+        *args: Any,
+        _msg_id: str | None = None,
+        _delay_ms: int | None = None,
+        _max_deliver: int | None = None,
+        **kwargs: Any,
+    ) -> int:
+        """At a broker with a durable store: pushes a call that is made later; as `Client.push`."""
+        params = push_params(method, args, kwargs, msg_id=_msg_id, delay_ms=_delay_ms, max_deliver=_max_deliver)
+        pushed: Any = await self._start("rpc.queue.push", (), params)
+        return int(pushed["id"])
+
     async def provide(
         self, name: str, function: Callable[..., Any], *, check_results: bool = True, **options: Any
     ) -> None:
@@ -241,12 +265,30 @@ class AsyncClient(BaseClient):
         return described if described.runs_on == ASYNCIO_STREAM else described._replace(runs_on=ASYNCIO)
 
     async def subscribe(
-        self, topic: str, handler: Callable[[str, Any], Any], *, group: str = "", echo: bool = False, last: bool = False
+        self,
+        topic: str,
+        handler: Callable[[str, Any], Any],
+        *,
+        group: str = "",
+        echo: bool = False,
+        last: bool = False,
+        durable: str = "",
+        start: str | int = "",
+        ack_wait_ms: int | None = None,
+        max_deliver: int | None = None,
+        max_in_flight: int | None = None,
     ) -> Subscription:
         """At a broker: calls `handler(topic, value)` with each event, in this event loop; a handler that is `async def`
-        runs as a task. The topic and the options are as of `Client.subscribe`."""
+        runs as a task. The topic and the options are as of `Client.subscribe`; with `durable` an event is acknowledged
+        when the handler, or its task, is done."""
         self._join()
-        subscription = self._native.subscribe(topic, self._task_of(handler), group, echo, last, self._calls)
+        options = consumer_options(durable, start, ack_wait_ms, max_deliver, max_in_flight)
+        if durable:
+            if group or echo or last:
+                raise ValueError("wirecall: a subscription with durable has no group, echo and last")
+            subscription = self._native.consume(topic, self._acknowledging(handler), options, self._calls)
+        else:
+            subscription = self._native.subscribe(topic, self._task_of(handler), group, echo, last, self._calls)
         await self.connect()
         return subscription
 
@@ -258,6 +300,28 @@ class AsyncClient(BaseClient):
         subscription = self._native.tap(pattern, self._task_of(handler), self._calls)
         await self.connect()
         return subscription
+
+    def _acknowledging(self, handler: Callable[[str, Any], Any]) -> Callable[[str, Any, EventReply], None]:
+        async def ended(outcome: Any, reply: EventReply) -> None:
+            try:
+                await outcome
+            except BaseException as error:
+                refuse_by(reply, error)
+                raise
+            reply.acknowledge()
+
+        def called(topic: str, value: Any, reply: EventReply) -> Any:
+            try:
+                outcome = handler(topic, value)
+            except BaseException as error:
+                refuse_by(reply, error)
+                raise
+            if asyncio.iscoroutine(outcome):
+                return ended(outcome, reply)
+            reply.acknowledge()
+            return None
+
+        return self._task_of(called)
 
     def _task_of(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         tasks: set[asyncio.Task[Any]] = set()

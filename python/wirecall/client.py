@@ -10,7 +10,19 @@ from __future__ import annotations
 
 import time
 
-from ._base_client import BaseBatch, BaseClient, BaseMethod, BatchMethod, call_all_params, check_call, publish_params
+from ._base_client import (
+    BaseBatch,
+    BaseClient,
+    BaseMethod,
+    BatchMethod,
+    call_all_params,
+    check_call,
+    consumer_options,
+    durable_params,
+    publish_params,
+    push_params,
+    refuse_by,
+)
 from ._bootstrap import DEFAULT_URI
 from ._progress import progress_bar
 from .errors import LocalError
@@ -23,9 +35,21 @@ if TYPE_CHECKING:
 
     from ._base_client import Endpoints
     from ._methods import Described
-    from ._native import Context, Subscription
+    from ._native import Context, EventReply, Subscription
 
 __all__ = ["Batch", "BatchMethod", "Client", "Method", "Outcome", "connect"]
+
+
+def _acknowledging(handler: Callable[[str, Any], object]) -> Callable[[str, Any, EventReply], None]:
+    def called(topic: str, value: Any, reply: EventReply) -> None:
+        try:
+            handler(topic, value)
+        except BaseException as error:
+            refuse_by(reply, error)
+            raise
+        reply.acknowledge()
+
+    return called
 
 
 class Client(BaseClient):
@@ -69,6 +93,32 @@ class Client(BaseClient):
         )
         return int(count)
 
+    def publish_durable(self, topic: str, value: Any = None, *, msg_id: str = "") -> dict[str, Any]:
+        """At a broker with a durable store: publishes an event, and returns once it is safe: `{"seq": n}`, with
+        `"duplicate": True` where the event had been kept before by the same `msg_id`. See docs/durable.md."""
+        kept: Any = self._native.call(
+            "rpc.publish", (), durable_params(topic, value, msg_id), None, "", None, False, None
+        )
+        return dict(kept)
+
+    def push(
+        self,
+        method: str,
+        /,
+        *args: Any,
+        _msg_id: str | None = None,
+        _delay_ms: int | None = None,
+        _max_deliver: int | None = None,
+        **kwargs: Any,
+    ) -> int:
+        """At a broker with a durable store: pushes a call that the broker makes when a client provides the method, and
+        returns the job's id once it is safe. `c.rpc.queue.result(id)` tells what has become of it. `_msg_id`: a job of
+        the same method and id is pushed once. `_delay_ms`: the call is made no sooner. `_max_deliver`: it is made so
+        often at most (default 5; 0 for no limit)."""
+        params = push_params(method, args, kwargs, msg_id=_msg_id, delay_ms=_delay_ms, max_deliver=_max_deliver)
+        pushed: Any = self._native.call("rpc.queue.push", (), params, None, "", None, False, None)
+        return int(pushed["id"])
+
     def provide(self, name: str, function: Callable[..., Any], *, check_results: bool = True, **options: Any) -> None:
         """At a broker: provides a method to its other clients. Returns when the broker has accepted it; raises the
         broker's refusal, such as `Conflict`. `options`:
@@ -101,6 +151,11 @@ class Client(BaseClient):
         group: str = "",
         echo: bool = False,
         last: bool = False,
+        durable: str = "",
+        start: str | int = "",
+        ack_wait_ms: int | None = None,
+        max_deliver: int | None = None,
+        max_in_flight: int | None = None,
     ) -> Subscription:
         """At a broker: calls `handler(topic, value)` with each event, one after the other, on the thread that drives
         the client: a background thread, or one that is blocked in a call. What the handler raises goes to the log. In
@@ -108,8 +163,18 @@ class Client(BaseClient):
 
         - `group`: the name of a group of clients; each event goes to one of its members
         - `echo`: the handler also receives the events that this client publishes
-        - `last`: the handler first receives the retained event of each topic"""
-        subscription = self._native.subscribe(topic, handler, group, echo, last, None)
+        - `last`: the handler first receives the retained event of each topic
+        - `durable`: the name of a consumer at the broker's durable store (docs/durable.md). Each event is kept for it
+          until the handler has returned; where that raises, and where it has not returned within `ack_wait_ms` (30,000
+          by default), the event comes again, `max_deliver` times at most (5; 0 for no limit). `start`: where a new
+          consumer begins, "first", "new" or the seq of an event. `max_in_flight`: of all who have joined it (64)"""
+        options = consumer_options(durable, start, ack_wait_ms, max_deliver, max_in_flight)
+        if durable:
+            if group or echo or last:
+                raise ValueError("wirecall: a subscription with durable has no group, echo and last")
+            subscription = self._native.consume(topic, _acknowledging(handler), options, None)
+        else:
+            subscription = self._native.subscribe(topic, handler, group, echo, last, None)
         self._native.connect()
         return subscription
 

@@ -18,7 +18,8 @@ namespace wirecall::broker {
 struct Settings {
   bool disclose_callers = false;
   std::uint32_t log_calls_every = 0;
-  std::chrono::nanoseconds kick_time{0};  ///< for which who was kicked is not let in again
+  std::chrono::nanoseconds kick_time{0};           ///< for which who was kicked is not let in again
+  std::vector<std::string> durable_patterns = {};  ///< of topics of which all is kept
 };
 
 /// Which notification is being handed on: of one that goes to subscribers and to a provider, nobody is told twice.

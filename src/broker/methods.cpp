@@ -2,6 +2,7 @@
 #include "broker/methods.hpp"
 
 #include "base/dotted_name.hpp"
+#include "broker/durable_answers.hpp"
 #include "broker/router.hpp"
 #include "message/own_error.hpp"
 #include "rpc/reserved_params.hpp"
@@ -164,6 +165,7 @@ std::string register_methods(const ReservedCall& call) {
   const std::string first = count != 0 ? registrations.front().name : std::string{};
   peer_of(call).router().registrar().register_methods(peer_of(call), std::move(registrations));
   if (count != 0) peer_of(call).router().log().provides(peer_of(call), first, count, false);
+  peer_of(call).router().work_queues().provided();
   return std::to_string(count);
 }
 
@@ -214,12 +216,13 @@ constexpr std::string_view kPattern = "words between dots, of which * stands for
 
 std::string subscribe(const ReservedCall& call) {
   require_open(call);
-  static constexpr std::array<std::string_view, 4> kNames{"topic", "last", "group", "echo"};
-  const ReservedParams<4> params{call, kNames};
+  static constexpr std::array<std::string_view, 5> kNames{"topic", "last", "group", "echo", "durable"};
+  const ReservedParams<5> params{call, kNames};
   std::string topic = topic_of(params, &is_pattern, kPattern);
   const bool last = params.as<bool>(1).value_or(false);
   const std::string group = params.as<std::string>(2).value_or(std::string{});
   const bool echo = params.as<bool>(3).value_or(false);
+  if (params.value(4) != nullptr) throw needs_store();  // else DurableTopics serves it
   if (group.size() > kNameBytesMax) params.refuse("group", params.find(2), "string of 255 bytes at most");
   peer_of(call).router().events().subscribe(peer_of(call), topic, {.group = group, .echo = echo});
   if (last) RetainedSender::request(peer_of(call), std::move(topic));
@@ -237,8 +240,8 @@ std::string unsubscribe(const ReservedCall& call) {
 
 std::string publish(const ReservedCall& call) {
   require_open(call);
-  static constexpr std::array<std::string_view, 3> kNames{"topic", "params", "retain"};
-  const ReservedParams<3> params{call, kNames};
+  static constexpr std::array<std::string_view, 4> kNames{"topic", "params", "retain", "durable"};
+  const ReservedParams<4> params{call, kNames};
   const auto valid = [](std::string_view topic) { return is_name(topic) && !is_reserved(topic); };
   const std::string topic =
       topic_of(params, valid, "words between dots, without white space, * and >; not one of rpc. or $/");
@@ -246,6 +249,7 @@ std::string publish(const ReservedCall& call) {
   if (given != nullptr && given->kind != ValueKind::array && given->kind != ValueKind::object)
     params.refuse("params", params.find(1), "array or object");
   const bool retain = params.as<bool>(2).value_or(false);
+  if (params.as<bool>(3).value_or(false)) throw needs_store();  // else DurableTopics serves it
   const EncodedText event{.text = given != nullptr ? given->text : std::string_view{},
                           .encoding = call.message.encoding};
   return std::to_string(peer_of(call).router().events().publish(peer_of(call), topic, event, retain));

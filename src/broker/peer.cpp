@@ -29,10 +29,12 @@ void Peer::keep_last() noexcept {
   subscriptions_last = static_cast<std::uint32_t>(topics.count());
 }
 
-const Method* Peer::find(std::string_view name) {
+const Method* Peer::find(std::string_view name, const Received& message) {
   if (is_reserved(name)) [[unlikely]] {
     const Method& call_all = router_->call_all().method();
-    return name == call_all.name() ? &call_all : nullptr;
+    if (name == call_all.name()) return &call_all;
+    const Method* const of_queues = router_->work_queues().find(name);
+    return of_queues != nullptr ? of_queues : router_->durable_topics().find(name, message);
   }
   const Route* const route = router_->methods().find(name);
   return route != nullptr && route->is_provided() ? &route->method() : nullptr;
@@ -54,12 +56,15 @@ bool Peer::takes_encoded(const Received& message) const noexcept {
   return router_->relay().takes_encoded(*this, message);
 }
 
-bool Peer::response(const Received& message) { return router_->relay().response(*this, message); }
+bool Peer::response(const Received& message) {
+  return router_->relay().response(*this, message) || router_->durable_topics().response(*this, message);
+}
 
 void Peer::notified(const Received& message, std::string_view name) {
   if (source != nullptr && router_->subscriptions().event(*this, name, message)) [[unlikely]]
     return;
   router_->events().notified(*this, name, message);
+  router_->durable_topics().notified(*this, name, message);
 }
 
 void Peer::tapped(Call& call, std::string_view name) { router_->tap_feed().own(call, name); }
@@ -98,6 +103,9 @@ void Peer::limit_calls(std::size_t kept, std::chrono::nanoseconds until, const E
   router_->relay().limit_calls(*this, kept, until, error);
 }
 
-void Peer::peer_ended() noexcept { router_->departures().end_peer(*this); }
+void Peer::peer_ended() noexcept {
+  router_->departures().end_peer(*this);
+  router_->durable_topics().leave(*this);
+}
 
 }  // namespace wirecall::broker

@@ -34,7 +34,7 @@ class Peer final : public rpc::BrokerPeer {
   Peer(Peer&&) = delete;
   void leave() noexcept override;
 
-  [[nodiscard]] const Method* find(std::string_view name) override;
+  [[nodiscard]] const Method* find(std::string_view name, const Received& message) override;
   [[nodiscard]] std::string_view nearest(std::string_view name) const override;
   [[nodiscard]] const rpc::ReservedMethod* find_reserved(std::string_view name) const noexcept override;
   void identify(const Principal* shown) noexcept override { principal = shown; }
@@ -42,10 +42,10 @@ class Peer final : public rpc::BrokerPeer {
   rpc::HelloResult hello(std::string_view name, std::string_view resume) override;
   [[nodiscard]] bool takes_encoded(const Received& message) const noexcept override;
   [[nodiscard]] bool response(const Received& message) override;
-  [[nodiscard]] bool awaits_responses() const noexcept override { return !provides.empty(); }
+  [[nodiscard]] bool awaits_responses() const noexcept override { return !provides.empty() || consumers != 0; }
   [[nodiscard]] bool provides_any() const noexcept override { return !provides.empty(); }
   [[nodiscard]] bool subscribes_any() const noexcept override {
-    return topics.count() != 0 || method_subscriptions != 0 || taps;
+    return topics.count() != 0 || method_subscriptions != 0 || consumers != 0 || taps;
   }
   void notified(const Received& message, std::string_view name) override;
   void tapped(Call& call, std::string_view name) override;
@@ -104,6 +104,7 @@ class Peer final : public rpc::BrokerPeer {
   std::uint32_t calls_made = 0;            ///< how many these are
   std::uint32_t streams = 0;               ///< of these, how many are asked for their results as they come
   std::uint32_t method_subscriptions = 0;  ///< to methods, as their caller
+  std::uint32_t consumers = 0;             ///< of durable topics, which it has joined
   CallsById calls_by_id;
   std::shared_ptr<SubscriptionPeer>
       subscribed;                              ///< what its subscriptions to methods know it by; null before the first

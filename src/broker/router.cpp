@@ -7,12 +7,14 @@ namespace wirecall::broker {
 
 constexpr std::size_t kEpochDigits = 16;
 
-Router::Router(const Registry& own, const Limits& limits, rpc::LoopContext& loop_context, const Settings& settings)
-    : context_{.own = own, .limits = limits, .loop = loop_context, .settings = settings} {
+Router::Router(const Registry& own, const Limits& limits, rpc::LoopContext& loop_context, const Settings& settings,
+               std::unique_ptr<durable::Store> store)
+    : context_{.own = own, .limits = limits, .loop = loop_context, .settings = settings}, store_(std::move(store)) {
   loop_context.services.own_counts = &inventory_.own_counts();
 }
 
 Router::~Router() {
+  work_queues_.stop();
   departures_.end_all();
   context_.loop.services.own_counts = nullptr;
 }
@@ -30,6 +32,7 @@ void Router::forget(Peer& peer) noexcept {
   if (peer.session != 0 || peer.took_part) context_.log.left(peer);
   peer.state = Peer::State::left;
   departures_.end_peer(peer);
+  durable_topics_.leave(peer);
   if (const auto& account = peer.load().calls.account(); account && account->heaviest == &peer)
     account->heaviest = nullptr;
   retained_.forget(peer);
@@ -54,6 +57,7 @@ void Router::on_writable(Peer& peer) {
     if (i < peer.provides.size()) relay_.free_again(*peer.provides[i]);
   }
   retained_.resume(peer);
+  durable_topics_.resume(peer);
   if (!peer.is_sent_retained()) tell_lag(peer);
 }
 

@@ -12,6 +12,7 @@
 #include "broker/call_ledger.hpp"
 #include "broker/context.hpp"
 #include "broker/departures.hpp"
+#include "broker/durable_topics.hpp"
 #include "broker/event_bus.hpp"
 #include "broker/event_delivery.hpp"
 #include "broker/fan_outs.hpp"
@@ -28,6 +29,7 @@
 #include "broker/subscription_relay.hpp"
 #include "broker/subscriptions.hpp"
 #include "broker/tap_feed.hpp"
+#include "broker/work_queues.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/dispatcher.hpp"
 #include "wirecall/bytes.hpp"
@@ -48,7 +50,9 @@ class NullSink final : public rpc::MessageSink {
 class Router final : public rpc::Broker {
  public:
   /// All referred to outlive it. `own` are the methods of the process itself, whose names nobody else may have.
-  Router(const Registry& own, const Limits& limits, rpc::LoopContext& loop_context, const Settings& settings = {});
+  /// `store` is null where nothing outlives the process.
+  Router(const Registry& own, const Limits& limits, rpc::LoopContext& loop_context, const Settings& settings = {},
+         std::unique_ptr<durable::Store> store = nullptr);
   ~Router() override;
 
   [[nodiscard]] rpc::JoinedPeer attach_peer(rpc::MessageSink& sink, std::shared_ptr<rpc::PeerLoad> load) override;
@@ -56,7 +60,11 @@ class Router final : public rpc::Broker {
                                  rpc::DescribedMethod& method) const override {
     return inventory_.next_method(after, asker, method);
   }
-  void drain() noexcept override { draining_ = true; }
+  void drain() noexcept override {
+    draining_ = true;
+    durable_topics_.drain();
+    work_queues_.drain();
+  }
   [[nodiscard]] std::unique_ptr<rpc::Rendering> metrics(rpc::Asker asker) const override {
     return inventory_.tell_metrics(std::move(asker));
   }
@@ -76,6 +84,8 @@ class Router final : public rpc::Broker {
   [[nodiscard]] const MethodTable& methods() const noexcept { return context_.methods; }
   [[nodiscard]] TapFeed& tap_feed() noexcept { return tap_feed_; }
   [[nodiscard]] EventBus& events() noexcept { return events_; }
+  [[nodiscard]] DurableTopics& durable_topics() noexcept { return durable_topics_; }
+  [[nodiscard]] WorkQueues& work_queues() noexcept { return work_queues_; }
   [[nodiscard]] RetainedSender& retained() noexcept { return retained_; }
   [[nodiscard]] const CallLedger& relayed_calls() const noexcept { return calls_; }
   [[nodiscard]] SubscriptionRelay& subscriptions() noexcept { return subscriptions_; }
@@ -92,6 +102,7 @@ class Router final : public rpc::Broker {
 
  private:
   BrokerContext context_;
+  std::unique_ptr<durable::Store> store_;  // it tells nobody any more once it has gone
   NullSink null_sink_;
   std::string epoch_;  // of the numbers of what is retained; empty before anybody asks
   bool draining_ = false;
@@ -102,6 +113,7 @@ class Router final : public rpc::Broker {
   EventBus events_{context_, fan_outs_, tap_feed_};
   RetainedSender retained_{context_, events_.retained()};
   Announcer announcer_{context_, events_, fan_outs_, tap_feed_};
+  DurableTopics durable_topics_{context_, events_, store_.get(), context_.settings.durable_patterns};
 
   CallLedger calls_{context_, [this](SlotNumber slot) { relay_.run_out(slot); }};
   RequestWriter writer_{context_, calls_};
@@ -115,6 +127,7 @@ class Router final : public rpc::Broker {
   Departures departures_{{context_, subscriptions_, calls_, relay_, streams_, inputs_, tap_feed_, announcer_}};
   Registrar registrar_{context_, {relay_, subscriptions_}, departures_, announcer_};
   Sessions sessions_{context_, relay_, departures_, announcer_};
+  WorkQueues work_queues_{context_, durable_topics_, store_.get()};
 };
 
 }  // namespace wirecall::broker

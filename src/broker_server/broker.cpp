@@ -3,15 +3,42 @@
 
 #include "broker/router.hpp"
 #include "broker_server/broker_factory.hpp"
+#include "local_store/open.hpp"
 
 namespace wirecall {
 
+static local_store::LocalStoreOptions store_options(const DurableOptions& options) {
+  if (options.path.empty() && !options.topics.empty()) {
+    throw std::invalid_argument{"durable.topics has topics, and there is no store: name its folder by durable.path"};
+  }
+  local_store::LocalStoreOptions store{
+      .folder = options.path,
+      .fsync = options.fsync == Fsync::always ? local_store::Fsync::always : local_store::Fsync::everysec,
+      .rules = {},
+      .dedup_ms = options.dedup_ms,
+      .result_ms = options.result_ms,
+      .queue_count = options.queue_count,
+      .queue_bytes = options.queue_bytes,
+      .principal_bytes = options.principal_bytes};
+  for (const DurableTopic& topic : options.topics) {
+    store.rules.push_back({.pattern = topic.pattern,
+                           .max_age_ms = topic.max_age_ms,
+                           .max_bytes = topic.max_bytes,
+                           .max_count = topic.max_count});
+  }
+  return store;
+}
+
 rpc::BrokerFactory net::broker_factory(const Options& options) {
-  const broker::Settings settings{.disclose_callers = options.disclose_callers,
-                                  .log_calls_every = options.log_calls_every,
-                                  .kick_time = std::chrono::milliseconds{options.kick_ms}};
-  return [settings](const rpc::BrokerHost& host) -> std::unique_ptr<rpc::Broker> {
-    return std::make_unique<broker::Router>(host.registry, host.limits, host.loop_context, settings);
+  broker::Settings settings{.disclose_callers = options.disclose_callers,
+                            .log_calls_every = options.log_calls_every,
+                            .kick_time = std::chrono::milliseconds{options.kick_ms}};
+  for (const DurableTopic& topic : options.durable.topics) settings.durable_patterns.push_back(topic.pattern);
+  return [settings, store = store_options(options.durable),
+          log = options.log.at_least(options.log_level)](const rpc::BrokerHost& host) -> std::unique_ptr<rpc::Broker> {
+    std::unique_ptr<durable::Store> opened;
+    if (!store.folder.empty()) opened = local_store::open_local_store(store, host.loop_context.tasks.executor(), log);
+    return std::make_unique<broker::Router>(host.registry, host.limits, host.loop_context, settings, std::move(opened));
   };
 }
 

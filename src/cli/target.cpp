@@ -140,10 +140,11 @@ std::expected<std::string, int> result_of(RawClient& caller, std::string_view me
   return std::unexpected(call.response().empty() ? exit_of(answer.error()) : exit_of_answer(answer.error()));
 }
 
-int with_result(const Target& target, std::string_view method, const std::function<int(const std::string&)>& use) {
+int with_result(const Target& target, std::string_view method, const std::function<int(const std::string&)>& use,
+                std::string_view params) {
   return with_server(target, [&](RawClient& caller, TimeLeft left) -> int {
     const StopAtSignal signal;
-    detail::OutgoingCall call = caller.call(method, {}, signal.token());
+    detail::OutgoingCall call = caller.call(method, params, signal.token());
     if (left) call.set_timeout(*left);
     const auto result = result_of(caller, method, std::move(call), signal);
     return result ? use(*result) : result.error();

@@ -87,9 +87,9 @@ class StopAtSignal {
                                                         detail::OutgoingCall call, const StopAtSignal& signal);
 
 /// Makes one call, of a method that answers at once, at the first server that can be connected to. `use` is given the
-/// result as JSON text; it and this return the exit status.
+/// result as JSON text; it and this return the exit status. `params` are JSON text, empty for none.
 [[nodiscard]] int with_result(const Target& target, std::string_view method,
-                              const std::function<int(const std::string&)>& use);
+                              const std::function<int(const std::string&)>& use, std::string_view params = {});
 
 /// Says on stderr that any server is accepted, where that is so.
 void warn_of_no_verify(const ClientOptions& options);

@@ -1,6 +1,7 @@
 // See client.hpp, subscription.hpp and provider.hpp: what users hold of a broker, over a BrokerSession.
 
 #include "client/core.hpp"
+#include "message/error_text.hpp"
 #include "message/read_error.hpp"
 #include "wirecall/client.hpp"
 
@@ -35,8 +36,25 @@ void Client::provide_method(std::string_view name, const ProvideOptions& options
 }
 bool Client::unprovide(std::string_view name) { return core_->broker().unprovide(name); }
 void Client::exclusively(const std::function<void()>& change) { core_->driver().exclusively(change); }
+// Of a consumer the function acknowledges an event by returning.
 Subscription Client::subscribe(std::string_view topic, SubscribeOptions options, EventFunction function) {
+  if (!options.durable.empty() && function != nullptr) {
+    return consume(topic, std::move(options),
+                   [function = std::move(function)](const Event& event, EventReply reply) mutable {
+                     try {
+                       function(event);
+                       reply.acknowledge();
+                     } catch (const Error& error) {
+                       reply.refuse(error);
+                       throw;
+                     }
+                   });
+  }
   return Subscription{core_, core_->broker().subscribe(topic, std::move(options), std::move(function))};
+}
+Subscription Client::consume(std::string_view topic, SubscribeOptions options, ConsumerFunction function) {
+  return Subscription{core_,
+                      core_->broker().consume(topic, std::move(options), std::move(function), std::weak_ptr{core_})};
 }
 Subscription Client::tap(std::string_view pattern, EventFunction function) {
   return Subscription{core_, core_->broker().tap(pattern, std::move(function))};
@@ -45,9 +63,8 @@ void Client::on_refused(RefusedFunction function) { core_->broker().on_refused(s
 void Client::on_lagged(LaggedFunction function) { core_->broker().on_lagged(std::move(function)); }
 void Client::on_connection(ConnectionFunction function) { core_->connections().on_connection(std::move(function)); }
 
-Request<std::size_t> Client::publication_of(std::string_view topic, const PublishOptions& options,
-                                            const std::function<void(Writer&)>& encode_value) const {
-  detail::OutgoingCall call{core_, "rpc.publish"};
+// Begins the params of rpc.publish: `topic`, and `params` where there is a value.
+static void write_event(Writer& writer, std::string_view topic, const std::function<void(Writer&)>& encode_value) {
   Buffer value;
   std::string failure;
   if (encode_value) {
@@ -56,7 +73,6 @@ Request<std::size_t> Client::publication_of(std::string_view topic, const Publis
     encode_value(*own);
     failure = own->failure();
   }
-  Writer& writer = call.params();
   writer.begin_object(Writer::kUnknownSize);
   writer.key("topic");
   writer.string(topic);
@@ -69,12 +85,62 @@ Request<std::size_t> Client::publication_of(std::string_view topic, const Publis
     writer.json(text);
     if (wrapped) writer.end_array();
   }
+}
+
+Request<std::size_t> Client::publication_of(std::string_view topic, const PublishOptions& options,
+                                            const std::function<void(Writer&)>& encode_value) const {
+  detail::OutgoingCall call{core_, "rpc.publish"};
+  Writer& writer = call.params();
+  write_event(writer, topic, encode_value);
   if (options.retain) {
     writer.key("retain");
     writer.boolean(true);
   }
   writer.end_object();
   return Request<std::size_t>{std::move(call)};
+}
+
+detail::OutgoingCall Client::durable_call(std::string_view topic, std::string_view msg_id,
+                                          const std::function<void(Writer&)>& encode_value) const {
+  detail::OutgoingCall call{core_, "rpc.publish"};
+  Writer& writer = call.params();
+  write_event(writer, topic, encode_value);
+  writer.key("durable");
+  writer.boolean(true);
+  if (!msg_id.empty()) {
+    writer.key("msg_id");
+    writer.string(msg_id);
+  }
+  writer.end_object();
+  return call;
+}
+
+// ---- EventReply ----
+
+EventReply& EventReply::operator=(EventReply&& other) noexcept {
+  EventReply former{std::exchange(core_, std::move(other.core_)), std::exchange(id_, std::exchange(other.id_, {}))};
+  return *this;
+}
+
+EventReply::~EventReply() {
+  if (!id_.empty()) answer(R"("error":{"code":-32603,"message":"Internal error"})");
+}
+
+void EventReply::acknowledge() noexcept { answer(R"("result":null)"); }
+
+void EventReply::refuse(const Error& error) noexcept try {
+  answer(R"("error":)" + message::error_text(error));
+} catch (const std::exception&) {
+  // The destructor refuses it.
+}
+
+void EventReply::answer(std::string_view member) noexcept try {
+  const std::string id = std::exchange(id_, {});
+  const std::shared_ptr<net::ClientCore> core = core_.lock();
+  if (id.empty() || core == nullptr) return;
+  core->broker().reply(std::string{R"({"jsonrpc":"2.0",)"}.append(member).append(R"(,"id":)").append(id).append("}"));
+} catch (const std::exception&) {
+  // Without memory, or a connection: the event comes again.
 }
 
 namespace detail {

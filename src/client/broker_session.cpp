@@ -59,7 +59,9 @@ bool may_be_event(std::string_view name) noexcept {
 
 std::string unsubscribe_message(const ClientSubscription& subscription) {
   if (subscription.tap) return R"({"jsonrpc":"2.0","method":"rpc.tap","params":{"pattern":null}})";
-  return R"({"jsonrpc":"2.0","method":"rpc.unsubscribe","params":{"topic":)" + to_json(subscription.name) + "}}";
+  std::string params = R"({"topic":)" + to_json(subscription.name);
+  if (!subscription.options.durable.empty()) params += R"(,"durable":)" + to_json(subscription.options.durable);
+  return R"({"jsonrpc":"2.0","method":"rpc.unsubscribe","params":)" + params + "}}";
 }
 
 }  // namespace
@@ -118,6 +120,15 @@ std::shared_ptr<ClientSubscription> BrokerSession::subscribe(std::string_view pa
   return subscription;
 }
 
+std::shared_ptr<ClientSubscription> BrokerSession::consume(std::string_view pattern, SubscribeOptions options,
+                                                           ConsumerFunction function, std::weak_ptr<ClientCore> core) {
+  require_callable(shared_.endpoints, "Client::consume");
+  auto subscription = Declarations::of_consumed_topic(pattern, std::move(options), std::move(function));
+  subscription->core = std::move(core);
+  add(subscription);
+  return subscription;
+}
+
 std::shared_ptr<ClientSubscription> BrokerSession::tap(std::string_view pattern, EventFunction function) {
   require_callable(shared_.endpoints, "Client::tap");
   auto tap = Declarations::of_tap(pattern, std::move(function));
@@ -149,7 +160,9 @@ void BrokerSession::unsubscribe(ClientSubscription& subscription) noexcept {
   }
   if (driver_.on_driver()) return;
   event_over_.wait(lock, [&] { return !subscription.calling; });
-  const EventFunction function = std::move(subscription.function);  // what it holds goes now, and without the mutex
+  // What they hold goes now, and without the mutex.
+  const EventFunction function = std::move(subscription.function);
+  const ConsumerFunction consumer = std::move(subscription.consumer);
   lock.unlock();
 }
 
@@ -342,6 +355,49 @@ void BrokerSession::deliver(ClientSubscription& subscription, const Event& event
   const Lock lock = driver_.lock();
   subscription.calling = false;
   event_over_.notify_all();
+}
+
+// The id of such a request is "<consumer>:<seq>:<delivery>".
+static std::string_view consumer_of(std::string_view id) noexcept {
+  const std::size_t colon = id.find(':');
+  return id.starts_with('"') && colon != std::string_view::npos ? id.substr(1, colon - 1) : std::string_view{};
+}
+
+bool BrokerSession::asked(ClientConnection& connection, const Received& message) {
+  const std::string_view consumer = consumer_of(message.id());
+  if (consumer.empty()) [[likely]]
+    return false;
+  std::shared_ptr<ClientSubscription> subscription;
+  {
+    const Lock lock = driver_.lock();
+    if (&connection != &connections_.first()) return false;
+    subscription = declarations_.of_consumer(consumer);
+  }
+  if (subscription == nullptr) return false;
+  connection.useful = true;
+  const Event event{.topic = from_json<std::string>(message[Member::method]).value_or(std::string{}),
+                    .params_json = std::string{message.params()}};
+  EventReply reply{subscription->core, std::string{message.id()}};
+  {
+    const Lock lock = driver_.lock();
+    if (subscription->ended || driver_.closing()) return true;  // and the reply refuses it
+    subscription->calling = true;
+  }
+  call_user(shared_.options.log, "the function of a consumer has failed, and is given the event again", event.topic,
+            [&] { subscription->consumer(event, std::move(reply)); });
+  const Lock lock = driver_.lock();
+  subscription->calling = false;
+  event_over_.notify_all();
+  return true;
+}
+
+// Where there is no connection the event comes again on the next one.
+void BrokerSession::reply(std::string message) {
+  Lock lock = driver_.lock();
+  ClientConnection& connection = connections_.first();
+  if (!connection.is_open() || driver_.closing()) return;
+  connection.controls.push_back(std::move(message));
+  driver_.write_or_send(lock);
 }
 
 void BrokerSession::lagged(const Received& message) {

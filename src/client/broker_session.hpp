@@ -24,6 +24,10 @@ class BrokerSession {
   bool unprovide(std::string_view name);
   [[nodiscard]] std::shared_ptr<ClientSubscription> subscribe(std::string_view pattern, SubscribeOptions options,
                                                               EventFunction function);
+  [[nodiscard]] std::shared_ptr<ClientSubscription> consume(std::string_view pattern, SubscribeOptions options,
+                                                            ConsumerFunction function, std::weak_ptr<ClientCore> core);
+  /// Answers an event of a consumer: `message` is the whole response.
+  void reply(std::string message);
   [[nodiscard]] std::shared_ptr<ClientSubscription> tap(std::string_view pattern, EventFunction function);
   void unsubscribe(ClientSubscription& subscription) noexcept;
   void on_refused(RefusedFunction function) { set(on_refused_, std::move(function)); }
@@ -42,6 +46,8 @@ class BrokerSession {
   [[nodiscard]] bool declared(Lock& lock, ClientConnection& connection, const Received& message);
   /// Without the mutex.
   [[nodiscard]] bool event(const ClientConnection& connection, const Received& message);
+  /// Likewise: an event of a durable topic, which is answered once its function has returned.
+  [[nodiscard]] bool asked(ClientConnection& connection, const Received& message);
 
  private:
   template <class Function>

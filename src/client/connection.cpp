@@ -97,6 +97,7 @@ ClientCall& ClientConnection::first() const noexcept {
 bool ClientConnection::response(const Received& message) { return router_.response(*this, message); }
 bool ClientConnection::takes_encoded(const Received& message) { return router_.takes_encoded(*this, message); }
 bool ClientConnection::notified(const Received& message) { return router_.notified(*this, message); }
+bool ClientConnection::asked(const Received& message) { return router_.asked(*this, message); }
 void ClientConnection::drained() { router_.drained(*this); }
 bool ClientConnection::waiting() const { return router_.waiting(*this); }
 std::optional<HttpProtocolError> ClientConnection::answered(const HttpAnswer& answer) {

@@ -63,6 +63,7 @@ class ClientConnection final : public ResponseHandler, public HttpUser {
   [[nodiscard]] bool response(const Received& message) override;
   [[nodiscard]] bool takes_encoded(const Received& message) override;
   [[nodiscard]] bool notified(const Received& message) override;
+  [[nodiscard]] bool asked(const Received& message) override;
   void drained() override;
   [[nodiscard]] bool waiting() const override;
   [[nodiscard]] std::optional<HttpProtocolError> answered(const HttpAnswer& answer) override;

@@ -39,7 +39,7 @@ static void require(bool holds, const std::string& what) {
 }
 
 static bool same_to_broker(const ClientSubscription& a, const ClientSubscription& b) noexcept {
-  return a.tap == b.tap && a.name == b.name;
+  return a.tap == b.tap && a.name == b.name && a.options.durable == b.options.durable;
 }
 
 // On the present connection; what was refused there need not be retracted.
@@ -93,12 +93,30 @@ Declaration Declarations::of_method(const Method& method, const ProvideOptions& 
   return {.name = method.name(), .params = std::string{text.view()}};
 }
 
-std::shared_ptr<ClientSubscription> Declarations::of_topic(std::string_view pattern, SubscribeOptions options,
-                                                           EventFunction function) {
+// Of a subscription that joins a consumer of durable topics.
+static void write_consumer(std::string& params, const SubscribeOptions& options) {
+  if (options.durable.empty()) {
+    require(options.start.empty() && !options.ack_wait_ms && !options.max_deliver && !options.max_in_flight,
+            "start, ack_wait_ms, max_deliver and max_in_flight are of a consumer: name it by durable");
+    return;
+  }
+  require(options.group.empty() && !options.echo && !options.last,
+          "a subscription with durable has no group, echo and last");
+  params += R"(,"durable":)" + to_json(options.durable);
+  const bool is_seq = options.start.find_first_not_of("0123456789") == std::string::npos;
+  if (!options.start.empty()) params += R"(,"start":)" + (is_seq ? options.start : to_json(options.start));
+  const auto member = [&params](std::string_view name, const std::optional<std::uint32_t>& value) {
+    if (value) params.append(",\"").append(name).append("\":").append(std::to_string(*value));
+  };
+  member("ack_wait_ms", options.ack_wait_ms);
+  member("max_deliver", options.max_deliver);
+  member("max_in_flight", options.max_in_flight);
+}
+
+static std::shared_ptr<ClientSubscription> subscription_to(std::string_view pattern, SubscribeOptions options) {
   require(is_pattern(pattern), "\"" + std::string{pattern} +
                                    "\" is no topic: words between dots, 1 to 255 bytes without white space, of which "
                                    "any may be *, and the last one >");
-  require(function != nullptr, "there is no function for the events of " + std::string{pattern});
   auto subscription = std::make_shared<ClientSubscription>();
   subscription->name = pattern;
   std::string& params = subscription->params;
@@ -106,9 +124,26 @@ std::shared_ptr<ClientSubscription> Declarations::of_topic(std::string_view patt
   if (!options.group.empty()) params += R"(,"group":)" + to_json(options.group);
   if (options.echo) params += R"(,"echo":true)";
   if (options.last) params += R"(,"last":true)";
+  write_consumer(params, options);
   params += "}";
   subscription->options = std::move(options);
+  return subscription;
+}
+
+std::shared_ptr<ClientSubscription> Declarations::of_topic(std::string_view pattern, SubscribeOptions options,
+                                                           EventFunction function) {
+  auto subscription = subscription_to(pattern, std::move(options));
+  require(function != nullptr, "there is no function for the events of " + std::string{pattern});
   subscription->function = std::move(function);
+  return subscription;
+}
+
+std::shared_ptr<ClientSubscription> Declarations::of_consumed_topic(std::string_view pattern, SubscribeOptions options,
+                                                                    ConsumerFunction function) {
+  require(!options.durable.empty(), "a consumer has a name: SubscribeOptions::durable");
+  auto subscription = subscription_to(pattern, std::move(options));
+  require(function != nullptr, "there is no function for the events of " + std::string{pattern});
+  subscription->consumer = std::move(function);
   return subscription;
 }
 
@@ -125,6 +160,8 @@ std::shared_ptr<ClientSubscription> Declarations::of_tap(std::string_view patter
 
 void Declarations::add(std::shared_ptr<ClientSubscription> subscription) {
   for (const auto& other : subscriptions_) {
+    require(subscription->options.durable.empty() || other->options.durable != subscription->options.durable,
+            "this client has joined the consumer " + subscription->options.durable + " already");
     if (!same_to_broker(*other, *subscription)) continue;
     require(!other->tap || other->params == subscription->params,
             "this client has rpc.tap with another pattern: a connection has one; use another client");
@@ -156,9 +193,16 @@ bool Declarations::remove(const ClientSubscription& subscription) noexcept {
 Declarations::Subscriptions Declarations::of_event(std::string_view topic) const {
   Subscriptions found;
   for (const auto& subscription : subscriptions_) {
+    if (!subscription->options.durable.empty()) continue;
     if (subscription->tap == (topic == kTapTopic) && matches(subscription->name, topic)) found.push_back(subscription);
   }
   return found;
+}
+
+std::shared_ptr<ClientSubscription> Declarations::of_consumer(std::string_view name) const {
+  const auto found =
+      std::ranges::find_if(subscriptions_, [name](const auto& one) { return one->options.durable == name; });
+  return found == subscriptions_.end() ? nullptr : *found;
 }
 
 std::size_t Declarations::append_messages(std::vector<std::string>& out) {

@@ -24,7 +24,9 @@ struct Declaration {
 
 struct ClientSubscription : Declaration {
   SubscribeOptions options;
-  EventFunction function;  ///< the driver's
+  EventFunction function;          ///< the driver's
+  ConsumerFunction consumer;       ///< in its place, of one that joins a consumer
+  std::weak_ptr<ClientCore> core;  ///< of that one, for its replies
   bool ended = false;
   bool calling = false;    ///< the function
   bool tap = false;        ///< no subscription: what a broker shows by rpc.tap, which is its name
@@ -42,6 +44,10 @@ class Declarations {
   /// Throws std::invalid_argument for what is no topic or pattern, and for no function.
   [[nodiscard]] static std::shared_ptr<ClientSubscription> of_topic(std::string_view pattern, SubscribeOptions options,
                                                                     EventFunction function);
+  /// The same of one that joins a consumer.
+  [[nodiscard]] static std::shared_ptr<ClientSubscription> of_consumed_topic(std::string_view pattern,
+                                                                             SubscribeOptions options,
+                                                                             ConsumerFunction function);
   /// The same for what is no pattern.
   [[nodiscard]] static std::shared_ptr<ClientSubscription> of_tap(std::string_view pattern, EventFunction function);
   void add(Declaration method) { methods_.push_back(std::move(method)); }
@@ -55,6 +61,8 @@ class Declarations {
   bool remove(const ClientSubscription& subscription) noexcept;
   /// Those that take the topic.
   [[nodiscard]] Subscriptions of_event(std::string_view topic) const;
+  /// The one that joins the consumer; null for none.
+  [[nodiscard]] std::shared_ptr<ClientSubscription> of_consumer(std::string_view name) const;
 
   /// Appends the messages that say what has not been said on this connection: one for all methods that are not `apart`,
   /// one for each other and each subscription. Returns how many; all or, when it throws, none.

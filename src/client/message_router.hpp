@@ -17,6 +17,9 @@ class MessageRouter {
   [[nodiscard]] bool response(ClientConnection& connection, const Received& message);
   [[nodiscard]] bool takes_encoded(const ClientConnection& connection, const Received& message) const;
   [[nodiscard]] bool notified(ClientConnection& connection, const Received& message);
+  [[nodiscard]] bool asked(ClientConnection& connection, const Received& message) {
+    return broker_.asked(connection, message);
+  }
   /// The connection may take more that nobody waits for.
   void drained(ClientConnection& connection);
   [[nodiscard]] bool waiting(const ClientConnection& connection) const;

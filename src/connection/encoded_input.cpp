@@ -8,6 +8,11 @@
 
 namespace wirecall::net {
 
+// Whether it may be an event for a consumer, by its id.
+static bool may_be_of_consumer(const Received& message) noexcept {
+  return message.kind == MessageKind::request && message.id().find(':') != std::string_view::npos;
+}
+
 // Most are read in the pass that checks them. The id of one lasts as long as a handler that reads it may run: on this
 // stack.
 bool MessageConnection::read_binary(std::span<char> frame, bool kept) {
@@ -15,7 +20,7 @@ bool MessageConnection::read_binary(std::span<char> frame, bool kept) {
   Received message;
   message::IdText id;
   if (transcoder().read_request(text, host_->limits, id, message) &&
-      (message.kind == MessageKind::request || caller_ == nullptr)) {
+      (caller_ == nullptr || (message.kind == MessageKind::request && !may_be_of_consumer(message)))) {
     dispatcher_.answer_as(MessageForm::native(encoding()));
     accept(message, {}, {}, false);
     if (lost_loop()) [[unlikely]]
@@ -112,6 +117,7 @@ bool MessageConnection::read_encoded(std::span<char> frame, bool kept, const mes
 
 // Events and the like are for the caller in JSON.
 bool MessageConnection::takes_encoded(const Received& message) {
+  if (caller_ != nullptr && may_be_of_consumer(message)) return false;
   const bool asks = message.kind != MessageKind::response && message.kind != MessageKind::notification;
   if (caller_ != nullptr && !asks) return caller_->takes_encoded(message);
   return dispatcher_.takes_encoded(message);

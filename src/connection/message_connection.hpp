@@ -29,6 +29,11 @@ class ResponseHandler {
     static_cast<void>(message);
     return false;
   }
+  /// A request, before any method is looked for: true when it was for the caller, who has answered it.
+  [[nodiscard]] virtual bool asked(const Received& message) {
+    static_cast<void>(message);
+    return false;
+  }
   /// More may be sent that nobody waits for.
   virtual void drained() {}
   /// A response, well formed or not. Its spans last until this returns. False: there is no making sense of it, and the
@@ -133,8 +138,11 @@ class MessageConnection final : public FramedChannel {
     ++host_->loop_context.stats.messages_in;
     const bool lost =
         !unrepresentable.empty() && message.kind == MessageKind::notification;  // nobody can be told what it said
-    if (message.kind != MessageKind::request && (lost || !accept_other(message))) [[unlikely]]
+    if (message.kind != MessageKind::request) {
+      if (lost || !accept_other(message)) return;
+    } else if (caller_ != nullptr && caller_->asked(message)) [[unlikely]] {
       return;
+    }
     if (transcoded) [[unlikely]]
       return dispatcher_.handle_transcoded(message, elements, unrepresentable);
     dispatcher_.handle(message, elements);

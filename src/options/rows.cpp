@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "base/dotted_name.hpp"
 #include "base/edit_distance.hpp"
 #include "base/printable.hpp"
 #include "base/utf8.hpp"
@@ -26,6 +27,8 @@ template <>
 constexpr std::array kWords<LogFormat>{"human"sv, "json"sv};
 template <>
 constexpr std::array kWords<ClientAuth>{"none"sv, "optional"sv, "required"sv};
+template <>
+constexpr std::array kWords<Fsync>{"always"sv, "everysec"sv};
 // The only values of a number.
 constexpr std::array kNotificationStatuses{"200"sv, "202"sv, "204"sv};
 
@@ -109,6 +112,25 @@ OptionRow client_tls_row(std::string_view name, std::string_view doc) {
   return {.name = name, .doc = doc, .in_client = &client_tls_slot<Member>};
 }
 
+/// The same of members of Options::durable.
+template <auto Member>
+OptionSlot durable_slot(Options& options, const OptionRow&) {
+  return slot_of(options.durable.*Member);
+}
+template <auto Member>
+OptionRow durable_row(std::string_view name, std::string_view doc, const Traits& traits = {}) {
+  using T = std::remove_reference_t<decltype(std::declval<DurableOptions&>().*Member)>;
+  OptionRow row{.name = name,
+                .unit = traits.unit,
+                .min = traits.min,
+                .max = traits.max,
+                .doc = doc,
+                .in_server = &durable_slot<Member>,
+                .alias = traits.alias};
+  if constexpr (std::is_enum_v<T>) row.words = kWords<T>;
+  return row;
+}
+
 std::vector<OptionRow> make_rows() {
   std::vector<OptionRow> rows{
       row<&Options::name>("name", "The server's name: the title of its OpenRPC document"),
@@ -137,6 +159,27 @@ std::vector<OptionRow> make_rows() {
           "principals_file", "A JSON file of principals and their grants; without one everybody may do everything"),
       row<&Options::disclose_callers>(
           "disclose_callers", "Whether a broker adds the caller's name to calls and notifications, as the member from"),
+      durable_row<&DurableOptions::path>(
+          "durable.path", "Folder of a broker's durable topics and queues, made where it is not there; none when empty",
+          {.alias = "durable"}),
+      durable_row<&DurableOptions::fsync>(
+          "durable.fsync",
+          "When what the durable store answers is safe: always outlives a loss of power, everysec the process"),
+      durable_row<&DurableOptions::topics>(
+          "durable.topics",
+          "Topics of which all events are kept: a pattern each, with max_age_ms, max_bytes and max_count; 0 for no "
+          "limit"),
+      durable_row<&DurableOptions::dedup_ms>("durable.dedup_ms", "Time for which a msg_id is remembered", kMs),
+      durable_row<&DurableOptions::result_ms>("durable.result_ms", "Time for which the result of a job is kept", kMs),
+      durable_row<&DurableOptions::queue_count>("durable.queue_count",
+                                                "Jobs of one queue that are not done, and results of it, at most",
+                                                {.min = 1, .max = 1'000'000'000}),
+      durable_row<&DurableOptions::queue_bytes>("durable.queue_bytes",
+                                                "Params of jobs of one queue that are not done, at most",
+                                                {.unit = "bytes", .min = 1024, .max = std::uint64_t{1} << 40U}),
+      durable_row<&DurableOptions::principal_bytes>("durable.principal_bytes",
+                                                    "The same of the jobs of one principal, in all queues",
+                                                    {.unit = "bytes", .min = 1024, .max = std::uint64_t{1} << 40U}),
       tls_row<&TlsOptions::cert>("tls.cert",
                                  "Paths of certificates with their chains, in PEM: the server speaks TLS as well"),
       tls_row<&TlsOptions::key>("tls.key", "Paths of the private keys, in PEM, in the order of tls.cert"),
@@ -252,6 +295,7 @@ struct Kind {
   bool list;
   bool number;
   bool truth = false;
+  bool topics = false;
 };
 
 // Told by the member that holds it.
@@ -263,6 +307,8 @@ Kind kind_of(const OptionRow& row) {
       []<class T>(const T*) {
         if constexpr (std::is_same_v<T, std::vector<std::string>>) return Kind{.list = true, .number = false};
         if constexpr (std::is_same_v<T, std::vector<std::uint32_t>>) return Kind{.list = true, .number = true};
+        if constexpr (std::is_same_v<T, std::vector<DurableTopic>>)
+          return Kind{.list = true, .number = false, .topics = true};
         if constexpr (std::is_same_v<T, bool>) return Kind{.list = false, .number = false, .truth = true};
         return Kind{.list = false, .number = std::is_unsigned_v<T> && !std::is_same_v<T, std::uint8_t>};
       },
@@ -326,6 +372,29 @@ bool read(const OptionRow& row, const Value& value, Number& out) {
   return std::ranges::find(row.words, std::to_string(number)) != row.words.end();
 }
 
+// A pattern alone, or an object of it and limits.
+bool read(const OptionRow&, const Value& value, DurableTopic& out) {
+  if (value.is_string()) {
+    out.pattern = value.as_string();
+    return is_pattern(out.pattern);
+  }
+  if (!value.is_object()) return false;
+  for (const auto& [name, member] : value.as_object()) {
+    if (name == "pattern") {
+      if (!member.is_string() || !is_pattern(member.as_string())) return false;
+      out.pattern = member.as_string();
+      continue;
+    }
+    std::uint64_t* const number = name == "max_age_ms"  ? &out.max_age_ms
+                                  : name == "max_bytes" ? &out.max_bytes
+                                  : name == "max_count" ? &out.max_count
+                                                        : nullptr;
+    static const OptionRow kAny{.name = {}, .max = std::uint64_t{1} << 53U};
+    if (number == nullptr || !read(kAny, member, *number)) return false;
+  }
+  return !out.pattern.empty();
+}
+
 template <class Element>
 bool read(const OptionRow& row, const Value& value, std::vector<Element>& out) {
   if (!value.is_array()) return false;
@@ -359,14 +428,27 @@ std::string range_of(const OptionRow& row) {
   }
   const Kind kind = kind_of(row);
   if (kind.truth) return "true or false";
+  if (kind.topics)
+    return R"(a list of patterns, or of objects as {"pattern": "orders.>", "max_age_ms": 0, "max_bytes": 0, "max_count": 1000})";
   if (!kind.number) return kind.list ? "a list of strings" : "a string";
   return kind.list ? "a list of numbers from " + std::to_string(row.min) + " to " + std::to_string(row.max)
                    : number_range(row.min, row.max, row.unit);
 }
 
+static std::string json_of(const std::vector<DurableTopic>& topics) {
+  std::string json = "[";
+  for (const DurableTopic& topic : topics) {
+    const bool limited = (topic.max_age_ms | topic.max_bytes | topic.max_count) != 0;
+    json += json.size() == 1 ? "" : ",";
+    json += limited ? to_json(topic) : to_json(topic.pattern);
+  }
+  return json + "]";
+}
+
 std::string json_of(const OptionRow& row, const OptionSlot& slot) {
   return std::visit(
       [&](const auto* value) {
+        if constexpr (std::is_same_v<decltype(value), const std::vector<DurableTopic>*>) return json_of(*value);
         if constexpr (std::is_same_v<decltype(value), const std::uint8_t*>) {
           return to_json(*value < row.words.size() ? std::string{row.words[*value]} : std::to_string(*value));
         } else {
@@ -396,6 +478,7 @@ Value value_of_words(const OptionRow& row, std::span<const std::string> words) {
     const char* const end = word.data() + word.size();
     const auto [read_to, error] = std::from_chars(word.data(), end, value);
     if (kind.truth && (word == "true" || word == "false")) return Value{word == "true"};
+    if (kind.topics && word.starts_with('{')) return Value::parse(word).value_or(Value{});
     return kind.number && error == std::errc{} && read_to == end ? Value{value} : Value{word};
   };
   if (!kind.list) return one(words.back());

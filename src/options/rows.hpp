@@ -18,7 +18,7 @@ namespace wirecall::net {
 
 /// Where an option's value is. An enumeration is its position among the words of its row.
 using OptionSlot = std::variant<bool*, std::uint16_t*, std::uint32_t*, std::size_t*, std::uint8_t*, std::string*,
-                                std::vector<std::string>*, std::vector<std::uint32_t>*>;
+                                std::vector<std::string>*, std::vector<std::uint32_t>*, std::vector<DurableTopic>*>;
 
 struct OptionRow {
   std::string_view name;

@@ -33,9 +33,9 @@ class BrokerPeer {
   /// do fails, and what it has asked for is given up. Much of that takes several turns. Then the peer is destroyed.
   virtual void leave() noexcept = 0;
 
-  /// The method of that name that a connection provides, as far as this peer may know of it; null for none. To be
-  /// invoked at once, with a call of this peer's.
-  [[nodiscard]] virtual const Method* find(std::string_view name) = 0;
+  /// The method of that name that a connection provides, as far as this peer may know of it, or that serves the message
+  /// under a reserved name; null for none. To be invoked at once, with a call of this peer's.
+  [[nodiscard]] virtual const Method* find(std::string_view name, const Received& message) = 0;
   /// The name nearest to one that nobody provides, as Registry::nearest, among those that the peer may call.
   [[nodiscard]] virtual std::string_view nearest(std::string_view name) const = 0;
   /// The broker's own method under a reserved name; null for none.

@@ -91,7 +91,7 @@ void serve_message(ServedPeer& peer, const Received& message, CallState& state);
   }
   const Method* method = peer.registry.find(name);
   if (method == nullptr) {
-    if (brokered) method = peer.join_broker()->find(name);
+    if (brokered) method = peer.join_broker()->find(name, message);
     if (method == nullptr) [[unlikely]]
       serve_reserved_or_refuse(message, name, state);
   } else if (message.has(Member::to)) [[unlikely]] {

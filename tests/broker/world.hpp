@@ -21,8 +21,9 @@ namespace wirecall::test {
 
 class World {
  public:
-  explicit World(const Limits& given = {}, const broker::Settings& of_broker = {})
-      : limits(given), settings(of_broker) {
+  explicit World(const Limits& given = {}, const broker::Settings& of_broker = {},
+                 std::unique_ptr<durable::Store> durable_store = nullptr)
+      : limits(given), settings(of_broker), store(std::move(durable_store)) {
     loop_context.services.broker = &router;
   }
   World(World&&) = delete;
@@ -32,9 +33,10 @@ class World {
   Registry registry;
   Limits limits;
   broker::Settings settings;
+  std::unique_ptr<durable::Store> store;  // the router's, once there is one
   VirtualScheduler scheduler;
   rpc::LoopContext loop_context{json_codec(), &scheduler};
-  broker::Router router{registry, limits, loop_context, settings};
+  broker::Router router{registry, limits, loop_context, settings, std::move(store)};
 };
 
 /// One connection of the world.

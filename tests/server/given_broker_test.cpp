@@ -20,7 +20,7 @@ class ToyPeer final : public rpc::BrokerPeer {
   ToyPeer(const Method& method, std::shared_ptr<rpc::PeerLoad> load) : method_(&method), load_(std::move(load)) {}
 
   void leave() noexcept override { delete this; }
-  const Method* find(std::string_view) override { return method_; }
+  const Method* find(std::string_view, const Received&) override { return method_; }
   std::string_view nearest(std::string_view) const override { return {}; }
   const rpc::ReservedMethod* find_reserved(std::string_view) const noexcept override { return nullptr; }
   void identify(const Principal*) noexcept override {}

@@ -17,6 +17,7 @@ CommandFactory notify_command;      ///< sends a notification
 CommandFactory pub_command;         ///< publishes one event
 CommandFactory sub_command;         ///< prints the events of a topic
 CommandFactory reply_command;       ///< provides a method that answers by a template
+CommandFactory queue_command;       ///< pushes calls that are made later, and tells of them
 CommandFactory ls_command;          ///< the methods that can be called
 CommandFactory describe_command;    ///< what a method is called with and returns
 CommandFactory clients_command;     ///< the clients of a broker

@@ -37,6 +37,8 @@ class EventsCommand : public Command {
 
  private:
   [[nodiscard]] virtual std::string line_of(const Event& event) const = 0;
+  /// An event has not been printed, and will not be.
+  virtual void not_printed() const {}
 
   std::uint64_t count_ = 0;
 };
@@ -48,8 +50,11 @@ int EventsCommand::print_events(std::string_view name, const std::string& what, 
   std::uint64_t printed = 0;
   command.client().on_lagged(std::move(lagged));
   const Subscription subscription = subscribe(command.client(), [&](const Event& event) {
-    if (count_ != 0 && printed == count_) return;
-    if (const int status = print(line_of(event) + '\n'); status != kSuccess) return command.end(status);
+    if (count_ != 0 && printed == count_) return not_printed();
+    if (const int status = print(line_of(event) + '\n'); status != kSuccess) {
+      command.end(status);
+      return not_printed();
+    }
     if (++printed == count_) command.end(kSuccess);
   });
   return command.stay(what + pattern_);
@@ -70,11 +75,22 @@ class SubCommand final : public EventsCommand {
                        "Examples:\n"
                        "  wirecall sub 'sensors.*.temp'\n"
                        "  wirecall sub news --last --count 1\n"
-                       "  wirecall sub '>' --json\n\n"}) {
+                       "  wirecall sub '>' --json\n"
+                       "  wirecall sub 'orders.>' --durable billing --start first\n\n"}) {
     add_argument("TOPIC", pattern_, "Words between dots; * stands for any word, > at the end for all further ones");
     add_value("--group", options_.group, "NAME",
               "The name of a group of clients: each event goes to one of its members");
     app().add_flag("--last", options_.last, "Print the retained value of each topic first (wirecall pub --retain)");
+    add_value("--durable", options_.durable, "NAME",
+              "The name of a consumer: the broker keeps each event for it until it has been printed (docs/durable.md)");
+    add_value("--start", options_.start, "WHERE",
+              "With --durable, where a new consumer begins: first, new or the seq of an event (default: new)");
+    add_duration("--ack-wait", ack_wait_,
+                 "With --durable: an event that was not printed in that time is sent again (default: 30s)");
+    add_count("--max-deliver", options_.max_deliver,
+              "With --durable: so often an event is sent at most; 0 for no limit (default: 5)", 0);
+    add_count("--max-in-flight", options_.max_in_flight,
+              "With --durable: the most events on their way to all who have joined the consumer (default: 64)");
     add_event_flags("events", R"(Print each event as {"topic":…,"value":…})",
                     "Timeout for connecting and subscribing together, as 200ms or 1.5s");
   }
@@ -84,9 +100,15 @@ class SubCommand final : public EventsCommand {
     const auto lagged = [](std::string_view topic, std::uint64_t dropped) {
       print_error(fmt::format("{} events of {} were dropped: they come faster than they are read", dropped, topic));
     };
-    return print_events("topic", "subscribed to ", lagged, [this](Client& client, EventFunction print) {
+    const std::string what = options_.durable.empty() ? "subscribed to " : options_.durable + " has joined ";
+    return print_events("topic", what, lagged, [this](Client& client, EventFunction print) {
+      if (ack_wait_) options_.ack_wait_ms = static_cast<std::uint32_t>(ack_wait_->count());
       return client.subscribe(pattern_, options_, std::move(print));
     });
+  }
+  // A consumer is given the event again.
+  void not_printed() const override {
+    if (!options_.durable.empty()) throw Error{ErrorCode::cancelled};
   }
   // The value without the white space that it may have been sent with, lines among it.
   [[nodiscard]] std::string line_of(const Event& event) const override {
@@ -96,6 +118,7 @@ class SubCommand final : public EventsCommand {
   }
 
   SubscribeOptions options_;
+  Duration ack_wait_;
 };
 
 // The members of an object, each as it was sent.

@@ -39,6 +39,8 @@ class PubCommand final : public Command {
 
   std::string topic_;
   bool retain_ = false;
+  bool durable_ = false;
+  std::string msg_id_;
   Duration wait_;
 };
 
@@ -52,12 +54,17 @@ PubCommand::PubCommand(CLI::App& parent)
                                  "  wirecall pub sensors.roof.temp 21.5\n"
                                  "  wirecall pub door.front state=open by=Ada\n"
                                  "  wirecall pub news 'all is well' --retain\n"
-                                 "  wirecall pub news --retain               forgets what is retained\n\n",
+                                 "  wirecall pub news --retain               forgets what is retained\n"
+                                 "  wirecall pub orders.new '{\"id\": 1}' --durable --msg-id order-1\n\n",
                        .args = Positionals::arguments}) {
   add_argument("TOPIC", topic_, "Words between dots");
   app().add_flag("--retain", retain_, "The broker keeps the value for clients that subscribe later with --last");
+  app().add_flag("--durable", durable_,
+                 "Return once the broker's durable store has the event safely, and print its seq (docs/durable.md)");
+  add_value("--msg-id", msg_id_, "TEXT", "With --durable: an event of the same topic and id is kept once");
   add_duration("--wait", wait_,
-               "How long to retry while nobody subscribes to the topic; 0 for never (default: 250ms, with --retain 0)");
+               "How long to retry while nobody subscribes to the topic; 0 for never (default: 250ms, with --retain and "
+               "--durable 0)");
   add_target_flags();
 }
 
@@ -67,13 +74,16 @@ std::string PubCommand::publication() const {
   std::string params = "{\"topic\":" + to_json(topic_);
   if (!event.empty()) params += ",\"params\":" + event;
   if (retain_) params += ",\"retain\":true";
+  if (durable_) params += ",\"durable\":true";
+  if (!msg_id_.empty()) params += ",\"msg_id\":" + to_json(msg_id_);
   return params + "}";
 }
 
 int PubCommand::run() {
   const std::string params = publication();
   const Target server = target();
-  const milliseconds wait = wait_.value_or(retain_ ? milliseconds{0} : kWait);
+  if (!msg_id_.empty() && !durable_) throw UsageError{"--msg-id is for events that are kept: say --durable as well"};
+  const milliseconds wait = wait_.value_or(retain_ || durable_ ? milliseconds{0} : kWait);
   return with_server(server, [&](RawClient& caller, TimeLeft left) { return publish(caller, params, left, wait); });
 }
 
@@ -86,6 +96,7 @@ int PubCommand::publish(RawClient& caller, const std::string& params, TimeLeft l
     if (left) call.set_timeout(*left);
     const auto reached = result_of(caller, kMethod, std::move(call), signal);
     if (!reached) return reached.error();
+    if (durable_) return print(*reached + '\n');
     if (*reached != "0" || retain_) return kSuccess;
     if (steady_clock::now() >= until) break;
     if (!pause(signal.token())) return signal.status();

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "cli/commands/commands.hpp"
+#include "cli/json_call.hpp"
 #include "cli/long_running.hpp"
 #include "cli/terminal.hpp"
 #include "cli/view/reply_template.hpp"
@@ -42,27 +43,6 @@ void provide(Client& client, const std::string& method, const ProvideOptions& op
     ((N == options.params.size() ? provide_taking(client, method, options, std::make_index_sequence<N>{}) : void()),
      ...);
   }(std::make_index_sequence<kSizes>{});
-}
-
-/// The params of a call as JSON, whatever its encoding; empty for none.
-std::string json_params(const Call& call) {
-  if (call.message().is_json() || call.params().empty()) return std::string{call.params()};
-  Value params;
-  Buffer text;
-  text.append(call.params());
-  const std::unique_ptr<Reader> reader = call.codec().reader();
-  reader->reset(text.padded());
-  if (!decode(*reader, params)) throw Error{ErrorCode::invalid_params};
-  return params.dump();
-}
-
-/// Answers with a value that is JSON, in the encoding of the call.
-template <class Sink>
-void answer_in(Encoding encoding, Sink& sink, const std::string& json) {
-  if (encoding == Encoding::json) return sink.encoded_result(json, {});
-  const auto value = Value::parse(json);
-  if (Writer* const writer = sink.begin_result()) encode(*writer, *value);
-  sink.end_result();
 }
 
 /// Answers calls by a template, each after the same delay.

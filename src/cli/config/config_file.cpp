@@ -126,11 +126,24 @@ class TomlOptions {
   std::multimap<std::uint32_t, std::string> wrong_;  // by line
 };
 
-/// A JSON text as TOML, which has no other words for texts, numbers and lists, but lets no DEL stand for itself.
+/// A JSON text as TOML, which has no other words for texts, numbers and lists, but lets no DEL stand for itself, and
+/// writes the members of an object as `name = value`.
 std::string toml_of_json(std::string_view json) {
   std::string toml;
+  std::size_t string_at = 0;  // where the last string begins
+  bool in_string = false;
+  bool escaped = false;
   for (const char c : json) {
-    if (c == '\x7F') {
+    if (c == '"' && !escaped) {
+      in_string = !in_string;
+      if (in_string) string_at = toml.size();
+    }
+    escaped = in_string && !escaped && c == '\\';
+    if (c == ':' && !in_string) {
+      toml.pop_back();
+      toml.erase(string_at, 1);
+      toml += " = ";
+    } else if (c == '\x7F') {
       toml += "\\u007F";
     } else {
       toml += c;

@@ -1,0 +1,39 @@
+// See durable_answers.hpp.
+#include "broker/durable_answers.hpp"
+
+namespace wirecall::broker {
+
+using durable::Failure;
+
+static Error with_reason(ErrorCode code, std::string_view reason) {
+  return Error::with_data(code, R"({"reason":)" + to_json(reason) + "}");
+}
+
+Error error_of(const Failure& failure) {
+  switch (failure.kind) {
+    case Failure::Kind::full: return limit_exceeded(failure.why, failure.limit);
+    case Failure::Kind::conflict: return conflict(failure.why);
+    case Failure::Kind::unknown: return with_reason(ErrorCode::invalid_params, failure.why);
+    case Failure::Kind::broken: break;
+  }
+  return with_reason(ErrorCode::internal_error, "the durable store fails: " + failure.why);
+}
+
+Error needs_store() {
+  return Error::with_data(
+      ErrorCode::invalid_request,
+      R"({"reason":"needs_durable","cure":"start the broker with a durable store: wirecall serve --durable FOLDER"})");
+}
+
+std::string json_of(Reader& reader, std::string_view name, const rpc::RawValue& value) {
+  if (reader.is_json()) return std::string{value.text};
+  reader.reset(value.text);
+  std::string_view json;
+  if (!reader.read_json(json)) {
+    reader.clear_failure();
+    rpc::refuse_unshown(name, "values that JSON can hold");
+  }
+  return std::string{json};
+}
+
+}  // namespace wirecall::broker

@@ -1,0 +1,57 @@
+// What the methods of the durable store share: how they read params, and how they answer what comes of it. One thread.
+#pragma once
+
+#include "broker/errors.hpp"
+#include "durable/store.hpp"
+#include "rpc/reserved_params.hpp"
+#include "wirecall/call.hpp"
+#include "wirecall/codec.hpp"
+
+namespace wirecall::broker {
+
+/// What a call ends with that the store has not done. Throws std::bad_alloc.
+[[nodiscard]] Error error_of(const durable::Failure& failure);
+/// Of a call that needs a store where there is none.
+[[nodiscard]] Error needs_store();
+
+/// Answers with a value, in the encoding of the call.
+template <class T>
+void answer(ReplySink& sink, const T& value) {
+  if (Writer* const writer = sink.begin_result()) encode(*writer, value);
+  sink.end_result();
+}
+
+/// A value of params as JSON text. Throws -32602 where it has none.
+[[nodiscard]] std::string json_of(Reader& reader, std::string_view name, const rpc::RawValue& value);
+
+/// The params to be kept for later: JSON text, empty for none.
+template <std::size_t N>
+[[nodiscard]] std::string kept_params(Reader& reader, const rpc::ReservedParams<N>& params, std::size_t at) {
+  const rpc::RawValue* const given = params.value(at);
+  if (given == nullptr) return {};
+  if (given->kind != ValueKind::array && given->kind != ValueKind::object)
+    params.refuse("params", params.find(at), "array or object");
+  return json_of(reader, "params", *given);
+}
+
+/// An id of a message, by which it is known when it comes again; empty for none.
+template <std::size_t N>
+[[nodiscard]] std::string msg_id_of(const rpc::ReservedParams<N>& params, std::size_t at) {
+  constexpr std::size_t kBytesMax = 255;
+  std::string id = params.template as<std::string>(at).value_or(std::string{});
+  if (id.size() > kBytesMax) params.refuse("msg_id", params.find(at), "string of 255 bytes at most");
+  return id;
+}
+
+/// A count or a time within its range; `standard` where it was not given.
+template <std::size_t N>
+[[nodiscard]] std::uint32_t number_of(const rpc::ReservedParams<N>& params, std::string_view name, std::size_t at,
+                                      std::uint32_t standard, std::uint32_t min, std::uint32_t max) {
+  const std::optional<std::uint64_t> given = params.template as<std::uint64_t>(at);
+  if (!given) return standard;
+  if (*given < min || *given > max)
+    params.refuse(name, params.find(at), "number from " + std::to_string(min) + " to " + std::to_string(max));
+  return static_cast<std::uint32_t>(*given);
+}
+
+}  // namespace wirecall::broker

@@ -1,0 +1,292 @@
+// See durable_consumer.hpp.
+#include "broker/durable_consumer.hpp"
+
+#include "broker/durable_topics.hpp"
+#include "broker/outgoing.hpp"
+#include "message/call_text.hpp"
+#include "message/cancel_request.hpp"
+
+namespace wirecall::broker {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// Of events that are read and not acknowledged; one more is read all the same.
+constexpr std::size_t kPendingBytesMax = std::size_t{4} << 20U;
+constexpr std::size_t kFetchedBytes = std::size_t{1} << 20U;
+// The first pause after an error, which each further one doubles, up to ack_wait_ms.
+constexpr milliseconds kFirstPause{100};
+constexpr std::uint32_t kDoublingsMax = 16;
+
+constexpr std::string_view kTimedOut = R"({"code":-32002,"message":"Timeout"})";
+constexpr std::string_view kLost = R"({"code":-32001,"message":"Provider lost"})";
+
+DurableConsumer::DurableConsumer(DurableTopics& topics, const durable::ConsumerState& state)
+    : topics_(&topics), context_(topics.context_), settings_(state.settings), scanned_(state.floor) {
+  for (const durable::Tried& one : state.tried) tried_.emplace(one.seq, one);
+}
+
+DurableConsumer::~DurableConsumer() { context_->loop.stop(*this); }
+
+std::uint64_t DurableConsumer::floor() const noexcept {
+  return pending_.empty() ? scanned_ : pending_.begin()->first - 1;
+}
+
+// ---- who has joined ----
+
+DurableConsumer::Joined* DurableConsumer::member_of(const Peer& peer) noexcept {
+  const auto found = std::ranges::find(members_, &peer, &Joined::peer);
+  return found == members_.end() ? nullptr : &*found;
+}
+
+void DurableConsumer::join(Peer& peer) {
+  if (Joined* const known = member_of(peer)) {
+    known->parted = false;
+  } else {
+    members_.push_back({.peer = &peer});
+    ++peer.consumers;
+  }
+  pump();
+}
+
+bool DurableConsumer::part(Peer& peer) noexcept {
+  Joined* const member = member_of(peer);
+  if (member == nullptr || member->parted) return false;
+  member->parted = true;
+  if (member->in_flight == 0) lose(peer);
+  return true;
+}
+
+void DurableConsumer::lose(Peer& peer) noexcept {
+  const Joined* const member = member_of(peer);
+  if (member == nullptr) return;
+  members_.erase(members_.begin() + (member - members_.data()));
+  --peer.consumers;
+  if_memory_allows([&] {
+    for (auto at = pending_.begin(); at != pending_.end();) {
+      const auto event = at++;
+      if (event->second.peer == &peer) fail(event, kLost, nanoseconds{0});
+    }
+    pump();
+  });
+}
+
+// The next one in turn that has the fewest at work; null where none may be sent anything.
+DurableConsumer::Joined* DurableConsumer::free_member() {
+  Joined* best = nullptr;
+  for (std::size_t i = 0; i != members_.size(); ++i) {
+    Joined& one = members_[(next_ + i) % members_.size()];
+    if (one.parted || one.peer->is_congested()) continue;
+    if (best == nullptr || one.in_flight < best->in_flight) best = &one;
+  }
+  if (best != nullptr) next_ = static_cast<std::size_t>(best - members_.data()) + 1;
+  return best;
+}
+
+// ---- what is read ----
+
+bool DurableConsumer::has_room() const noexcept {
+  return pending_.size() < settings_.max_in_flight && pending_bytes_ < kPendingBytesMax;
+}
+
+void DurableConsumer::take(std::string topic, std::string params, std::uint64_t seq) {
+  PendingEvent event{.topic = std::move(topic), .params = std::move(params)};
+  if (const auto before = tried_.find(seq); before != tried_.end()) {
+    const durable::Tried tried = before->second;
+    tried_.erase(before);
+    if (tried.acknowledged) return;
+    event.deliveries = tried.deliveries;
+  }
+  pending_bytes_ += event.params.size();
+  pending_.emplace(seq, std::move(event));
+  ready_.insert(seq);
+}
+
+// Who has read all that there is takes it as it comes, and reads nothing from the disk.
+void DurableConsumer::offer(const std::string& topic, const std::string& params, std::uint64_t seq) {
+  if (members_.empty() || fetching_ || scanned_ + 1 != seq) return;
+  if (matches(settings_.pattern, topic)) {
+    if (!has_room()) return;
+    take(topic, params, seq);
+  }
+  scanned_ = seq;
+  if (!ready_.empty()) pump();
+}
+
+// Not for each event that is acknowledged, but for half of them.
+void DurableConsumer::fetch() {
+  if (fetching_ || members_.empty() || scanned_ >= topics_->last_seq_) return;
+  if (!has_room() || pending_.size() > settings_.max_in_flight / 2) return;
+  fetching_ = true;
+  topics_->store_->fetch({.pattern = settings_.pattern,
+                          .after = scanned_,
+                          .count = settings_.max_in_flight - pending_.size(),
+                          .bytes = kFetchedBytes},
+                         [this, alive = std::weak_ptr{alive_}](const durable::Outcome<durable::Fetched>& outcome) {
+                           if (!alive.expired()) fetched(outcome);
+                         });
+}
+
+void DurableConsumer::fetched(const durable::Outcome<durable::Fetched>& outcome) {
+  fetching_ = false;
+  if (!outcome) return wake_at(context_->now() + kFirstPause);  // and tries again
+  for (const durable::Event& event : outcome->events) take(event.topic, event.params, event.seq);
+  scanned_ = std::max(scanned_, outcome->scanned);
+  pump();
+}
+
+// ---- sending ----
+
+void DurableConsumer::pump() {
+  if (topics_->draining_) return;
+  while (!ready_.empty()) {
+    Joined* const member = free_member();
+    if (member == nullptr) break;
+    send(pending_.find(*ready_.begin()), *member);
+  }
+  fetch();
+}
+
+void DurableConsumer::send(Pending::iterator event, Joined& member) {
+  auto& [seq, sent] = *event;
+  const std::string id = settings_.name + ':' + std::to_string(seq) + ':' + std::to_string(sent.deliveries + 1);
+  append_message(member.peer->sink(), [&](Buffer& out) {
+    message::begin_call(out, to_json(sent.topic), sent.params);
+    out.append(R"(,"id":")");
+    out.append(id);
+    out.append("\"}");
+  });
+  ready_.erase(seq);
+  ++sent.deliveries;
+  sent.state = PendingEvent::State::sent;
+  sent.peer = member.peer;
+  sent.due = context_->now() + milliseconds{settings_.ack_wait_ms};
+  ++member.in_flight;
+  ++context_->loop.stats.events_delivered;
+  wake_at(sent.due);
+}
+
+void DurableConsumer::wake_at(nanoseconds time) {
+  if (time >= wakes_at_ || context_->loop.scheduler == nullptr) return;
+  context_->loop.stop(*this);
+  context_->loop.scheduler->start(*this, std::max(time - context_->now(), nanoseconds{0}));
+  wakes_at_ = time;
+}
+
+void DurableConsumer::expired() {
+  wakes_at_ = kNoDeadline;
+  const nanoseconds now = context_->now();
+  nanoseconds next = kNoDeadline;
+  for (auto at = pending_.begin(); at != pending_.end();) {
+    const auto event = at++;
+    PendingEvent& one = event->second;
+    if (one.state == PendingEvent::State::ready) continue;
+    if (one.due > now) {
+      next = std::min(next, one.due);
+    } else if (one.state == PendingEvent::State::resting) {
+      one.state = PendingEvent::State::ready;
+      ready_.insert(event->first);
+    } else {
+      if_memory_allows([&] {
+        rpc::send_message(one.peer->sink(),
+                          message::cancel_request('"' + settings_.name + ':' + std::to_string(event->first) + ':' +
+                                                  std::to_string(one.deliveries) + '"'));
+      });
+      fail(event, kTimedOut, nanoseconds{0});
+    }
+  }
+  if (next != kNoDeadline) wake_at(next);
+  pump();
+}
+
+// ---- what becomes of it ----
+
+// A late result is one all the same; a late error is not that of the present delivery.
+void DurableConsumer::answered(const Peer& peer, std::uint64_t seq, std::uint64_t delivery, const Received& message) {
+  const auto event = pending_.find(seq);
+  if (event == pending_.end() || member_of(peer) == nullptr) return;
+  PendingEvent& one = event->second;
+  if (delivery == 0 || delivery > one.deliveries) return;
+  const bool failed = message.fault != Fault::none || !message.has(Member::result);
+  if (!failed) {
+    acknowledge(event);
+  } else {
+    if (one.state != PendingEvent::State::sent || one.peer != &peer || delivery != one.deliveries) return;
+    const std::string error{message.fault == Fault::none && message.has(Member::error) ? message[Member::error]
+                                                                                       : std::string_view{}};
+    const nanoseconds pause = std::min<nanoseconds>(kFirstPause * (1U << std::min(one.deliveries - 1, kDoublingsMax)),
+                                                    milliseconds{settings_.ack_wait_ms});
+    fail(event, error.empty() ? R"({"code":-32603,"message":"Internal error"})" : std::string_view{error}, pause);
+  }
+  pump();
+}
+
+void DurableConsumer::leave_member(PendingEvent& event) noexcept {
+  Peer* const peer = std::exchange(event.peer, nullptr);
+  if (peer == nullptr) return;
+  Joined* const member = member_of(*peer);
+  if (member == nullptr) return;
+  --member->in_flight;
+  if (!member->parted || member->in_flight != 0) return;
+  members_.erase(members_.begin() + (member - members_.data()));
+  --peer->consumers;
+}
+
+void DurableConsumer::remove(Pending::iterator event) {
+  leave_member(event->second);
+  pending_bytes_ -= event->second.params.size();
+  ready_.erase(event->first);
+  pending_.erase(event);
+}
+
+// Nobody waits for it to be safe: what a loss of power takes of it is delivered once more.
+void DurableConsumer::acknowledge(Pending::iterator event) {
+  const durable::Tried tried{.seq = event->first, .deliveries = event->second.deliveries, .acknowledged = true};
+  remove(event);
+  topics_->store_->progress({.consumer = settings_.name, .floor = floor(), .tried = tried}, {});
+}
+
+void DurableConsumer::fail(Pending::iterator event, std::string_view error_json, nanoseconds pause) {
+  PendingEvent& one = event->second;
+  if (settings_.max_deliver != 0 && one.deliveries >= settings_.max_deliver) return bury(event, error_json);
+  leave_member(one);
+  one.state = pause.count() == 0 ? PendingEvent::State::ready : PendingEvent::State::resting;
+  if (one.state == PendingEvent::State::ready) {
+    ready_.insert(event->first);
+  } else {
+    one.due = context_->now() + pause;
+    wake_at(one.due);
+  }
+  topics_->store_->progress({.consumer = settings_.name,
+                             .floor = floor(),
+                             .tried = durable::Tried{.seq = event->first, .deliveries = one.deliveries}},
+                            {});
+}
+
+// What is given up is kept together with the progress behind it. An event that has been given up before is not kept
+// once more: a consumer of dead letters would never end.
+void DurableConsumer::bury(Pending::iterator event, std::string_view error_json) {
+  const auto& [seq, one] = *event;
+  durable::Progress progress{.consumer = settings_.name, .tried = durable::Tried{seq, one.deliveries, true}};
+  if (!one.topic.starts_with("dead.")) {
+    std::string params = R"({"topic":)" + to_json(one.topic) + R"(,"seq":)" + std::to_string(seq) +
+                         R"(,"deliveries":)" + std::to_string(one.deliveries);
+    if (!one.params.empty()) params.append(R"(,"params":)").append(one.params);
+    params.append(R"(,"error":)").append(error_json).append("}");
+    progress.dead = durable::NewEvent{.topic = "dead." + settings_.name, .params = std::move(params)};
+  }
+  context_->loop.write_log(LogLevel::warning, "consumer " + settings_.name + " gives up event " + std::to_string(seq) +
+                                                  " of " + one.topic + " after " + std::to_string(one.deliveries) +
+                                                  " deliveries");
+  remove(event);
+  progress.floor = floor();
+  durable::Then<durable::Appended> then;
+  if (progress.dead) {
+    then = [topics = topics_, dead = *progress.dead](const durable::Outcome<durable::Appended>& outcome) {
+      if (outcome) topics->kept(dead.topic, dead.params, outcome->seq);
+    };
+  }
+  topics_->store_->progress(std::move(progress), std::move(then));
+}
+
+}  // namespace wirecall::broker

@@ -1,0 +1,96 @@
+// DurableConsumer: one consumer of durable topics: who has joined it, which events they are at work on, and how far all
+// that lies behind has been acknowledged. Events are sent in their order, as far as those that are sent again allow.
+// Owned by DurableTopics. One thread.
+#pragma once
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "broker/context.hpp"
+#include "durable/store.hpp"
+#include "wirecall/message.hpp"
+
+namespace wirecall::broker {
+
+class DurableTopics;
+
+class DurableConsumer final : private Timer {
+ public:
+  /// `topics` outlives it.
+  DurableConsumer(DurableTopics& topics, const durable::ConsumerState& state);
+  DurableConsumer(DurableConsumer&&) = delete;
+  ~DurableConsumer();
+
+  [[nodiscard]] const durable::ConsumerSettings& settings() const noexcept { return settings_; }
+  [[nodiscard]] std::uint64_t floor() const noexcept;
+  /// Events that were read, and not acknowledged.
+  [[nodiscard]] std::size_t pending() const noexcept { return pending_.size(); }
+  [[nodiscard]] std::size_t members() const noexcept { return members_.size(); }
+
+  /// Other settings, but for name and pattern.
+  void set(const durable::ConsumerSettings& settings) { settings_ = settings; }
+  void join(Peer& peer);
+  /// The peer is sent no more; what it has been sent it may still answer. False where it has not joined.
+  bool part(Peer& peer) noexcept;
+  /// The same, and what it has been sent goes to others.
+  void lose(Peer& peer) noexcept;
+  /// An event of any topic has been kept.
+  void offer(const std::string& topic, const std::string& params, std::uint64_t seq);
+  /// The response to an event that was sent to the peer for the time `delivery`.
+  void answered(const Peer& peer, std::uint64_t seq, std::uint64_t delivery, const Received& message);
+  /// Sends what may be sent, and reads more where there is room.
+  void pump();
+
+ private:
+  struct Joined {
+    Peer* peer;
+    std::size_t in_flight = 0;
+    bool parted = false;
+  };
+  struct PendingEvent {
+    enum class State : std::uint8_t {
+      ready,
+      sent,
+      resting  ///< until it is tried again
+    };
+    std::string topic;
+    std::string params;
+    std::uint32_t deliveries = 0;
+    State state = State::ready;
+    Peer* peer = nullptr;            // of one that is sent
+    std::chrono::nanoseconds due{};  // of one that is sent, or rests
+  };
+  using Pending = std::map<std::uint64_t, PendingEvent>;
+
+  void expired() override;
+  [[nodiscard]] bool has_room() const noexcept;
+  void take(std::string topic, std::string params, std::uint64_t seq);
+  void fetch();
+  void fetched(const durable::Outcome<durable::Fetched>& outcome);
+  [[nodiscard]] Joined* free_member();
+  [[nodiscard]] Joined* member_of(const Peer& peer) noexcept;
+  void send(Pending::iterator event, Joined& member);
+  void leave_member(PendingEvent& event) noexcept;
+  void acknowledge(Pending::iterator event);
+  void fail(Pending::iterator event, std::string_view error_json, std::chrono::nanoseconds pause);
+  void bury(Pending::iterator event, std::string_view error_json);
+  void remove(Pending::iterator event);
+  void wake_at(std::chrono::nanoseconds time);
+
+  DurableTopics* topics_;
+  BrokerContext* context_;
+  durable::ConsumerSettings settings_;
+  std::map<std::uint64_t, durable::Tried> tried_;  // by an earlier process, and not read yet by this one
+  std::uint64_t scanned_;                          // all events up to it have been read
+  Pending pending_;
+  std::size_t pending_bytes_ = 0;
+  std::set<std::uint64_t> ready_;
+  std::vector<Joined> members_;
+  std::size_t next_ = 0;  // whose turn it is
+  bool fetching_ = false;
+  std::chrono::nanoseconds wakes_at_ = kNoDeadline;
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();  // as long as the store may answer
+};
+
+}  // namespace wirecall::broker

@@ -1,0 +1,84 @@
+// DurableTopics: events that outlive the process, in a durable::Store, and consumers: names under which somebody takes
+// the events of a pattern one by one, wherever he left off. A consumer's connection is sent each event as a request
+// whose method is the topic; a result acknowledges it, and an error, no answer in time or the loss of the connection
+// has it sent again, to whoever has joined the consumer, until it is given up and kept under dead.<consumer>. So an
+// event is delivered at least once. The id of such a request is "<consumer>:<seq>:<delivery>".
+//
+// What is asked for by rpc.publish and rpc.subscribe as ever is none of its business. One thread. Implements
+// docs/durable.md.
+#pragma once
+
+#include <map>
+#include <set>
+
+#include "broker/context.hpp"
+#include "broker/event_bus.hpp"
+#include "durable/store.hpp"
+#include "wirecall/message.hpp"
+
+namespace wirecall::broker {
+
+class DurableConsumer;
+
+class DurableTopics {
+ public:
+  /// `store` may be null: then what needs one is refused. `patterns` are those of topics of which all is kept. All
+  /// referred to outlive it.
+  DurableTopics(BrokerContext& context, EventBus& events, durable::Store* store, std::vector<std::string> patterns);
+  DurableTopics(DurableTopics&&) = delete;
+  ~DurableTopics();
+
+  /// The method that serves the message under that reserved name; null where it is none of this.
+  [[nodiscard]] const Method* find(std::string_view name, const Received& message);
+  /// A notification of a peer's that may publish it: it is kept where its topic is.
+  void notified(const Peer& publisher, std::string_view topic, const Received& message);
+  /// An event of the broker's own, which is kept where its topic is. One whose topic is too long is not told.
+  void publish_own(std::string topic, std::string params);
+  /// Whether the response is to an event that the peer was sent.
+  [[nodiscard]] bool response(const Peer& peer, const Received& message);
+  /// The peer has gone, or says nothing any more: what it has not answered goes to others.
+  void leave(Peer& peer) noexcept;
+  /// The peer may be sent more.
+  void resume(const Peer& peer);
+  /// Nothing more is sent.
+  void drain() noexcept { draining_ = true; }
+
+ private:
+  friend class DurableConsumer;
+  using Consumers = std::map<std::string, std::unique_ptr<DurableConsumer>, std::less<>>;
+
+  void publish(Call& call);
+  void subscribe(Call& call);
+  void unsubscribe(Call& call);
+  void list(Call& call);
+  void read(Call& call);
+  void forget(Call& call);
+
+  [[nodiscard]] bool is_durable_publish(const Received& message);
+  [[nodiscard]] bool names_consumer(const Received& message, std::size_t at);
+  [[nodiscard]] bool keeps(std::string_view topic) const noexcept;
+  [[nodiscard]] durable::Store& require_store() const;
+  struct Publication;
+  void published(Publication& publication, const durable::Appended& appended);
+  void tell_subscribers(Peer* publisher, Publication& publication);
+  void keep(std::string topic, std::string params);
+  void kept(const std::string& topic, const std::string& params, std::uint64_t seq);
+  void join(const durable::ConsumerState& state, Peer& peer);
+  [[nodiscard]] DurableConsumer& consumer_of(const durable::ConsumerState& state);
+
+  BrokerContext* context_;
+  EventBus* events_;
+  durable::Store* store_;
+  const std::vector<std::string> patterns_;
+  const Method publish_;
+  const Method subscribe_;
+  const Method unsubscribe_;
+  const Method list_;
+  const Method read_;
+  const Method forget_;
+  Consumers consumers_;
+  std::uint64_t last_seq_ = 0;  // that is safe
+  bool draining_ = false;
+};
+
+}  // namespace wirecall::broker

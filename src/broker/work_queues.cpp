@@ -1,0 +1,450 @@
+// See work_queues.hpp.
+#include "broker/work_queues.hpp"
+
+#include "broker/durable_answers.hpp"
+#include "broker/outgoing.hpp"
+#include "broker/stream_request.hpp"
+#include "rpc/internal_call.hpp"
+
+namespace wirecall::broker {
+
+using durable::Job;
+using rpc::ReservedParams;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// Jobs of one method that are called at once: of one of the process's own, and for each provider without a limit of its
+// own; of all providers together.
+constexpr std::size_t kWindow = 16;
+constexpr std::size_t kWindowMax = 256;
+// The pause before a job that failed is tried again, which each further one doubles.
+constexpr milliseconds kFirstPause{1000};
+constexpr milliseconds kLongestPause{60'000};
+// Before one is tried again that nobody has got.
+constexpr milliseconds kUntriedPause{250};
+constexpr std::uint32_t kPeekDefault = 20;
+constexpr std::uint32_t kPeekMax = 1000;
+constexpr std::uint64_t kDelayMaxMs = 366ULL * 86'400'000;
+
+struct PushedRow {
+  std::uint64_t id;
+  std::optional<bool> duplicate;
+};
+struct JobRow {
+  std::uint64_t id;
+  std::string_view method;
+  std::string_view state;
+  std::uint32_t deliveries;
+  std::int64_t at_ms;
+  std::optional<Raw> params;
+  std::optional<Raw> result;
+  std::optional<Raw> error;
+};
+struct QueueRow {
+  std::string_view method;
+  std::uint64_t waiting;
+  std::uint64_t running;
+  std::uint64_t done;
+  std::uint64_t dead;
+  std::uint64_t bytes;
+};
+struct ErrorRead {
+  int code = 0;
+  struct Data {
+    std::optional<std::string> delivered;
+  };
+  std::optional<Data> data;
+};
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Job::State>, 4> kStates{{{"waiting", Job::State::waiting},
+                                                                          {"running", Job::State::running},
+                                                                          {"done", Job::State::done},
+                                                                          {"dead", Job::State::dead}}};
+
+std::string_view word_of(Job::State state) noexcept {
+  return std::ranges::find(kStates, state, &std::pair<std::string_view, Job::State>::second)->first;
+}
+
+template <std::size_t N>
+std::string method_of(const ReservedParams<N>& params, std::string_view name, std::size_t at) {
+  std::optional<std::string> method = params.template as<std::string>(at);
+  if (!method || !is_name(*method) || is_reserved(*method))
+    params.refuse(name, params.find(at), "name of a method, which is none of rpc. or $/");
+  return *std::move(method);
+}
+
+template <std::size_t N>
+std::uint64_t id_of(const ReservedParams<N>& params) {
+  const auto id = params.template as<std::uint64_t>(0);
+  if (!id) params.refuse("id", params.find(0), "id of a job");
+  return *id;
+}
+
+// Of the error of a call: whether it says that nobody has got it.
+bool is_undelivered(std::string_view error_json) {
+  const auto read = from_json<ErrorRead>(error_json);
+  if (!read) return false;
+  return read->code == static_cast<int>(ErrorCode::method_not_found) || (read->data && read->data->delivered == "no");
+}
+
+JobRow row_of(const Job& job, bool with_params) {
+  JobRow row{.id = job.id,
+             .method = job.method,
+             .state = word_of(job.state),
+             .deliveries = job.deliveries,
+             .at_ms = job.at_ms,
+             .params = std::nullopt,
+             .result = std::nullopt,
+             .error = std::nullopt};
+  if (with_params && !job.params.empty()) row.params.emplace(job.params);
+  if (!job.result.empty()) (job.state == Job::State::done ? row.result : row.error).emplace(job.result);
+  return row;
+}
+
+}  // namespace
+
+/// The jobs of one method.
+class WorkQueues::Queue final : private Timer {
+ public:
+  Queue(WorkQueues& queues, std::string method) : queues_(&queues), method_(std::move(method)) {}
+  Queue(Queue&&) = delete;
+  ~Queue() { queues_->context_->loop.stop(*this); }
+
+  /// Looks for jobs again in so much time.
+  void look_in(nanoseconds time) {
+    Scheduler* const scheduler = queues_->context_->loop.scheduler;
+    if (scheduler == nullptr) return;
+    scheduler->stop(*this);
+    scheduler->start(*this, time);
+  }
+
+  std::size_t running = 0;
+  bool taking = false;
+  bool again = false;  ///< somebody has asked meanwhile
+
+ private:
+  void expired() override {
+    const std::string method = method_;
+    queues_->pump(method);
+  }
+
+  WorkQueues* queues_;
+  const std::string method_;
+};
+
+/// The peer that jobs are calls of. The principal has every grant: whoever has pushed a job had that for it.
+class WorkQueues::JobCaller final : private rpc::MessageSink {
+ public:
+  explicit JobCaller(WorkQueues& queues)
+      : queues_(&queues), dispatcher_(queues.context_->own, *this, queues.context_->limits, queues.context_->loop) {
+    principal_.name = "queues of the broker";
+    principal_.call.emplace_back(">");
+  }
+  JobCaller(JobCaller&&) = delete;
+  ~JobCaller() = default;
+
+  void call(const Job& job) {
+    if (queues_->context_->loop.services.authority != nullptr) dispatcher_.identify(&principal_, {});
+    rpc::invoke(dispatcher_, {.method = job.method, .id = Digits{job.id}.view()}, job.params);
+  }
+
+ private:
+  Buffer& open_message() override { return text_; }
+  void close_message() override {
+    Buffer text;
+    std::swap(text, text_);
+    Received message;
+    static_cast<void>(read_message(text.padded(), queues_->context_->limits, true, message));
+    std::uint64_t id = 0;
+    const std::string_view digits = message.id();
+    for (const char c : digits) id = 10 * id + static_cast<std::uint64_t>(c - '0');
+    if (message.kind == MessageKind::response) queues_->answered(id, message);
+  }
+  void discard_message() noexcept override { text_.release(); }
+
+  WorkQueues* queues_;
+  Buffer text_;
+  Principal principal_;
+  rpc::Dispatcher dispatcher_;
+};
+
+WorkQueues::WorkQueues(BrokerContext& context, DurableTopics& topics, durable::Store* store)
+    : context_(&context),
+      topics_(&topics),
+      store_(store),
+      push_(untyped_method<[](WorkQueues& own, Call& call) { own.push(call); }>("rpc.queue.push", *this)),
+      result_(untyped_method<[](WorkQueues& own, Call& call) { own.result(call); }>("rpc.queue.result", *this)),
+      list_(untyped_method<[](WorkQueues& own, Call& call) { own.list(call); }>("rpc.queue.ls", *this)),
+      peek_(untyped_method<[](WorkQueues& own, Call& call) { own.peek(call); }>("rpc.queue.peek", *this)),
+      retry_(untyped_method<[](WorkQueues& own, Call& call) { own.retry(call); }>("rpc.queue.retry", *this)),
+      drop_(untyped_method<[](WorkQueues& own, Call& call) { own.drop(call); }>("rpc.queue.drop", *this)) {
+  if (store_ == nullptr) return;
+  for (const std::string& method : store_->waiting_methods()) {
+    auto& queue = queues_[method];
+    if (queue == nullptr) queue = std::make_unique<Queue>(*this, method);
+    queue->look_in(nanoseconds{0});
+  }
+}
+
+WorkQueues::~WorkQueues() = default;
+
+void WorkQueues::stop() noexcept {
+  draining_ = true;
+  caller_.reset();
+  queues_.clear();
+}
+
+const Method* WorkQueues::find(std::string_view name) const noexcept {
+  if (!name.starts_with("rpc.queue.")) return nullptr;
+  for (const Method* const own : {&push_, &result_, &list_, &peek_, &retry_, &drop_}) {
+    if (own->name() == name) return own;
+  }
+  return nullptr;
+}
+
+durable::Store& WorkQueues::require_store() const {
+  if (store_ == nullptr) throw needs_store();
+  return *store_;
+}
+
+// ---- what peers ask ----
+
+void WorkQueues::push(Call& call) {
+  constexpr std::array<std::string_view, 5> kNames{"method", "params", "msg_id", "delay_ms", "max_deliver"};
+  const ReservedParams<5> params{call.reader(), call.params(), kNames};
+  const Peer& caller = caller_of(call);
+  if (caller.sink().capabilities().datagrams)
+    throw Error::with_data(ErrorCode::invalid_request, R"({"reason":"needs_connection"})");
+  durable::NewJob job{.method = method_of(params, "method", 0), .params = {}, .msg_id = msg_id_of(params, 2)};
+  job.delay_ms = params.as<std::uint64_t>(3).value_or(0);
+  if (job.delay_ms > kDelayMaxMs) params.refuse("delay_ms", params.find(3), "number of at most 366 days");
+  job.max_deliver = number_of(params, "max_deliver", 4, job.max_deliver, 0, 1'000'000);
+  job.params = kept_params(call.reader(), params, 1);
+  if (!rpc::may_call(caller.principal, job.method)) throw forbidden();
+  if (const auto& account = caller.load().calls.account()) job.principal = account->name;
+  durable::Store& store = require_store();
+  ReplySink sink = call.detach();
+  sink.keeps(job.method.size() + job.params.size());
+  caller.sink().charge(job.params.size() / rpc::Share::kBytesOfStep + 4);
+  std::string method = job.method;
+  store.push(std::move(job), [this, method = std::move(method),
+                              sink = std::move(sink)](const durable::Outcome<durable::Pushed>& outcome) mutable {
+    if_memory_allows([&] {
+      if (!outcome) return sink.error(error_of(outcome.error()));
+      PushedRow row{.id = outcome->id, .duplicate = std::nullopt};
+      if (outcome->duplicate) row.duplicate = true;
+      answer(sink, row);
+      if (outcome->duplicate) return;
+      auto& queue = queues_[method];
+      if (queue == nullptr) queue = std::make_unique<Queue>(*this, method);
+      pump(method);
+    });
+  });
+}
+
+void WorkQueues::result(Call& call) {
+  constexpr std::array<std::string_view, 1> kNames{"id"};
+  const ReservedParams<1> params{call.reader(), call.params(), kNames};
+  const std::uint64_t id = id_of(params);
+  const std::uint64_t asker = caller_of(call).number;
+  require_store().find_job(id,
+                           [this, asker, sink = call.detach()](const durable::Outcome<durable::Job>& outcome) mutable {
+                             if_memory_allows([&] {
+                               if (!outcome) return sink.error(error_of(outcome.error()));
+                               const Peer* const peer = context_->peers.find(asker);
+                               if (peer == nullptr) return;
+                               if (!rpc::may_call(peer->principal, outcome->method)) return sink.error(forbidden());
+                               answer(sink, row_of(*outcome, false));
+                             });
+                           });
+}
+
+void WorkQueues::list(Call& call) {
+  const ReservedParams<0> params{call.reader(), call.params(), std::array<std::string_view, 0>{}};
+  const std::uint64_t asker = caller_of(call).number;
+  require_store().list_queues(
+      [this, asker, sink = call.detach()](const durable::Outcome<std::vector<durable::QueueCounts>>& outcome) mutable {
+        if_memory_allows([&] {
+          if (!outcome) return sink.error(error_of(outcome.error()));
+          const Peer* const peer = context_->peers.find(asker);
+          if (peer == nullptr) return;
+          std::vector<QueueRow> rows;
+          for (const durable::QueueCounts& one : *outcome) {
+            if (rpc::may_call(peer->principal, one.method))
+              rows.push_back({one.method, one.waiting, one.running, one.done, one.dead, one.bytes});
+          }
+          answer(sink, rows);
+        });
+      });
+}
+
+void WorkQueues::peek(Call& call) {
+  constexpr std::array<std::string_view, 4> kNames{"method", "state", "after", "count"};
+  const ReservedParams<4> params{call.reader(), call.params(), kNames};
+  durable::Peek peek{.method = method_of(params, "method", 0),
+                     .state = Job::State::waiting,
+                     .after = params.as<std::uint64_t>(2).value_or(0),
+                     .count = number_of(params, "count", 3, kPeekDefault, 1, kPeekMax)};
+  if (const auto word = params.as<std::string>(1)) {
+    const auto found = std::ranges::find(kStates, *word, &std::pair<std::string_view, Job::State>::first);
+    if (found == kStates.end()) params.refuse("state", params.find(1), "one of waiting, running, done, dead");
+    peek.state = found->second;
+  }
+  if (!rpc::may_call(caller_of(call).principal, peek.method)) throw forbidden();
+  require_store().peek(std::move(peek),
+                       [sink = call.detach()](const durable::Outcome<std::vector<durable::Job>>& outcome) mutable {
+                         if_memory_allows([&] {
+                           if (!outcome) return sink.error(error_of(outcome.error()));
+                           std::vector<JobRow> rows;
+                           for (const Job& job : *outcome) rows.push_back(row_of(job, true));
+                           answer(sink, rows);
+                         });
+                       });
+}
+
+void WorkQueues::retry(Call& call) { change(call, &durable::Store::retry_job); }
+void WorkQueues::drop(Call& call) { change(call, &durable::Store::drop_job); }
+
+void WorkQueues::change(Call& call, void (durable::Store::*act)(std::uint64_t id, durable::Then<durable::Done> then)) {
+  constexpr std::array<std::string_view, 1> kNames{"id"};
+  const ReservedParams<1> params{call.reader(), call.params(), kNames};
+  const std::uint64_t id = id_of(params);
+  const std::uint64_t asker = caller_of(call).number;
+  require_store().find_job(
+      id, [this, id, act, asker, sink = call.detach()](const durable::Outcome<durable::Job>& found) mutable {
+        if_memory_allows([&] {
+          if (!found) return sink.error(error_of(found.error()));
+          const Peer* const peer = context_->peers.find(asker);
+          if (peer == nullptr) return;
+          if (!rpc::may_call(peer->principal, found->method)) return sink.error(forbidden());
+          (store_->*act)(id, [this, method = found->method,
+                              sink = std::move(sink)](const durable::Outcome<durable::Done>& outcome) mutable {
+            if_memory_allows([&] {
+              if (!outcome) return sink.error(error_of(outcome.error()));
+              answer(sink, true);
+              auto& queue = queues_[method];
+              if (queue == nullptr) queue = std::make_unique<Queue>(*this, method);
+              pump(method);
+            });
+          });
+        });
+      });
+}
+
+// ---- calling ----
+
+// How many jobs of a method may be called at once, 0 where nobody provides it. What is beyond what its providers take
+// at once waits for them as any call does.
+std::size_t WorkQueues::window_of(const std::string& method) const {
+  if (context_->own.find(method) != nullptr) return kWindow;
+  const Route* const route = context_->methods.find(method);
+  if (route == nullptr || route->description.subscription || route->description.unsubscribes) return 0;
+  std::size_t window = 0;
+  for (const auto& provider : route->providers()) {
+    if (!provider->ended) window += std::min<std::size_t>(provider->options.concurrency, kWindow);
+  }
+  return std::min(window, kWindowMax);
+}
+
+void WorkQueues::provided() {
+  if (store_ == nullptr || queues_.empty()) return;
+  std::vector<std::string> methods;
+  for (const auto& [method, queue] : queues_) methods.push_back(method);
+  for (const std::string& method : methods) pump(method);
+}
+
+void WorkQueues::pump(const std::string& method) {
+  const auto found = queues_.find(method);
+  if (draining_ || found == queues_.end()) return;
+  Queue& queue = *found->second;
+  const std::size_t window = window_of(method);
+  if (queue.running >= window) return;
+  if (std::exchange(queue.taking, true)) {
+    queue.again = true;
+    return;
+  }
+  const std::size_t count = window - queue.running;
+  store_->take({.method = method, .count = count},
+               [this, method, count](const durable::Outcome<durable::Taken>& outcome) {
+                 if_memory_allows([&] { taken(method, outcome, count); });
+               });
+}
+
+void WorkQueues::taken(const std::string& method, const durable::Outcome<durable::Taken>& outcome, std::size_t asked) {
+  const auto found = queues_.find(method);
+  if (found == queues_.end()) return;
+  Queue& queue = *found->second;
+  queue.taking = false;
+  if (!outcome) return queue.look_in(kFirstPause);
+  queue.running += outcome->jobs.size();
+  for (const Job& job : outcome->jobs) begin(job);
+  if (std::exchange(queue.again, false) && outcome->jobs.size() < asked) return pump(method);
+  if (outcome->next_ms) {
+    if (*outcome->next_ms != 0) queue.look_in(milliseconds{*outcome->next_ms});
+  } else if (queue.running == 0) {
+    queues_.erase(found);  // until somebody pushes
+  }
+}
+
+void WorkQueues::begin(const Job& job) {
+  running_[job.id] = {.method = job.method, .deliveries = job.deliveries, .max_deliver = job.max_deliver};
+  try {
+    if (caller_ == nullptr) caller_ = std::make_unique<JobCaller>(*this);
+    caller_->call(job);
+  } catch (const std::exception&) {  // no memory
+    finish(job.id, {.id = job.id, .state = Job::State::waiting, .untried = true});
+  }
+}
+
+void WorkQueues::answered(std::uint64_t id, const Received& message) {
+  const auto found = running_.find(id);
+  if (found == running_.end()) return;
+  const RunningJob& job = found->second;
+  durable::JobOutcome outcome{.id = id};
+  if (message.has(Member::result)) {
+    outcome.result = message[Member::result];
+    return finish(id, std::move(outcome));
+  }
+  outcome.result = message.has(Member::error) ? std::string{message[Member::error]}
+                                              : R"({"code":-32603,"message":"Internal error"})";
+  outcome.untried = is_undelivered(outcome.result);
+  if (!outcome.untried && job.max_deliver != 0 && job.deliveries >= job.max_deliver) {
+    outcome.state = Job::State::dead;
+  } else {
+    constexpr std::uint32_t kDoublingsMax = 8;
+    outcome.state = Job::State::waiting;
+    const milliseconds pause =
+        outcome.untried ? kUntriedPause
+                        : std::min(kFirstPause * (1U << std::min(job.deliveries - 1, kDoublingsMax)), kLongestPause);
+    outcome.delay_ms = static_cast<std::uint64_t>(pause.count());
+  }
+  finish(id, std::move(outcome));
+}
+
+void WorkQueues::finish(std::uint64_t id, durable::JobOutcome outcome) {
+  const auto found = running_.find(id);
+  RunningJob job = std::move(found->second);
+  running_.erase(found);
+  store_->finish(outcome, [this, job = std::move(job), outcome](const durable::Outcome<durable::Done>& done) {
+    if_memory_allows([&] { finished(job, outcome, done.has_value()); });
+  });
+}
+
+// Where the disk has failed, the job is still running as far as the store knows: it waits again once the broker has
+// been started anew.
+void WorkQueues::finished(const RunningJob& job, const durable::JobOutcome& outcome, bool safe) {
+  const auto found = queues_.find(job.method);
+  if (found != queues_.end() && found->second->running != 0) --found->second->running;
+  if (safe && outcome.state != Job::State::waiting) {
+    const bool done = outcome.state == Job::State::done;
+    std::string params =
+        R"({"id":)" + std::to_string(outcome.id) + R"(,"deliveries":)" + std::to_string(job.deliveries);
+    params.append(done ? R"(,"result":)" : R"(,"error":)").append(outcome.result).append("}");
+    topics_->publish_own((done ? "queue.done." : "queue.dead.") + job.method, std::move(params));
+  }
+  pump(job.method);
+}
+
+}  // namespace wirecall::broker

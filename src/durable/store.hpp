@@ -1,0 +1,227 @@
+// Store: what keeps events and jobs beyond the process, as a broker asks for it. Events have a topic and a sequence
+// number, which grows over all topics; a consumer is a name under which the store knows how far somebody has come with
+// the events of a pattern; a job is a call that is to be made later. Nothing here knows JSON-RPC: params and results
+// are bytes.
+//
+// Each function returns at once. Its `then` is called later, in the order in which the functions were called, on the
+// thread that has called; of what changes the store, once that is safe as its policy says (LocalStore). Only reads may
+// overtake changes, and see nothing that is not safe. Thread: one.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace wirecall::durable {
+
+/// Why something was not done: nothing of it has happened.
+struct Failure {
+  enum class Kind : std::uint8_t {
+    broken,    ///< the disk: `why` says what it says
+    full,      ///< a limit, whose name is `limit`
+    conflict,  ///< with what there is of that name
+    unknown,   ///< there is none of that name or number
+  };
+
+  Kind kind = Kind::broken;
+  std::string why;
+  std::string limit = {};
+};
+
+template <class T>
+using Outcome = std::expected<T, Failure>;
+template <class T>
+using Then = std::move_only_function<void(Outcome<T> outcome)>;
+struct Done {};
+
+// ---- events ----
+
+struct NewEvent {
+  std::string topic;
+  std::string params;  ///< empty for none
+  std::string msg_id =
+      {};  ///< one that comes again with its topic, within the window, is not kept twice; empty for none
+};
+
+struct Appended {
+  std::uint64_t seq = 0;
+  bool duplicate = false;  ///< `seq` is that of the event that had come with this msg_id before
+};
+
+struct Event {
+  std::uint64_t seq = 0;
+  std::int64_t at_ms = 0;  ///< when it was kept, in milliseconds since 1970
+  std::string topic;
+  std::string params;
+};
+
+/// What is read of the events behind a sequence number.
+struct Fetch {
+  std::string pattern;
+  std::uint64_t after = 0;
+  std::size_t count = 0;  ///< at most so many
+  std::size_t bytes = 0;  ///< of params at most, but one event at least
+};
+
+struct Fetched {
+  std::vector<Event> events;
+  std::uint64_t scanned = 0;  ///< there are no others of the pattern up to this one
+};
+
+/// Events of one rule (TopicRule), or of none.
+struct TopicCounts {
+  std::string pattern;  ///< of the rule; empty for all other topics
+  std::uint64_t count = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t last_seq = 0;
+};
+
+/// Which topics are kept, and for how long: the first rule whose pattern a topic matches. 0 for no limit. What is
+/// beyond one goes, oldest first.
+struct TopicRule {
+  std::string pattern;
+  std::uint64_t max_age_ms = 0;
+  std::uint64_t max_bytes = 0;
+  std::uint64_t max_count = 0;
+};
+
+// ---- consumers ----
+
+struct ConsumerSettings {
+  std::string name;
+  std::string pattern;
+  std::uint64_t after = 0;  ///< of a new one: the events behind that are for it
+  std::uint32_t ack_wait_ms = 30'000;
+  std::uint32_t max_deliver = 5;  ///< 0 for any number
+  std::uint32_t max_in_flight = 64;
+};
+
+/// An event behind `floor` that has been tried.
+struct Tried {
+  std::uint64_t seq = 0;
+  std::uint32_t deliveries = 0;
+  bool acknowledged = false;
+};
+
+struct ConsumerState {
+  ConsumerSettings settings;
+  std::uint64_t floor = 0;  ///< the events up to it are acknowledged, or not for it
+  std::vector<Tried> tried = {};
+};
+
+/// How far a consumer has come.
+struct Progress {
+  std::string consumer;
+  std::uint64_t floor = 0;
+  std::optional<Tried> tried = std::nullopt;    ///< behind the floor
+  std::optional<NewEvent> dead = std::nullopt;  ///< is kept together with it: the event that is given up
+};
+
+// ---- jobs ----
+
+struct NewJob {
+  std::string method;
+  std::string params;
+  std::string msg_id = {};
+  std::string principal = {};  ///< on whose account it is
+  std::uint64_t delay_ms = 0;
+  std::uint32_t max_deliver = 5;
+};
+
+struct Pushed {
+  std::uint64_t id = 0;
+  bool duplicate = false;
+};
+
+struct Job {
+  enum class State : std::uint8_t { waiting, running, done, dead };
+
+  std::uint64_t id = 0;
+  std::string method;
+  std::string params;
+  State state = State::waiting;
+  std::uint32_t deliveries = 0;
+  std::uint32_t max_deliver = 0;
+  std::int64_t at_ms = 0;
+  std::string result = {};  ///< of one that is done; of one that is dead, or failed before, its last error
+};
+
+/// What becomes of a running job.
+struct JobOutcome {
+  std::uint64_t id = 0;
+  Job::State state = Job::State::done;  ///< waiting: it is tried again
+  std::string result = {};
+  std::uint64_t delay_ms = 0;  ///< of one that is tried again
+  bool untried = false;        ///< nobody has got it: that does not count as a delivery
+};
+
+struct Take {
+  std::string method;
+  std::size_t count = 0;
+};
+
+struct Taken {
+  std::vector<Job> jobs;
+  std::optional<std::uint64_t> next_ms = std::nullopt;  ///< until the next one is due that waits; none for none
+};
+
+struct QueueCounts {
+  std::string method;
+  std::uint64_t waiting = 0;
+  std::uint64_t running = 0;
+  std::uint64_t done = 0;
+  std::uint64_t dead = 0;
+  std::uint64_t bytes = 0;  ///< of those that wait or run
+};
+
+struct Peek {
+  std::string method;
+  Job::State state = Job::State::waiting;
+  std::uint64_t after = 0;  ///< an id
+  std::size_t count = 0;
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+  Store(Store&&) = delete;
+
+  /// Of the last event that was kept before this store was opened.
+  [[nodiscard]] virtual std::uint64_t last_seq() const noexcept = 0;
+  /// The consumers and the methods with jobs that wait that there were then.
+  [[nodiscard]] virtual const std::vector<ConsumerState>& consumers() const noexcept = 0;
+  [[nodiscard]] virtual const std::vector<std::string>& waiting_methods() const noexcept = 0;
+  /// Changes that are not safe yet.
+  [[nodiscard]] virtual std::size_t waiting() const noexcept = 0;
+
+  virtual void append(NewEvent event, Then<Appended> then) = 0;
+  virtual void fetch(Fetch fetch, Then<Fetched> then) = 0;
+  virtual void list_topics(Then<std::vector<TopicCounts>> then) = 0;
+
+  /// One of that name is what it was, with other settings; with another pattern it is a conflict.
+  virtual void open_consumer(ConsumerSettings settings, Then<ConsumerState> then) = 0;
+  /// Answers with the number of the dead event; 0 for none.
+  virtual void progress(Progress progress, Then<Appended> then) = 0;
+  virtual void forget_consumer(std::string name, Then<Done> then) = 0;
+
+  virtual void push(NewJob job, Then<Pushed> then) = 0;
+  /// Jobs that are due, which run from then on.
+  virtual void take(Take take, Then<Taken> then) = 0;
+  virtual void finish(JobOutcome outcome, Then<Done> then) = 0;
+  /// With params and result.
+  virtual void find_job(std::uint64_t id, Then<Job> then) = 0;
+  virtual void list_queues(Then<std::vector<QueueCounts>> then) = 0;
+  virtual void peek(Peek peek, Then<std::vector<Job>> then) = 0;
+  /// A dead job is tried anew, or forgotten; any other one that is not running is forgotten.
+  virtual void retry_job(std::uint64_t id, Then<Done> then) = 0;
+  virtual void drop_job(std::uint64_t id, Then<Done> then) = 0;
+
+ protected:
+  Store() = default;
+};
+
+}  // namespace wirecall::durable

@@ -1,0 +1,298 @@
+// See local_store.hpp.
+#include "local_store/local_store.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace wirecall::local_store {
+
+using durable::Failure;
+using durable::Outcome;
+using durable::Then;
+using std::chrono::milliseconds;
+
+constexpr std::chrono::seconds kHousekeeping{1};
+// For such a part of what a commit takes others are waited for that may share the next one.
+constexpr int kShareOfCommit = 8;
+constexpr milliseconds kGatherMax{2};
+
+static std::int64_t wall_clock_ms() {
+  return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+template <class T, class Act>
+class LocalStore::RequestOf final : public Request {
+ public:
+  RequestOf(Act act, Then<T> then) : act_(std::move(act)), then_(std::move(then)) {}
+
+  void run(Database& database, std::int64_t now_ms) override {
+    try {
+      outcome_ = act_(database, now_ms);
+    } catch (const Failed& failed) {
+      if (failed.failure.kind == Failure::Kind::broken) throw;
+      outcome_ = std::unexpected(failed.failure);
+    }
+  }
+  void fail(const Failure& failure) override {
+    if (outcome_) outcome_ = std::unexpected(failure);
+  }
+  void tell() override {
+    if (then_) then_(std::move(outcome_));
+  }
+
+ private:
+  Act act_;
+  Then<T> then_;
+  Outcome<T> outcome_;
+};
+
+/// What has come of requests, on its way to the loop. Where the store has gone by then, nobody is told.
+class LocalStore::Answers final : public detail::Executor::Continuation {
+ public:
+  Answers(Requests requests, std::weak_ptr<const void> store)
+      : requests_(std::move(requests)), store_(std::move(store)) {}
+  void resume() noexcept override {
+    for (const std::unique_ptr<Request>& request : requests_) {
+      if (!store_.expired()) request->tell();
+    }
+  }
+
+ private:
+  Requests requests_;
+  std::weak_ptr<const void> store_;
+};
+
+LocalStore::LocalStore(LocalStoreOptions options, std::shared_ptr<detail::Executor> executor, LogSink log)
+    : fsync_(options.fsync),
+      executor_(std::move(executor)),
+      log_(std::move(log)),
+      began_(std::chrono::steady_clock::now()),
+      database_(std::move(options), wall_clock_ms()),
+      began_ms_(database_.last_ms()),
+      first_seq_(database_.last_seq()),
+      consumers_(database_.consumers()) {
+  for (const durable::QueueCounts& queue : database_.list_queues()) {
+    if (queue.waiting != 0) waiting_methods_.push_back(queue.method);
+  }
+  thread_ = std::thread{[this] { serve(); }};
+}
+
+LocalStore::~LocalStore() {
+  {
+    const std::scoped_lock lock{mutex_};
+    stopping_ = true;
+  }
+  asked_.notify_one();
+  thread_.join();
+}
+
+std::int64_t LocalStore::now_ms() const noexcept {
+  return began_ms_ + std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began_).count();
+}
+
+// ---- the thread ----
+
+void LocalStore::serve() noexcept {
+  std::chrono::steady_clock::time_point housekeeping = std::chrono::steady_clock::now();
+  for (;;) {
+    Requests reads;
+    Requests changes;
+    bool stopping = false;
+    {
+      std::unique_lock lock{mutex_};
+      wanted_ = 1;
+      asked_.wait_until(lock, housekeeping, [this] { return stopping_ || !reads_.empty() || !changes_.empty(); });
+      gather(lock);
+      reads.swap(reads_);
+      changes.swap(changes_);
+      stopping = stopping_;
+    }
+    if (!reads.empty()) read(std::move(reads));
+    if (!changes.empty()) change(std::move(changes));
+    if (stopping) {
+      const std::scoped_lock lock{mutex_};
+      if (reads_.empty() && changes_.empty()) return;
+    }
+    if (std::chrono::steady_clock::now() < housekeeping) continue;
+    housekeeping = std::chrono::steady_clock::now() + kHousekeeping;
+    keep_house();
+  }
+}
+
+// Who has just been answered may be about to ask again: where several were, they are waited for a little, so that they
+// share a sync once more, and do not wait for each other's by turns.
+void LocalStore::gather(std::unique_lock<std::mutex>& lock) {
+  if (together_ < 2 || changes_.empty()) return;
+  wanted_ = together_;
+  asked_.wait_for(lock, took_ / kShareOfCommit,
+                  [this] { return stopping_ || !reads_.empty() || changes_.size() >= wanted_; });
+}
+
+void LocalStore::read(Requests requests) {
+  for (const std::unique_ptr<Request>& request : requests) {
+    try {
+      request->run(database_, now_ms());
+    } catch (const Failed& failed) {
+      request->fail(failed.failure);
+      broken(failed.failure);
+    }
+  }
+  tell(std::move(requests));
+}
+
+// All or none of them: where the disk fails, nothing has happened.
+void LocalStore::change(Requests requests) {
+  const auto before = std::chrono::steady_clock::now();
+  together_ = requests.size();
+  try {
+    database_.begin();
+    const std::int64_t now = now_ms();
+    for (const std::unique_ptr<Request>& request : requests) request->run(database_, now);
+    database_.commit(now);
+    dirty_ = true;
+    if (std::exchange(is_broken_, false)) log_(LogLevel::info, "the durable store works again");
+  } catch (const Failed& failed) {
+    database_.rollback();
+    for (const std::unique_ptr<Request>& request : requests) request->fail(failed.failure);
+    broken(failed.failure);
+  }
+  took_ = std::min<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - before, kGatherMax * kShareOfCommit);
+  waiting_.fetch_sub(requests.size(), std::memory_order_relaxed);
+  tell(std::move(requests));
+}
+
+void LocalStore::tell(Requests requests) { executor_->post(std::make_shared<Answers>(std::move(requests), alive_)); }
+
+void LocalStore::keep_house() {
+  try {
+    while (!database_.expire(now_ms())) {
+      const std::scoped_lock lock{mutex_};
+      if (stopping_ || !reads_.empty() || !changes_.empty()) break;
+    }
+    if (fsync_ == Fsync::everysec && std::exchange(dirty_, false)) database_.sync();
+  } catch (const Failed& failed) {
+    database_.rollback();
+    broken(failed.failure);
+  }
+}
+
+void LocalStore::broken(const Failure& failure) {
+  if (std::exchange(is_broken_, true)) return;
+  log_(LogLevel::error, "the durable store fails, and what it is asked for is refused: " + failure.why);
+}
+
+// ---- what it is asked for ----
+
+template <class T, class Act>
+void LocalStore::ask(bool is_change, Act act, Then<T> then) {
+  auto request = std::make_unique<RequestOf<T, Act>>(std::move(act), std::move(then));
+  {
+    const std::scoped_lock lock{mutex_};
+    (is_change ? changes_ : reads_).push_back(std::move(request));
+    if (is_change) waiting_.fetch_add(1, std::memory_order_relaxed);
+    if (is_change && changes_.size() != wanted_) return;  // it is awake, or waits for more
+  }
+  asked_.notify_one();
+}
+
+void LocalStore::append(durable::NewEvent event, Then<durable::Appended> then) {
+  ask<durable::Appended>(
+      true, [event = std::move(event)](Database& database, std::int64_t now) { return database.append(event, now); },
+      std::move(then));
+}
+
+void LocalStore::fetch(durable::Fetch fetch, Then<durable::Fetched> then) {
+  ask<durable::Fetched>(
+      false, [fetch = std::move(fetch)](Database& database, std::int64_t) { return database.fetch(fetch); },
+      std::move(then));
+}
+
+void LocalStore::list_topics(Then<std::vector<durable::TopicCounts>> then) {
+  ask<std::vector<durable::TopicCounts>>(
+      false, [](const Database& database, std::int64_t) { return database.list_topics(); }, std::move(then));
+}
+
+void LocalStore::open_consumer(durable::ConsumerSettings settings, Then<durable::ConsumerState> then) {
+  ask<durable::ConsumerState>(
+      true,
+      [settings = std::move(settings)](Database& database, std::int64_t) { return database.open_consumer(settings); },
+      std::move(then));
+}
+
+void LocalStore::progress(durable::Progress progress, Then<durable::Appended> then) {
+  ask<durable::Appended>(
+      true,
+      [progress = std::move(progress)](Database& database, std::int64_t now) {
+        return database.progress(progress, now);
+      },
+      std::move(then));
+}
+
+void LocalStore::forget_consumer(std::string name, Then<durable::Done> then) {
+  ask<durable::Done>(
+      true,
+      [name = std::move(name)](Database& database, std::int64_t) {
+        database.forget_consumer(name);
+        return durable::Done{};
+      },
+      std::move(then));
+}
+
+void LocalStore::push(durable::NewJob job, Then<durable::Pushed> then) {
+  ask<durable::Pushed>(
+      true, [job = std::move(job)](Database& database, std::int64_t now) { return database.push(job, now); },
+      std::move(then));
+}
+
+void LocalStore::take(durable::Take take, Then<durable::Taken> then) {
+  ask<durable::Taken>(
+      true, [take = std::move(take)](Database& database, std::int64_t now) { return database.take(take, now); },
+      std::move(then));
+}
+
+void LocalStore::finish(durable::JobOutcome outcome, Then<durable::Done> then) {
+  ask<durable::Done>(
+      true,
+      [outcome = std::move(outcome)](Database& database, std::int64_t now) {
+        database.finish(outcome, now);
+        return durable::Done{};
+      },
+      std::move(then));
+}
+
+void LocalStore::find_job(std::uint64_t id, Then<durable::Job> then) {
+  ask<durable::Job>(false, [id](Database& database, std::int64_t) { return database.find_job(id); }, std::move(then));
+}
+
+void LocalStore::list_queues(Then<std::vector<durable::QueueCounts>> then) {
+  ask<std::vector<durable::QueueCounts>>(
+      false, [](const Database& database, std::int64_t) { return database.list_queues(); }, std::move(then));
+}
+
+void LocalStore::peek(durable::Peek peek, Then<std::vector<durable::Job>> then) {
+  ask<std::vector<durable::Job>>(
+      false, [peek = std::move(peek)](Database& database, std::int64_t) { return database.peek(peek); },
+      std::move(then));
+}
+
+void LocalStore::retry_job(std::uint64_t id, Then<durable::Done> then) {
+  ask<durable::Done>(
+      true,
+      [id](Database& database, std::int64_t now) {
+        database.retry_job(id, now);
+        return durable::Done{};
+      },
+      std::move(then));
+}
+
+void LocalStore::drop_job(std::uint64_t id, Then<durable::Done> then) {
+  ask<durable::Done>(
+      true,
+      [id](Database& database, std::int64_t) {
+        database.drop_job(id);
+        return durable::Done{};
+      },
+      std::move(then));
+}
+
+}  // namespace wirecall::local_store

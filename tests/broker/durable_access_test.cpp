@@ -1,0 +1,108 @@
+// Who may use durable topics and queues: the grants to publish, subscribe and call hold for them as for all else, and
+// jobs run though nobody is logged in who may call.
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+
+#include "rpc/access.hpp"
+#include "tests/broker/memory_store.hpp"
+#include "tests/broker/world.hpp"
+
+namespace wirecall {
+namespace {
+
+using test::Client;
+using test::MemoryStore;
+using test::request;
+using test::result_reply;
+using test::World;
+
+class DurableAccess : public testing::Test {
+ protected:
+  DurableAccess() {
+    use_principals();
+    for (const auto& [client, token] : {std::pair{&one, "some-secret"}, std::pair{&chief, "boss-secret"}})
+      static_cast<void>(client->ask(request("rpc.hello", R"({"token":")" + std::string{token} + "\"}")));
+  }
+  // Anew, as by a reload.
+  void use_principals() {
+    const Principal some{.name = "some",
+                         .tokens = {"some-secret"},
+                         .call = {"work.*"},
+                         .provide = {},
+                         .publish = {"orders.*"},
+                         .subscribe = {"orders.>"},
+                         .admin = false};
+    const Principal boss{.name = "boss",
+                         .tokens = {"boss-secret"},
+                         .call = {">"},
+                         .provide = {">"},
+                         .publish = {">"},
+                         .subscribe = {">"},
+                         .admin = true};
+    world.loop_context.services.authority = std::make_shared<const rpc::Authority>(std::vector{some, boss});
+  }
+  std::string ask(Client& client, std::string_view method, std::string_view params) {
+    client.send(request(method, params));
+    store->commit();
+    return client.received();
+  }
+  bool may(std::string_view method, std::string_view params) {
+    const std::string answer = ask(one, method, params);
+    if (answer.find("\"result\"") != std::string::npos) return true;
+    EXPECT_NE(answer.find("-32003"), std::string::npos) << answer;
+    return false;
+  }
+
+  MemoryStore::Disk disk;
+  MemoryStore* store = new MemoryStore{disk};
+  World world{Limits{}, broker::Settings{}, std::unique_ptr<durable::Store>{store}};
+  Client one{world};
+  Client chief{world};
+};
+
+TEST_F(DurableAccess, grants_hold_for_events_and_consumers) {
+  EXPECT_TRUE(may("rpc.publish", R"({"topic":"orders.new","durable":true})"));
+  EXPECT_FALSE(may("rpc.publish", R"({"topic":"secret.new","durable":true})"));
+  EXPECT_TRUE(may("rpc.subscribe", R"({"topic":"orders.*","durable":"own"})"));
+  EXPECT_FALSE(may("rpc.subscribe", R"({"topic":">","durable":"all"})"));
+  EXPECT_TRUE(may("rpc.durable.read", R"({"topic":"orders.new"})"));
+  EXPECT_FALSE(may("rpc.durable.read", R"({"topic":">"})"));
+  static_cast<void>(ask(chief, "rpc.subscribe", R"({"topic":">","durable":"all"})"));
+  EXPECT_FALSE(may("rpc.durable.forget", R"({"consumer":"all"})"));
+  const std::string listing = ask(one, "rpc.durable.ls", "[]");
+  EXPECT_NE(listing.find("\"own\""), std::string::npos) << listing;
+  EXPECT_EQ(listing.find("\"all\""), std::string::npos) << listing;
+}
+
+TEST_F(DurableAccess, grants_hold_for_queues) {
+  EXPECT_TRUE(may("rpc.queue.push", R"({"method":"work.a","params":[1]})"));
+  EXPECT_FALSE(may("rpc.queue.push", R"({"method":"secret"})"));
+  EXPECT_EQ(ask(chief, "rpc.queue.push", R"({"method":"secret","params":[2]})"), result_reply(R"({"id":2})"));
+  EXPECT_TRUE(may("rpc.queue.result", R"({"id":1})"));
+  EXPECT_FALSE(may("rpc.queue.result", R"({"id":2})"));
+  EXPECT_FALSE(may("rpc.queue.peek", R"({"method":"secret"})"));
+  EXPECT_FALSE(may("rpc.queue.drop", R"({"id":2})"));
+  EXPECT_EQ(ask(one, "rpc.queue.ls", "[]").find("secret"), std::string::npos);
+  EXPECT_EQ(disk.jobs.size(), 2U);
+}
+
+TEST_F(DurableAccess, a_job_is_made_by_the_broker_and_after_a_reload_as_well) {
+  world.registry.method("work.own", [](int a) { return a + 1; });
+  EXPECT_TRUE(may("rpc.queue.push", R"({"method":"work.own","params":[1]})"));
+  EXPECT_EQ(disk.jobs[1].result, "2");
+  use_principals();
+  EXPECT_TRUE(may("rpc.queue.push", R"({"method":"work.own","params":[2]})"));
+  EXPECT_EQ(disk.jobs[2].result, "3");
+}
+
+TEST_F(DurableAccess, who_has_not_logged_in_may_nothing) {
+  Client nobody{world};
+  EXPECT_NE(nobody.ask(request("rpc.queue.ls", "[]")).find("-32004"), std::string::npos);
+  Client another{world};
+  EXPECT_NE(another.ask(request("rpc.publish", R"({"topic":"orders.new","durable":true})")).find("-32004"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace wirecall

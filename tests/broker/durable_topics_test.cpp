@@ -1,0 +1,299 @@
+// Durable topics: what is answered when, who is sent what again, what is given up, and what outlives a restart.
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+
+#include "tests/broker/memory_store.hpp"
+#include "tests/broker/world.hpp"
+
+namespace wirecall {
+namespace {
+
+using test::cancel_notification;
+using test::Client;
+using test::error_reply;
+using test::MemoryStore;
+using test::notification;
+using test::request;
+using test::result_reply;
+using test::World;
+using namespace std::chrono_literals;
+
+class DurableTopics : public testing::Test {
+ protected:
+  DurableTopics() { start(); }
+  void start(std::vector<std::string> patterns = {"kept.>"}) {
+    a.reset();
+    b.reset();
+    world.reset();
+    auto made = std::make_unique<MemoryStore>(disk);
+    store = made.get();
+    world =
+        std::make_unique<World>(Limits{}, broker::Settings{.durable_patterns = std::move(patterns)}, std::move(made));
+    a = std::make_unique<Client>(*world);
+    b = std::make_unique<Client>(*world);
+  }
+  std::string ask(Client& client, std::string_view method, std::string_view params) {
+    client.send(request(method, params));
+    store->commit();
+    return client.received();
+  }
+  void publish(std::string_view topic, std::string_view params = "[1]") {
+    ask(*a, "rpc.publish",
+        R"({"topic":")" + std::string{topic} + R"(","params":)" + std::string{params} + R"(,"durable":true})");
+  }
+  // What the client is sent behind the answer.
+  std::string join(Client& client, std::string_view more = {}) {
+    const std::string answer =
+        ask(client, "rpc.subscribe", R"({"topic":"orders.>","durable":"billing")" + std::string{more} + "}");
+    EXPECT_TRUE(answer.starts_with(R"({"jsonrpc":"2.0","result":{"consumer":"billing")")) << answer;
+    const std::size_t end = answer.find('\n');
+    return end == std::string::npos ? std::string{} : answer.substr(end + 1);
+  }
+  static std::string event(std::string_view seq_and_delivery, std::string_view params = "[1]") {
+    return R"({"jsonrpc":"2.0","method":"orders.new","params":)" + std::string{params} + R"(,"id":"billing:)" +
+           std::string{seq_and_delivery} + "\"}";
+  }
+  void acknowledge(Client& client, std::string_view seq_and_delivery) {
+    client.send(result_reply("null", "\"billing:" + std::string{seq_and_delivery} + "\""));
+    store->commit();
+  }
+  void refuse(Client& client, std::string_view seq_and_delivery) {
+    client.send(error_reply(7, "no", {}, "\"billing:" + std::string{seq_and_delivery} + "\""));
+    store->commit();
+  }
+
+  MemoryStore::Disk disk;
+  MemoryStore* store = nullptr;
+  std::unique_ptr<World> world;
+  std::unique_ptr<Client> a;
+  std::unique_ptr<Client> b;
+};
+
+TEST_F(DurableTopics, a_publish_is_answered_once_it_is_safe) {
+  EXPECT_EQ(a->ask(request("rpc.publish", R"({"topic":"orders.new","params":[1],"durable":true})")), "");
+  store->commit();
+  EXPECT_EQ(a->received(), result_reply(R"({"seq":1})"));
+  EXPECT_EQ(disk.events.at(0).params, "[1]");
+  EXPECT_EQ(ask(*a, "rpc.publish", R"(["orders.new",{"x":1},null,true])"), result_reply(R"({"seq":2})"));
+}
+
+TEST_F(DurableTopics, a_message_id_is_kept_once_and_told_to_nobody_again) {
+  ask(*b, "rpc.subscribe", R"({"topic":"orders.new"})");
+  const std::string publication = R"({"topic":"orders.new","params":[1],"durable":true,"msg_id":"x"})";
+  EXPECT_EQ(ask(*a, "rpc.publish", publication), result_reply(R"({"seq":1})"));
+  EXPECT_EQ(b->received(), notification("orders.new", "[1]"));
+  EXPECT_EQ(ask(*a, "rpc.publish", publication), result_reply(R"({"seq":1,"duplicate":true})"));
+  EXPECT_EQ(b->received(), "");
+}
+
+TEST_F(DurableTopics, what_the_disk_refuses_is_told_to_its_publisher_alone) {
+  ask(*b, "rpc.subscribe", R"({"topic":"orders.new"})");
+  disk.broken = "it is full";
+  const std::string answer = ask(*a, "rpc.publish", R"({"topic":"orders.new","durable":true})");
+  EXPECT_EQ(answer, error_reply(-32603, "Internal error", R"({"reason":"the durable store fails: it is full"})"));
+  EXPECT_EQ(b->received(), "");
+}
+
+TEST_F(DurableTopics, a_plain_publish_is_as_ever_and_of_a_topic_that_is_kept_it_is_safe_when_it_is_answered) {
+  ask(*b, "rpc.subscribe", R"({"topic":">"})");
+  EXPECT_EQ(a->ask(request("rpc.publish", R"({"topic":"plain"})")), result_reply("1"));
+  EXPECT_EQ(a->ask(request("rpc.publish", R"({"topic":"kept.a","params":[2]})")), "");
+  store->commit();
+  EXPECT_EQ(a->received(), result_reply("1"));
+  a->send(notification("kept.b", "[3]"));
+  store->commit();
+  ASSERT_EQ(disk.events.size(), 2U);
+  EXPECT_EQ(disk.events[1].topic, "kept.b");
+  EXPECT_EQ(b->received(),
+            notification("plain") + "\n" + notification("kept.a", "[2]") + "\n" + notification("kept.b", "[3]"));
+}
+
+TEST_F(DurableTopics, without_a_store_it_says_what_helps) {
+  World plain;
+  Client client{plain};
+  const std::string refused = client.ask(request("rpc.publish", R"({"topic":"a","durable":true})"));
+  EXPECT_NE(refused.find("needs_durable"), std::string::npos) << refused;
+  EXPECT_EQ(client.ask(request("rpc.publish", R"({"topic":"a","durable":false})")), result_reply("0"));
+  for (const auto& [method, params] : {std::pair{"rpc.subscribe", R"({"topic":"a","durable":"c"})"},
+                                       std::pair{"rpc.durable.ls", "[]"}, std::pair{"rpc.durable.read", R"(["a"])"}})
+    EXPECT_NE(client.ask(request(method, params)).find("needs_durable"), std::string::npos) << method;
+}
+
+TEST_F(DurableTopics, a_consumer_is_sent_each_event_as_a_request_and_goes_on_behind_what_it_has_acknowledged) {
+  join(*b);
+  publish("orders.new");
+  publish("other");
+  publish("orders.new", "[2]");
+  EXPECT_EQ(b->received(), event("1:1") + "\n" + event("3:1", "[2]"));
+  acknowledge(*b, "1:1");
+  start();
+  EXPECT_EQ(join(*b), event("3:1", "[2]"));
+  acknowledge(*b, "3:1");
+  start();
+  EXPECT_EQ(join(*b), "");
+  EXPECT_EQ(disk.consumers["billing"].floor, 3U);
+}
+
+TEST_F(DurableTopics, an_event_acknowledged_out_of_order_is_not_sent_again_after_a_restart) {
+  join(*b);
+  publish("orders.new");
+  publish("orders.new", "[2]");
+  static_cast<void>(b->received());
+  acknowledge(*b, "2:1");
+  start();
+  EXPECT_EQ(join(*b), event("1:1"));
+}
+
+TEST_F(DurableTopics, a_new_consumer_begins_where_it_says) {
+  publish("orders.new", "[1]");
+  publish("orders.new", "[2]");
+  const auto sent = [&](std::string_view more) {
+    return ask(*b, "rpc.subscribe", R"({"topic":"orders.>","durable":)" + std::string{more} + "}");
+  };
+  EXPECT_NE(sent(R"("all","start":"first","max_in_flight":1)").find(R"("id":"all:1:1")"), std::string::npos);
+  EXPECT_NE(sent(R"("second","start":2)").find(R"("id":"second:2:1")"), std::string::npos);
+  EXPECT_EQ(sent(R"("new")"), result_reply(R"({"consumer":"new","position":2})"));
+}
+
+TEST_F(DurableTopics, an_error_has_it_sent_again_after_a_pause_that_doubles) {
+  join(*b);
+  publish("orders.new");
+  static_cast<void>(b->received());
+  refuse(*b, "1:1");
+  EXPECT_EQ(b->received(), "");
+  world->advance(100ms);
+  EXPECT_EQ(b->received(), event("1:2"));
+  refuse(*b, "1:2");
+  world->advance(199ms);
+  EXPECT_EQ(b->received(), "");
+  world->advance(1ms);
+  EXPECT_EQ(b->received(), event("1:3"));
+}
+
+TEST_F(DurableTopics, one_that_is_not_answered_in_time_is_cancelled_and_sent_again_and_a_late_result_counts) {
+  join(*b, R"(,"ack_wait_ms":1000)");
+  publish("orders.new");
+  static_cast<void>(b->received());
+  world->advance(999ms);
+  EXPECT_EQ(b->received(), "");
+  world->advance(1ms);
+  EXPECT_EQ(b->received(), cancel_notification(R"("billing:1:1")") + "\n" + event("1:2"));
+  acknowledge(*b, "1:1");
+  world->advance(10s);
+  EXPECT_EQ(b->received(), "");
+  EXPECT_EQ(disk.consumers["billing"].floor, 1U);
+}
+
+TEST_F(DurableTopics, who_leaves_leaves_what_he_was_sent_to_others) {
+  join(*a);
+  join(*b);
+  Client publisher{*world};
+  for (const char* const params : {"[1]", "[2]"})
+    ask(publisher, "rpc.publish", R"({"topic":"orders.new","durable":true,"params":)" + std::string{params} + "}");
+  EXPECT_EQ(a->received(), event("1:1"));
+  EXPECT_EQ(b->received(), event("2:1", "[2]"));
+  a->leave();
+  store->commit();
+  EXPECT_EQ(b->received(), event("1:2"));
+}
+
+TEST_F(DurableTopics, no_more_is_sent_than_may_be_in_flight_and_the_rest_is_read_later) {
+  join(*b, R"(,"max_in_flight":2)");
+  for (const char* const params : {"[1]", "[2]", "[3]", "[4]"}) publish("orders.new", params);
+  EXPECT_EQ(b->received(), event("1:1") + "\n" + event("2:1", "[2]"));
+  acknowledge(*b, "1:1");
+  EXPECT_EQ(b->received(), event("3:1", "[3]"));
+  acknowledge(*b, "2:1");
+  EXPECT_EQ(b->received(), event("4:1", "[4]"));
+}
+
+TEST_F(DurableTopics, what_fails_too_often_is_kept_as_a_dead_letter) {
+  join(*b, R"(,"max_deliver":2)");
+  publish("orders.new");
+  refuse(*b, "1:1");
+  world->advance(100ms);
+  refuse(*b, "1:2");
+  world->advance(10s);
+  ASSERT_EQ(disk.events.size(), 2U);
+  EXPECT_EQ(disk.events[1].topic, "dead.billing");
+  EXPECT_EQ(disk.events[1].params,
+            R"({"topic":"orders.new","seq":1,"deliveries":2,"params":[1],"error":{"code":7,"message":"no"}})");
+  EXPECT_EQ(disk.consumers["billing"].floor, 1U);
+  const std::string dead = ask(*a, "rpc.durable.read", R"({"topic":"dead.>"})");
+  EXPECT_NE(dead.find(R"("topic":"dead.billing")"), std::string::npos) << dead;
+}
+
+TEST_F(DurableTopics, deliveries_that_failed_count_after_a_restart) {
+  join(*b, R"(,"max_deliver":2)");
+  publish("orders.new");
+  refuse(*b, "1:1");
+  start();
+  EXPECT_EQ(join(*b, R"(,"max_deliver":2)"), event("1:2"));
+  refuse(*b, "1:2");
+  EXPECT_EQ(disk.events.size(), 2U);
+}
+
+TEST_F(DurableTopics, nobody_else_acknowledges_what_a_member_was_sent) {
+  join(*b);
+  publish("orders.new");
+  acknowledge(*a, "1:1");
+  EXPECT_EQ(a->dropped, 1U);
+  EXPECT_EQ(disk.consumers["billing"].floor, 0U);
+  acknowledge(*b, "1:7");
+  acknowledge(*b, "9:1");
+  EXPECT_EQ(disk.consumers["billing"].floor, 0U);
+}
+
+TEST_F(DurableTopics, who_unsubscribes_is_sent_no_more_and_may_answer_what_it_has) {
+  join(*b);
+  publish("orders.new");
+  static_cast<void>(b->received());
+  EXPECT_EQ(ask(*b, "rpc.unsubscribe", R"({"topic":"orders.>","durable":"billing"})"), result_reply("true"));
+  publish("orders.new", "[2]");
+  EXPECT_EQ(b->received(), "");
+  acknowledge(*b, "1:1");
+  EXPECT_EQ(disk.consumers["billing"].floor, 1U);
+  EXPECT_EQ(join(*a), event("2:1", "[2]"));
+}
+
+TEST_F(DurableTopics, a_consumer_is_forgotten_once_nobody_has_joined_it) {
+  join(*b);
+  const std::string refused = ask(*a, "rpc.durable.forget", R"({"consumer":"billing"})");
+  EXPECT_NE(refused.find("-32007"), std::string::npos) << refused;
+  b->leave();
+  EXPECT_EQ(ask(*a, "rpc.durable.forget", R"({"consumer":"billing"})"), result_reply("true"));
+  EXPECT_TRUE(disk.consumers.empty());
+  EXPECT_NE(ask(*a, "rpc.durable.forget", R"({"consumer":"billing"})").find("there is no consumer"), std::string::npos);
+}
+
+TEST_F(DurableTopics, the_listing_tells_how_far_consumers_are) {
+  join(*b);
+  publish("orders.new");
+  const std::string listing = ask(*a, "rpc.durable.ls", "[]");
+  EXPECT_NE(listing.find(R"({"name":"billing","topic":"orders.>","position":0,"pending":1,"members":1)"),
+            std::string::npos)
+      << listing;
+}
+
+TEST_F(DurableTopics, wrong_params_are_refused_with_what_is_expected) {
+  const auto expected = [&](std::string_view params, std::string_view words) {
+    const std::string answer = ask(*b, "rpc.subscribe", params);
+    EXPECT_NE(answer.find("-32602"), std::string::npos) << answer;
+    EXPECT_NE(answer.find(words), std::string::npos) << answer;
+  };
+  expected(R"({"topic":"a","durable":"a b"})", "letters");
+  expected(R"({"topic":"a..b","durable":"c"})", "words between dots");
+  expected(R"({"topic":"a","durable":"c","start":"later"})", "first");
+  expected(R"({"topic":"a","durable":"c","max_in_flight":0})", "number from 1");
+  expected(R"({"topic":"a","durable":"c","group":"g"})", "no consumer together");
+  EXPECT_NE(ask(*b, "rpc.publish", R"({"topic":"a","durable":true,"params":1})").find("array or object"),
+            std::string::npos);
+}
+
+TEST_F(DurableTopics, a_publish_by_name_written_with_escapes_is_durable_all_the_same) {
+  EXPECT_EQ(ask(*a, "rpc.publish", R"({"topic":"a","d\u0075rable":true})"), result_reply(R"({"seq":1})"));
+}
+
+}  // namespace
+}  // namespace wirecall

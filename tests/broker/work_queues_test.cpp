@@ -1,0 +1,225 @@
+// Work queues: jobs wait for a provider, are made as calls, tried again, given up, and outlive a restart.
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+
+#include "tests/broker/memory_store.hpp"
+#include "tests/broker/world.hpp"
+
+namespace wirecall {
+namespace {
+
+using test::Client;
+using test::error_reply;
+using test::id_of;
+using test::MemoryStore;
+using test::notification;
+using test::request;
+using test::result_reply;
+using test::World;
+using namespace std::chrono_literals;
+
+class WorkQueues : public testing::Test {
+ protected:
+  WorkQueues() { start(); }
+  void start() {
+    caller.reset();
+    worker.reset();
+    world.reset();
+    auto made = std::make_unique<MemoryStore>(disk);
+    store = made.get();
+    world = std::make_unique<World>(Limits{}, broker::Settings{.durable_patterns = {"queue.dead.>"}}, std::move(made));
+    caller = std::make_unique<Client>(*world);
+    worker = std::make_unique<Client>(*world);
+    world->advance(1ms);  // jobs of before are looked for
+    store->commit();
+  }
+  std::string ask(Client& client, std::string_view method, std::string_view params) {
+    client.send(request(method, params));
+    store->commit();
+    return client.received();
+  }
+  std::string push(std::string_view params) { return ask(*caller, "rpc.queue.push", params); }
+  void provide(std::string_view terms = {}) {
+    worker->send(request("rpc.register", R"({"method":"work")" + std::string{terms} + "}"));
+    EXPECT_TRUE(worker->received().starts_with(result_reply("1")));
+    store->commit();
+  }
+  void advance(std::chrono::milliseconds by) {
+    disk.now += by.count();
+    world->advance(by);
+    store->commit();
+  }
+  // What the worker has been asked, as its params; remembers the id.
+  std::string asked() {
+    const std::string text = worker->received();
+    if (text.empty()) return text;
+    id = id_of(text);
+    const std::size_t at = text.find(R"("params":)");
+    return text.substr(at + 9, text.find(R"(,"id")") - at - 9);
+  }
+  void answer(std::string_view result) {
+    worker->send(result_reply(result, id));
+    store->commit();
+  }
+  void refuse() {
+    worker->send(error_reply(7, "no", {}, id));
+    store->commit();
+  }
+
+  MemoryStore::Disk disk;
+  MemoryStore* store = nullptr;
+  std::unique_ptr<World> world;
+  std::unique_ptr<Client> caller;
+  std::unique_ptr<Client> worker;
+  std::string id;
+};
+
+TEST_F(WorkQueues, a_push_is_answered_once_it_is_safe_and_the_job_waits_for_a_provider) {
+  EXPECT_EQ(caller->ask(request("rpc.queue.push", R"({"method":"work","params":[1]})")), "");
+  store->commit();
+  EXPECT_EQ(caller->received(), result_reply(R"({"id":1})"));
+  provide();
+  EXPECT_EQ(asked(), "[1]");
+  answer("42");
+  const std::string result = ask(*caller, "rpc.queue.result", R"({"id":1})");
+  EXPECT_NE(result.find(R"("state":"done","deliveries":1)"), std::string::npos) << result;
+  EXPECT_NE(result.find(R"("result":42)"), std::string::npos) << result;
+}
+
+TEST_F(WorkQueues, a_message_id_is_pushed_once) {
+  EXPECT_EQ(push(R"({"method":"work","msg_id":"x"})"), result_reply(R"({"id":1})"));
+  EXPECT_EQ(push(R"({"method":"work","msg_id":"x"})"), result_reply(R"({"id":1,"duplicate":true})"));
+  EXPECT_EQ(disk.jobs.size(), 1U);
+}
+
+TEST_F(WorkQueues, a_job_for_a_provider_that_is_there_is_made_at_once_and_its_end_is_told) {
+  provide();
+  static_cast<void>(ask(*caller, "rpc.subscribe", R"({"topic":"queue.done.work"})"));
+  static_cast<void>(push(R"({"method":"work","params":{"a":1}})"));
+  EXPECT_EQ(asked(), R"({"a":1})");
+  answer(R"("made")");
+  EXPECT_EQ(caller->received(), notification("queue.done.work", R"({"id":1,"deliveries":1,"result":"made"})"));
+}
+
+TEST_F(WorkQueues, a_provider_has_no_more_jobs_at_once_than_it_takes) {
+  for (const char* const params : {"[1]", "[2]", "[3]"})
+    static_cast<void>(push(R"({"method":"work","params":)" + std::string{params} + "}"));
+  provide(R"(,"concurrency":1)");
+  EXPECT_EQ(asked(), "[1]");
+  EXPECT_EQ(asked(), "");
+  answer("null");
+  EXPECT_EQ(asked(), "[2]");
+  EXPECT_EQ(disk.jobs[3].state, durable::Job::State::waiting);
+}
+
+TEST_F(WorkQueues, a_job_of_the_processs_own_is_made_without_a_provider) {
+  world->registry.method("own", [](int a) { return a + 1; });
+  static_cast<void>(push(R"({"method":"own","params":[1]})"));
+  EXPECT_EQ(disk.jobs[1].state, durable::Job::State::done);
+  EXPECT_EQ(disk.jobs[1].result, "2");
+}
+
+TEST_F(WorkQueues, what_fails_is_made_again_later_and_dead_in_the_end) {
+  provide();
+  static_cast<void>(ask(*caller, "rpc.subscribe", R"({"topic":"queue.>"})"));
+  static_cast<void>(push(R"({"method":"work","params":[1],"max_deliver":2})"));
+  EXPECT_EQ(asked(), "[1]");
+  refuse();
+  EXPECT_EQ(asked(), "");
+  advance(999ms);
+  EXPECT_EQ(asked(), "");
+  advance(1ms);
+  EXPECT_EQ(asked(), "[1]");
+  refuse();
+  EXPECT_EQ(disk.jobs[1].state, durable::Job::State::dead);
+  EXPECT_EQ(caller->received(),
+            notification("queue.dead.work", R"({"id":1,"deliveries":2,"error":{"code":7,"message":"no"}})"));
+  ASSERT_EQ(disk.events.size(), 1U);
+  EXPECT_EQ(disk.events[0].topic, "queue.dead.work");
+  advance(1h);
+  EXPECT_EQ(asked(), "");
+  EXPECT_EQ(ask(*caller, "rpc.queue.retry", R"({"id":1})"), result_reply("true"));
+  EXPECT_EQ(asked(), "[1]");
+}
+
+TEST_F(WorkQueues, what_nobody_has_got_does_not_count) {
+  provide(R"(,"concurrency":1,"queue":0)");
+  Client other{*world};
+  other.send(request("work", "[0]", "9"));  // occupies the provider
+  static_cast<void>(worker->received());
+  static_cast<void>(push(R"({"method":"work","params":[1],"max_deliver":1})"));
+  EXPECT_EQ(disk.jobs[1].state, durable::Job::State::waiting);
+  EXPECT_EQ(disk.jobs[1].deliveries, 0U);
+}
+
+TEST_F(WorkQueues, a_job_whose_provider_goes_is_made_again_at_another_one) {
+  provide();
+  static_cast<void>(push(R"({"method":"work","params":[1]})"));
+  EXPECT_EQ(asked(), "[1]");
+  worker->leave();
+  store->commit();
+  worker->connect();
+  provide();
+  advance(1s);
+  EXPECT_EQ(asked(), "[1]");
+  EXPECT_EQ(disk.jobs[1].deliveries, 2U);
+}
+
+TEST_F(WorkQueues, a_job_that_was_running_when_the_broker_ended_is_made_again) {
+  provide();
+  static_cast<void>(push(R"({"method":"work","params":[1]})"));
+  EXPECT_EQ(asked(), "[1]");
+  start();
+  provide();
+  EXPECT_EQ(asked(), "[1]");
+  EXPECT_EQ(disk.jobs[1].deliveries, 2U);
+}
+
+TEST_F(WorkQueues, a_delayed_job_is_made_when_its_time_has_come) {
+  provide();
+  static_cast<void>(push(R"({"method":"work","params":[1],"delay_ms":5000})"));
+  advance(4999ms);
+  EXPECT_EQ(asked(), "");
+  advance(1ms);
+  EXPECT_EQ(asked(), "[1]");
+}
+
+TEST_F(WorkQueues, a_full_queue_refuses) {
+  disk.queue_count = 1;
+  static_cast<void>(push(R"({"method":"work"})"));
+  const std::string refused = push(R"({"method":"work"})");
+  EXPECT_NE(refused.find("-32005"), std::string::npos) << refused;
+  EXPECT_NE(refused.find(R"("limit":"durable.queue_count")"), std::string::npos) << refused;
+}
+
+TEST_F(WorkQueues, jobs_are_listed_looked_at_and_dropped) {
+  static_cast<void>(push(R"({"method":"work","params":[1]})"));
+  EXPECT_EQ(ask(*caller, "rpc.queue.ls", "[]"),
+            result_reply(R"([{"method":"work","waiting":1,"running":0,"done":0,"dead":0,"bytes":0}])"));
+  EXPECT_EQ(ask(*caller, "rpc.queue.peek", R"({"method":"work"})"),
+            result_reply(R"([{"id":1,"method":"work","state":"waiting","deliveries":0,"at_ms":0,"params":[1]}])"));
+  EXPECT_EQ(ask(*caller, "rpc.queue.drop", R"({"id":1})"), result_reply("true"));
+  EXPECT_NE(ask(*caller, "rpc.queue.result", R"({"id":1})").find("there is no job"), std::string::npos);
+}
+
+TEST_F(WorkQueues, wrong_params_are_refused) {
+  const auto refused = [&](std::string_view method, std::string_view params) {
+    return ask(*caller, method, params).find("-32602") != std::string::npos;
+  };
+  EXPECT_TRUE(refused("rpc.queue.push", R"({"method":"rpc.ping"})"));
+  EXPECT_TRUE(refused("rpc.queue.push", R"({"method":"a","params":1})"));
+  EXPECT_TRUE(refused("rpc.queue.push", R"({"method":"a","delay_ms":-1})"));
+  EXPECT_TRUE(refused("rpc.queue.peek", R"({"method":"a","state":"lost"})"));
+  EXPECT_TRUE(refused("rpc.queue.result", R"({"id":"x"})"));
+}
+
+TEST_F(WorkQueues, a_broker_without_a_store_says_what_helps) {
+  World plain;
+  Client client{plain};
+  EXPECT_NE(client.ask(request("rpc.queue.push", R"({"method":"a"})")).find("needs_durable"), std::string::npos);
+  EXPECT_NE(client.ask(request("rpc.queue.ls")).find("needs_durable"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace wirecall

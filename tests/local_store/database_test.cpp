@@ -1,0 +1,279 @@
+// Database: what is appended, how far consumers are, jobs and their limits, over restarts and in simulated time.
+#include "local_store/database.hpp"
+
+#include <fstream>
+
+#include "tests/local_store/world.hpp"
+
+namespace wirecall::local_store {
+namespace {
+
+using durable::Job;
+using Seqs = std::vector<std::uint64_t>;
+
+TEST(Database, numbers_events_over_all_topics_and_over_restarts) {
+  DatabaseWorld world;
+  EXPECT_EQ(world.append("a.b"), 1U);
+  EXPECT_EQ(world.append("c"), 2U);
+  world.reopen();
+  EXPECT_EQ(world.append("a.d"), 3U);
+  EXPECT_EQ(world.read("a.>"), (Seqs{1, 3}));
+  EXPECT_EQ(world.read("a.>", 1), (Seqs{3}));
+  const durable::Fetched fetched = world.database->fetch({.pattern = "c", .after = 0, .count = 10, .bytes = 10});
+  ASSERT_EQ(fetched.events.size(), 1U);
+  EXPECT_EQ(fetched.events[0].topic, "c");
+  EXPECT_EQ(fetched.events[0].params, "[1]");
+  EXPECT_EQ(fetched.scanned, 3U);
+}
+
+TEST(Database, never_gives_a_number_twice_even_where_the_last_event_is_forgotten) {
+  DatabaseWorld world{{.folder = {}, .rules = {{.pattern = "a", .max_age_ms = 10}}}};
+  EXPECT_EQ(world.append("a"), 1U);
+  world.now += 11;
+  EXPECT_TRUE(world.database->expire(world.now));
+  EXPECT_EQ(world.read(">"), Seqs{});
+  world.reopen();
+  EXPECT_EQ(world.append("a"), 2U);
+}
+
+TEST(Database, what_was_not_committed_has_not_happened) {
+  DatabaseWorld world;
+  world.append("a");
+  world.database->begin();
+  static_cast<void>(world.database->append({.topic = "a", .params = "[2]"}, world.now));
+  static_cast<void>(world.database->push({.method = "m", .params = "[]"}, world.now));
+  world.database->rollback();
+  EXPECT_EQ(world.read("a"), Seqs{1});
+  EXPECT_TRUE(world.database->list_queues().empty());
+  EXPECT_EQ(world.append("a"), 2U);
+}
+
+TEST(Database, keeps_a_message_id_once_within_its_topic_and_window) {
+  DatabaseWorld world{{.folder = {}, .dedup_ms = 1000}};
+  EXPECT_EQ(world.append("a", "[1]", "x"), 1U);
+  EXPECT_EQ(world.append("b", "[1]", "x"), 2U);
+  world.reopen();
+  const durable::Appended again =
+      world.change([&] { return world.database->append({.topic = "a", .params = "[9]", .msg_id = "x"}, world.now); });
+  EXPECT_EQ(again.seq, 1U);
+  EXPECT_TRUE(again.duplicate);
+  world.now += 1001;
+  EXPECT_TRUE(world.database->expire(world.now));
+  EXPECT_EQ(world.append("a", "[1]", "x"), 3U);
+}
+
+TEST(Database, forgets_the_oldest_beyond_count_bytes_and_age) {
+  DatabaseWorld world{{.folder = {},
+                       .rules = {{.pattern = "few.>", .max_count = 2},
+                                 {.pattern = "small.>", .max_bytes = 300},
+                                 {.pattern = "new.>", .max_age_ms = 100}}}};
+  for (int i = 0; i != 3; ++i) world.append("few.a");
+  EXPECT_EQ(world.read("few.>"), (Seqs{2, 3}));
+  for (int i = 0; i != 3; ++i) world.append("small.a", std::string(100, '1'));
+  EXPECT_EQ(world.read("small.>"), (Seqs{6}));
+  world.append("new.a");
+  world.now += 100;
+  world.append("new.b");
+  EXPECT_TRUE(world.database->expire(world.now));
+  EXPECT_EQ(world.read("new.>"), (Seqs{7, 8}));
+  world.now += 1;
+  EXPECT_TRUE(world.database->expire(world.now));
+  EXPECT_EQ(world.read("new.>"), (Seqs{8}));
+  EXPECT_EQ(world.refusal([&] {
+    static_cast<void>(world.database->append({.topic = "small.a", .params = std::string(300, '1')}, world.now));
+  }),
+            "max_bytes");
+}
+
+TEST(Database, knows_how_far_a_consumer_is_over_restarts) {
+  DatabaseWorld world;
+  for (int i = 0; i != 5; ++i) world.append("a");
+  const durable::ConsumerSettings settings{.name = "c", .pattern = "a", .after = 1};
+  EXPECT_EQ(world.change([&] { return world.database->open_consumer(settings); }).floor, 1U);
+  world.change([&] {
+    world.database->progress({.consumer = "c", .floor = 2, .tried = durable::Tried{4, 1, true}}, world.now);
+    world.database->progress({.consumer = "c", .floor = 2, .tried = durable::Tried{3, 2, false}}, world.now);
+    return 0;
+  });
+  world.reopen();
+  const std::vector<durable::ConsumerState> all = world.change([&] { return world.database->consumers(); });
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].floor, 2U);
+  ASSERT_EQ(all[0].tried.size(), 2U);
+  EXPECT_EQ(all[0].tried[0].seq, 3U);
+  EXPECT_EQ(all[0].tried[0].deliveries, 2U);
+  EXPECT_TRUE(all[0].tried[1].acknowledged);
+  world.change([&] { return world.database->progress({.consumer = "c", .floor = 4}, world.now), 0; });
+  EXPECT_TRUE(world.change([&] { return world.database->open_consumer(settings); }).tried.empty());
+}
+
+TEST(Database, a_consumer_keeps_its_pattern_until_it_is_forgotten) {
+  DatabaseWorld world;
+  world.change([&] { return world.database->open_consumer({.name = "c", .pattern = "a"}); });
+  EXPECT_NE(world.refusal([&] { static_cast<void>(world.database->open_consumer({.name = "c", .pattern = "b"})); }),
+            "none");
+  world.change([&] { return world.database->forget_consumer("c"), 0; });
+  EXPECT_EQ(world.refusal([&] { static_cast<void>(world.database->open_consumer({.name = "c", .pattern = "b"})); }),
+            "none");
+  EXPECT_NE(world.refusal([&] { world.database->forget_consumer("d"); }), "none");
+}
+
+TEST(Database, a_dead_letter_is_kept_together_with_the_progress_behind_it) {
+  DatabaseWorld world;
+  world.append("a");
+  world.change([&] { return world.database->open_consumer({.name = "c", .pattern = "a"}); });
+  world.change([&] {
+    world.database->progress(
+        {.consumer = "c", .floor = 1, .dead = durable::NewEvent{.topic = "dead.c", .params = "{}"}}, world.now);
+    return 0;
+  });
+  EXPECT_EQ(world.read("dead.>"), Seqs{2});
+}
+
+TEST(Database, a_job_runs_when_it_is_due_and_waits_again_after_a_restart) {
+  DatabaseWorld world;
+  EXPECT_EQ(world.push({.method = "m", .params = "[1]", .delay_ms = 100}), 1U);
+  EXPECT_EQ(world.push({.method = "m", .params = "[2]"}), 2U);
+  std::vector<Job> taken = world.take("m");
+  ASSERT_EQ(taken.size(), 1U);
+  EXPECT_EQ(taken[0].params, "[2]");
+  EXPECT_EQ(taken[0].deliveries, 1U);
+  EXPECT_TRUE(world.take("m").empty());
+  world.reopen();
+  taken = world.take("m");
+  ASSERT_EQ(taken.size(), 1U);
+  EXPECT_EQ(taken[0].deliveries, 2U);
+  world.finish({.id = 2, .state = Job::State::done, .result = "7"});
+  EXPECT_EQ(world.database->find_job(2).result, "7");
+  world.now += 100;
+  EXPECT_EQ(world.take("m").size(), 1U);
+}
+
+TEST(Database, a_job_that_failed_is_tried_again_later_or_is_dead_and_can_be_renewed) {
+  DatabaseWorld world;
+  world.push({.method = "m", .params = "[1]"});
+  world.take("m");
+  world.finish({.id = 1, .state = Job::State::waiting, .result = "{}", .delay_ms = 50});
+  EXPECT_TRUE(world.take("m").empty());
+  world.now += 50;
+  EXPECT_EQ(world.take("m").at(0).deliveries, 2U);
+  world.finish({.id = 1, .state = Job::State::waiting, .result = {}, .untried = true});
+  EXPECT_EQ(world.take("m").at(0).deliveries, 2U);
+  world.finish({.id = 1, .state = Job::State::dead, .result = R"({"code":1})"});
+  ASSERT_EQ(world.database->peek({.method = "m", .state = Job::State::dead, .count = 10}).size(), 1U);
+  world.change([&] { return world.database->retry_job(1, world.now), 0; });
+  EXPECT_EQ(world.take("m").at(0).deliveries, 1U);
+  EXPECT_NE(world.refusal([&] { world.database->drop_job(1); }), "none");
+}
+
+TEST(Database, a_full_queue_refuses_and_forgets_nothing) {
+  DatabaseWorld world{{.folder = {}, .queue_count = 2, .queue_bytes = 100, .principal_bytes = 60}};
+  world.push({.method = "m", .params = "[1]"});
+  world.push({.method = "m", .params = "[2]"});
+  const auto push = [&](durable::NewJob job) {
+    return world.refusal([&] { static_cast<void>(world.database->push(job, world.now)); });
+  };
+  EXPECT_EQ(push({.method = "m", .params = "[3]"}), "durable.queue_count");
+  world.reopen();
+  EXPECT_EQ(push({.method = "m", .params = "[3]"}), "durable.queue_count");
+  EXPECT_EQ(push({.method = "n", .params = std::string(101, '1'), .principal = "p"}), "durable.principal_bytes");
+  EXPECT_EQ(push({.method = "n", .params = std::string(60, '1'), .principal = "p"}), "none");
+  EXPECT_EQ(push({.method = "n", .params = std::string(41, '1'), .principal = "q"}), "durable.queue_bytes");
+  EXPECT_EQ(push({.method = "o", .params = "1", .principal = "p"}), "durable.principal_bytes");
+  world.take("m", 1);
+  EXPECT_EQ(push({.method = "m", .params = "[3]"}), "durable.queue_count");
+  world.finish({.id = 1, .state = Job::State::done, .result = "1"});
+  EXPECT_EQ(push({.method = "m", .params = "[3]"}), "none");
+}
+
+TEST(Database, a_result_is_kept_for_its_time_and_a_job_id_of_a_message_once) {
+  DatabaseWorld world{{.folder = {}, .result_ms = 1000}};
+  EXPECT_EQ(world.push({.method = "m", .params = "[1]", .msg_id = "x"}), 1U);
+  EXPECT_EQ(world.push({.method = "m", .params = "[1]", .msg_id = "x"}), 1U);
+  world.take("m");
+  world.finish({.id = 1, .state = Job::State::done, .result = "1"});
+  world.now += 1000;
+  EXPECT_TRUE(world.database->expire(world.now));
+  EXPECT_EQ(world.database->find_job(1).result, "1");
+  world.now += 1;
+  EXPECT_TRUE(world.database->expire(world.now));
+  EXPECT_THROW(static_cast<void>(world.database->find_job(1)), Failed);
+  EXPECT_TRUE(world.database->list_queues().empty());
+}
+
+// ---- files ----
+
+class DatabaseFile : public testing::Test {
+ protected:
+  std::string why_not() {
+    try {
+      const Database database{{.folder = folder.path()}, 0};
+      return "opened";
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+  }
+  void write(const std::string& bytes) { std::ofstream{folder.file(), std::ios::binary} << bytes; }
+  bool says(std::string_view words) {
+    const std::string why = why_not();
+    EXPECT_NE(why.find(words), std::string::npos) << why;
+    return true;
+  }
+
+  StoreFolder folder;
+};
+
+TEST_F(DatabaseFile, of_another_kind_is_left_alone) {
+  const std::string text(5000, 'x');
+  write(text);
+  says("no store of wirecall");
+  EXPECT_EQ(std::filesystem::file_size(folder.file()), text.size());
+}
+
+TEST_F(DatabaseFile, that_is_damaged_is_said_to_be) {
+  {
+    Database database{{.folder = folder.path()}, 0};
+    database.begin();
+    for (int i = 0; i != 500; ++i)
+      static_cast<void>(database.append({.topic = "a", .params = std::string(100, 'x')}, 0));
+    database.commit(0);
+  }
+  std::fstream file{folder.file(), std::ios::binary | std::ios::in | std::ios::out};
+  file.seekp(8192);
+  file << std::string(8192, 'x');
+  file.close();
+  says("restore a copy");
+}
+
+TEST_F(DatabaseFile, is_opened_by_one_process_at_a_time) {
+  const Database first{{.folder = folder.path()}, 0};
+  says("another process has it open");
+}
+
+TEST_F(DatabaseFile, in_a_folder_that_cannot_be_made_is_said_to_be) {
+  write("x");
+  StoreFolder other;
+  try {
+    const Database database{{.folder = folder.file() + "/below"}, 0};
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string{error.what()}.find("name a folder"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(DatabaseFile, in_a_folder_that_nobody_may_write_to_is_said_to_be) {
+  try {
+    const Database database{{.folder = "/proc"}, 0};
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string{error.what()}.find("able to write"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(DatabaseFile, of_an_empty_store_opens_again) {
+  EXPECT_EQ(why_not(), "opened");
+  EXPECT_EQ(why_not(), "opened");
+}
+
+}  // namespace
+}  // namespace wirecall::local_store

@@ -1,0 +1,102 @@
+// LocalStore: answers come in the order of what was asked, once it is safe, and never once the store has gone.
+#include "local_store/local_store.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+#include "tests/local_store/world.hpp"
+
+namespace wirecall::local_store {
+namespace {
+
+// A loop that runs what is posted when the test waits for it.
+class TurnsOfTest final : public detail::Executor {
+ public:
+  void post(std::shared_ptr<Continuation> continuation) noexcept override {
+    const std::scoped_lock lock{mutex_};
+    queue_.push_back(std::move(continuation));
+    posted_.notify_one();
+  }
+  template <class Until>
+  void run_until(const Until& until) {
+    while (!until()) {
+      std::unique_lock lock{mutex_};
+      posted_.wait(lock, [this] { return !queue_.empty(); });
+      const std::shared_ptr<Continuation> next = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      next->resume();
+    }
+  }
+  void run_all() {
+    const std::scoped_lock lock{mutex_};
+    for (; !queue_.empty(); queue_.pop_front()) queue_.front()->resume();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable posted_;
+  std::deque<std::shared_ptr<Continuation>> queue_;
+};
+
+class LocalStoreTest : public testing::Test {
+ protected:
+  void open() { store = std::make_unique<LocalStore>(LocalStoreOptions{.folder = folder.path()}, turns, LogSink{}); }
+
+  StoreFolder folder;
+  std::shared_ptr<TurnsOfTest> turns = std::make_shared<TurnsOfTest>();
+  std::unique_ptr<LocalStore> store;
+};
+
+TEST_F(LocalStoreTest, answers_in_the_order_in_which_it_was_asked) {
+  open();
+  std::vector<std::uint64_t> seqs;
+  for (int i = 0; i != 1000; ++i) {
+    store->append({.topic = "a", .params = "[]"},
+                  [&](const durable::Outcome<durable::Appended>& outcome) { seqs.push_back(outcome.value().seq); });
+  }
+  turns->run_until([&] { return seqs.size() == 1000; });
+  EXPECT_TRUE(std::ranges::is_sorted(seqs));
+  EXPECT_EQ(seqs.back(), 1000U);
+  EXPECT_EQ(store->waiting(), 0U);
+}
+
+TEST_F(LocalStoreTest, what_was_asked_for_before_it_goes_is_done_and_told_to_nobody) {
+  open();
+  bool told = false;
+  store->append({.topic = "a", .params = "[]"}, [&](const auto&) { told = true; });
+  store.reset();
+  turns->run_all();
+  EXPECT_FALSE(told);
+  open();
+  EXPECT_EQ(store->last_seq(), 1U);
+}
+
+TEST_F(LocalStoreTest, one_refusal_refuses_no_other_of_its_commit) {
+  open();
+  std::vector<bool> done;
+  const auto note = [&](const auto& outcome) { done.push_back(outcome.has_value()); };
+  store->append({.topic = "a", .params = "[]"}, note);
+  store->forget_consumer("nobody", note);
+  store->append({.topic = "a", .params = "[]"}, note);
+  turns->run_until([&] { return done.size() == 3; });
+  EXPECT_EQ(done, (std::vector<bool>{true, false, true}));
+}
+
+TEST_F(LocalStoreTest, tells_at_start_what_there_is) {
+  open();
+  bool done = false;
+  store->open_consumer({.name = "c", .pattern = "a"}, [](const auto&) {});
+  store->push({.method = "m", .params = "[]"}, [&](const auto&) { done = true; });
+  turns->run_until([&] { return done; });
+  store.reset();
+  open();
+  ASSERT_EQ(store->consumers().size(), 1U);
+  EXPECT_EQ(store->consumers()[0].settings.name, "c");
+  EXPECT_EQ(store->waiting_methods(), std::vector<std::string>{"m"});
+}
+
+}  // namespace
+}  // namespace wirecall::local_store
