@@ -28,6 +28,10 @@ struct BrokerHost;
 using BrokerFactory = std::function<std::unique_ptr<Broker>(const BrokerHost& host)>;
 }  // namespace wirecall::rpc
 
+namespace wirecall::net {
+class Replacement;
+}
+
 namespace wirecall {
 
 /// What SIGINT and SIGTERM do while run() runs. `stop`: stop the server; `leave`: the program handles them itself.
@@ -168,6 +172,7 @@ class Server {
   Server(Options options, const rpc::BrokerFactory& broker);
 
  private:
+  friend class net::Replacement;
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -28,7 +28,10 @@ void Answers::deliver(SlotNumber slot, const Received& message, Provider& provid
       return calls_.forget(slot);
     }
     Buffer stripped;
-    const CleanResponse relayed = without_origin(message, *context_->loop.codecs.readers.reader, stripped);
+    // Of a broker's own errors that says the truth.
+    const CleanResponse relayed = provider.options.linked
+                                      ? CleanResponse{.text = message.text, .id = message.id(), .error = {}, .code = 0}
+                                      : without_origin(message, *context_->loop.codecs.readers.reader, stripped);
     append_message_as(message_sink, MessageForm::text(call.form.sent),
                       [&](Buffer& out) { message::append_replaced(out, relayed.text, relayed.id, call.id()); });
   } catch (const std::bad_alloc&) {

@@ -43,6 +43,11 @@ class EventBus {
   Delivered deliver(Peer* publisher, const NewEvent& event);
 
   [[nodiscard]] const Retained& retained() const noexcept { return retained_; }
+  /// One that another broker has kept, as far as there is room. Throws std::bad_alloc.
+  void keep_handed(std::string_view topic, std::string_view message, const Retained::By& by) {
+    std::size_t evicted = 0;
+    static_cast<void>(retained_.keep(topic, message, by, evicted));
+  }
   /// Steps that have been spent on matching events with patterns, since the beginning.
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
 

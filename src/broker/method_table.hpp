@@ -72,6 +72,7 @@ struct ProviderOptions {
   std::uint32_t concurrency = kUnlimited;  ///< calls at the provider at most
   std::uint32_t queue = kQueueDefault;     ///< further calls that wait for it at most
   bool idempotent = false;                 ///< a call may be made again where the provider has been lost
+  bool linked = false;                     ///< of the broker that this one has taken over from
 };
 
 /// A peer that provides a route's methods.
@@ -146,6 +147,16 @@ class Route {
   Provider& add(Peer& peer, const ProviderOptions& options);
   void remove(const Provider& provider) noexcept;
   [[nodiscard]] Provider* find(const Peer& peer) const noexcept;
+  /// The broker that this one has taken over from, as a provider; null for none.
+  [[nodiscard]] Provider* linked() const noexcept {
+    Provider* const first = providers_.empty() ? nullptr : providers_.front().get();  // it was there before all others
+    return first != nullptr && first->options.linked && !first->ended ? first : nullptr;
+  }
+  /// Whether there is a provider here: any but that.
+  [[nodiscard]] bool is_provided_here() const noexcept {
+    return std::ranges::any_of(providers_,
+                               [](const auto& provider) { return !provider->ended && !provider->options.linked; });
+  }
   /// Whether there is a provider that may be asked.
   [[nodiscard]] bool is_provided() const noexcept {
     return std::ranges::any_of(providers_, [](const auto& provider) { return !provider->ended; });

@@ -55,7 +55,8 @@ bool is_array_of_objects(const RawValue& sent, Reader& reader) {
 
 // New work is refused by a server that is about to end.
 void require_open(const ReservedCall& call) {
-  if (!peer_of(call).router().is_draining()) return;
+  const Router& router = peer_of(call).router();
+  if (!router.is_draining() && !router.is_replaced()) return;
   throw message::make(ErrorCode::draining, "the server is shutting down", "no");
 }
 

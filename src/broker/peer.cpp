@@ -103,6 +103,8 @@ void Peer::limit_calls(std::size_t kept, std::chrono::nanoseconds until, const E
   router_->relay().limit_calls(*this, kept, until, error);
 }
 
+bool Peer::release() noexcept { return router_->release(*this); }
+bool Peer::is_replaced() const noexcept { return router_->is_replaced(); }
 void Peer::peer_ended() noexcept {
   router_->departures().end_peer(*this);
   router_->durable_topics().leave(*this);

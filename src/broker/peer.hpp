@@ -60,6 +60,8 @@ class Peer final : public rpc::BrokerPeer {
   bool shed_call() noexcept override;
   void end_calls(const Error& error) noexcept override;
   void limit_calls(std::size_t kept, std::chrono::nanoseconds until, const Error& error) noexcept override;
+  [[nodiscard]] bool release() noexcept override;
+  [[nodiscard]] bool is_replaced() const noexcept override;
   void peer_ended() noexcept override;
 
   [[nodiscard]] Router& router() const noexcept { return *router_; }

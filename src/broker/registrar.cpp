@@ -54,9 +54,10 @@ void Registrar::require_admissible(const Peer& peer, const std::vector<Registrat
       throw forbidden();
     if (context_->own.find(one.name) != nullptr) throw conflict("the server has a method of that name itself");
     const Route* const route = context_->methods.find_registered(one.name);
-    if (route != nullptr && !route->is_provided() && !route->description.is_of_kind(one.description))
+    if (route != nullptr && !route->is_provided_here() && !route->is_provided() &&
+        !route->description.is_of_kind(one.description))
       throw conflict("calls are at work of the method as it was provided before");
-    if (route == nullptr || !route->is_provided()) {
+    if (route == nullptr || !route->is_provided_here()) {
       described += one.description.bytes();
       continue;
     }
@@ -82,7 +83,8 @@ void Registrar::register_methods(Peer& peer, std::vector<Registration> registrat
 
 void Registrar::register_one(Peer& peer, Registration one) {
   Route* route = context_->methods.find_registered(one.name);
-  if (route != nullptr && !route->is_provided()) {
+  Provider* const linked = route != nullptr && !one.options.linked ? route->linked() : nullptr;
+  if (route != nullptr && !route->is_provided_here()) {
     // What its last providers still have to answer ends with them; what they had agreed on does not hold.
     route->renew(one.policy, std::move(one.hash_param), std::move(one.description));
   } else if (route == nullptr) {
@@ -105,6 +107,19 @@ void Registrar::register_one(Peer& peer, Registration one) {
   peer.took_part = true;
   announcer_->announce(peer, "rpc.method.registered", route->name());
   handlers_.relay.free_again(provider);
+  if (linked == nullptr) return;
+  Peer& link = *linked->peer;
+  static_cast<void>(unregister(link, route->name()));
+  if (link.provides.empty()) link.sink().close();
+}
+
+void Registrar::register_linked(Peer& link, std::vector<Registration> registrations) {
+  for (Registration& one : registrations) {
+    if (context_->own.find(one.name) != nullptr || context_->methods.find_registered(one.name) != nullptr) continue;
+    one.options.linked = true;
+    register_one(link, std::move(one));
+  }
+  if (link.provides.empty()) link.sink().close();
 }
 
 bool Registrar::unregister(Peer& peer, std::string_view name) {

@@ -96,7 +96,8 @@ void Relay::relay_to(Provider& chosen, Route& route, Call& call, const Received&
   try {
     if (direct) relayed.stream = stream_of(context_->loop, message);
     if (has_input) relayed.input = std::make_unique<RelayedInput>();
-    const bool keeps = waits || (provider->options.idempotent && may_keep(caller, message.text));
+    const bool keeps =
+        waits || ((provider->options.idempotent || provider->options.linked) && may_keep(caller, message.text));
     if (keeps || !direct || long_id) {
       relayed.extras = std::make_unique<RelayExtras>();
       if (long_id) relayed.extras->id.set(caller.shared_load(), message.id().size());
@@ -150,7 +151,8 @@ bool Relay::moves_within_budget(SlotNumber slot, std::string_view text) noexcept
   RelayExtras& extras = *call.extras;
   const Provider& provider = *call.provider;
   const Peer* const caller = context_->peers.find(extras.asker);
-  if (provider.options.idempotent || caller == nullptr) return has_budget(provider, text.size());
+  if (provider.options.idempotent || provider.options.linked || caller == nullptr)
+    return has_budget(provider, text.size());
   const std::size_t before = caller->load().held_bytes;
   extras.request.uncount();
   if (before / rpc::kBytesUnweighed != caller->load().held_bytes / rpc::kBytesUnweighed) caller->sink().held_changed();
@@ -182,7 +184,8 @@ void Relay::send_kept(SlotNumber slot) noexcept {
       return fail_unsent(slot, *why);
     }
     writer_->send(slot, message, calls_[slot].extras->from);
-    if (!calls_[slot].provider->options.idempotent) calls_[slot].extras->request.release();
+    const ProviderOptions& options = calls_[slot].provider->options;
+    if (!options.idempotent && !options.linked) calls_[slot].extras->request.release();
   } catch (const std::bad_alloc&) {
     fail_unsent(slot, context_->errors.no_memory);
   }

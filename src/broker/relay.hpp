@@ -90,6 +90,7 @@ class Relay {
   inline void answered(const Provider& provider, const RelayedCall& call, bool failed) noexcept;
   void end_by(SlotNumber slot, std::chrono::nanoseconds until) noexcept;
   [[nodiscard]] bool ask_another(SlotNumber slot) noexcept;
+  [[nodiscard]] bool waits_for_return(SlotNumber slot, const Received& message) noexcept;
 
   BrokerContext* context_;
   CallLedger& calls_;

@@ -10,6 +10,7 @@
 #include "message/read_error.hpp"
 #include "rpc/admission.hpp"
 #include "rpc/method_counts.hpp"
+#include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
 
@@ -51,6 +52,10 @@ bool Relay::response(Peer& peer, const Received& message) {
   const bool malformed = message.fault != Fault::none ||
                          (error && !message::is_error(*context_->loop.codecs.readers.reader, message[Member::error]));
   if (wanted) answered(provider, call, malformed || error);
+  if (wanted && error && provider.options.linked && !malformed && waits_for_return(slot, message)) {
+    if (peer.provides.empty()) peer.sink().close();
+    return true;
+  }
   // One that is too large is shown as the error that takes its place.
   if (wanted && !tap_feed_->empty() && !malformed && (call.caller == nullptr || !answers_->is_too_large(call, message)))
       [[unlikely]]
@@ -66,8 +71,49 @@ bool Relay::response(Peer& peer, const Received& message) {
   }
   if (peer.source != nullptr) [[unlikely]]
     context_->loop.stats.events_dropped += peer.source->drop_unwanted();
+  const bool linked = provider.options.linked;
   free_again(provider);
+  if (linked && peer.provides.empty()) peer.sink().close();
   return wanted;
+}
+
+namespace {
+
+// What a broker says of an error of its own.
+struct Origin {
+  std::optional<std::string> origin;
+  std::optional<std::string> delivered;
+};
+
+}  // namespace
+
+// Whether the broker that this one has taken over from has not begun the call, since whoever provided it there has
+// left: then it goes to one who has come meanwhile, or waits for one.
+bool Relay::waits_for_return(SlotNumber slot, const Received& message) noexcept {
+  RelayedCall& call = calls_[slot];
+  Provider& linked = *call.provider;
+  if (call.addressed || !call.extras || call.extras->request.empty()) return false;
+  try {
+    const Error error = message::read_error(*context_->loop.codecs.readers.reader, message[Member::error]);
+    const auto said = from_json<Origin>(error.data());
+    if (!said || !said->origin || said->delivered != "no") return false;
+    if (error.code() != static_cast<int>(ErrorCode::draining) &&
+        error.code() != static_cast<int>(ErrorCode::provider_lost))
+      return false;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  linked.options.concurrency = 0;  // it is asked no more
+  const auto& all = linked.route->providers();
+  const auto usable = [](const auto& one) { return !one->ended && !one->options.linked; };
+  const auto found = std::ranges::find_if(all, usable);
+  Provider* const to = found != all.end() ? found->get() : linked.ended ? nullptr : &linked;
+  if (to == nullptr || (!to->is_free() && to->waiting >= to->options.queue)) return false;
+  calls_.leave_provider(slot);
+  call.state = State::waiting;
+  hand_to(*to, slot);
+  free_again(linked);  // which may go with that
+  return true;
 }
 
 bool Relay::takes_encoded(const Peer& peer, const Received& message) noexcept {

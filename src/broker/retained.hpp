@@ -103,6 +103,18 @@ class Retained {
     }
     return true;
   }
+  /// Calls visit(topic, message, by) for each, in the order of their numbers. Throws std::bad_alloc.
+  template <class Visit>
+  void each(const Visit& visit) const {
+    std::vector<const Messages::value_type*> all;
+    all.reserve(messages_.size());
+    for (const auto& one : messages_) all.push_back(&one);
+    std::ranges::sort(all, {}, [](const auto* one) { return one->second.number; });
+    for (const auto* one : all) {
+      const Client& client = *one->second.client;
+      visit(one->first, one->second.message, By{.owner = client.owner->name, .client = client.name});
+    }
+  }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   /// Of the event that was kept last; 0 before the first.
   [[nodiscard]] std::uint64_t last_number() const noexcept { return last_number_; }

@@ -65,12 +65,19 @@ class Router final : public rpc::Broker {
     durable_topics_.drain();
     work_queues_.drain();
   }
+  [[nodiscard]] std::string hand_over() override;
+  void replaced() noexcept override { replaced_ = true; }
+  void take_over(std::string_view state, rpc::BrokerPeer& link) override;
   [[nodiscard]] std::unique_ptr<rpc::Rendering> metrics(rpc::Asker asker) const override {
     return inventory_.tell_metrics(std::move(asker));
   }
   [[nodiscard]] rpc::RetainedPosition retained_position() override;
   void count_by(std::function<Stats()> counters) override { inventory_.count_by(std::move(counters)); }
   [[nodiscard]] bool is_draining() const noexcept { return draining_; }
+  /// Another process has taken over.
+  [[nodiscard]] bool is_replaced() const noexcept { return replaced_; }
+  /// The peer is asked nothing new; false while calls wait for it.
+  [[nodiscard]] bool release(Peer& peer) noexcept;
 
   /// The peer's connection has gone; so it goes, in this turn or a later one.
   void forget(Peer& peer) noexcept;
@@ -106,6 +113,7 @@ class Router final : public rpc::Broker {
   NullSink null_sink_;
   std::string epoch_;  // of the numbers of what is retained; empty before anybody asks
   bool draining_ = false;
+  bool replaced_ = false;
   Inventory inventory_{context_};
 
   TapFeed tap_feed_{context_, tapped_};

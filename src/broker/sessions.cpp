@@ -99,6 +99,13 @@ std::uint64_t SessionKeys::begin(nanoseconds now) noexcept {
   return last_;
 }
 
+// The same secret given twice would let one client take the other's place.
+SessionKeys::Handed SessionKeys::hand_over(nanoseconds now) const noexcept {
+  constexpr std::uint64_t kApart = std::uint64_t{1000} << kCountBits;
+  const auto later = std::chrono::floor<std::chrono::milliseconds>(now + std::chrono::hours{1}).count();
+  return {.key = key_, .last = std::max(last_ + kApart, static_cast<std::uint64_t>(later) << kCountBits)};
+}
+
 nanoseconds SessionKeys::began(std::uint64_t number) noexcept {
   return std::chrono::milliseconds{static_cast<std::int64_t>(number >> kCountBits)};
 }

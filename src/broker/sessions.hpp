@@ -27,6 +27,12 @@ class KickedClients {
   };
 
   void add(const Client& client, std::chrono::nanoseconds until);
+  /// Calls visit(Client, until) for each, the first to come again first.
+  template <class Visit>
+  void each(const Visit& visit) const {
+    for (const Kicked& one : kicked_)
+      visit(Client{.name = one.name, .principal = one.principal, .session = one.session}, one.until);
+  }
   /// How long the client has to stay away from `now` on: 0 for one that may come.
   [[nodiscard]] std::chrono::nanoseconds left(const Client& client, std::chrono::nanoseconds now) noexcept;
 
@@ -50,6 +56,15 @@ class SessionKeys {
   SessionKeys();
   /// With that key, for tests of the hash.
   explicit SessionKeys(const std::array<std::uint64_t, 4>& key) noexcept : key_(key) {}
+
+  /// For the broker of another process, which is to know the sessions of this one: with these its secrets are the same,
+  /// and its numbers larger than any that this one gives in the next hour.
+  struct Handed {
+    std::array<std::uint64_t, 4> key;
+    std::uint64_t last;
+  };
+  [[nodiscard]] Handed hand_over(std::chrono::nanoseconds now) const noexcept;
+  explicit SessionKeys(const Handed& handed) noexcept : key_(handed.key), last_(handed.last) {}
 
   /// A new number for a session that begins at `now`: larger than all before, and told from all others of this run.
   [[nodiscard]] std::uint64_t begin(std::chrono::nanoseconds now) noexcept;
@@ -85,6 +100,13 @@ class Sessions {
   rpc::HelloResult hello(Peer& peer, std::string_view name, std::string_view resume);
   /// Closes the connection of the client with that name; false when there is none.
   bool kick(const Peer& by, std::string_view name);
+  [[nodiscard]] const SessionKeys& keys() const noexcept { return keys_; }
+  [[nodiscard]] const KickedClients& kicked() const noexcept { return kicked_; }
+  /// Those of the broker that this one has taken over from; before there are any.
+  void take_over(const SessionKeys& keys, KickedClients kicked) {
+    keys_ = keys;
+    kicked_ = std::move(kicked);
+  }
   /// The peer has gone, and its name with it.
   void end(Peer& peer) noexcept;
 

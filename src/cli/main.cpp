@@ -63,6 +63,7 @@ static int run(int argc, char** argv) {
 
   ServeOptions serving;
   serving.version = WIRECALL_VERSION;
+  serving.command.assign(argv, argv + argc);
   if (std::string_view{argv[0]}.find('/') != std::string_view::npos) serving.program = argv[0];
   CLI::App* serve_command = app.add_subcommand(
       "serve", "Serve in the foreground until Ctrl-C; serve FILE.py: the methods of a Python program");
@@ -80,6 +81,13 @@ static int run(int argc, char** argv) {
       ->allow_extra_args(false);
   serve_command->add_flag("--insecure", serving.insecure,
                           "Listen where other machines can connect without authentication");
+  serve_command->add_flag("--replace", serving.replace,
+                          "Take over from the server of the same endpoints, which ends; without one, just serve");
+  serve_command
+      ->add_option("--restart-ms", serving.restart_ms,
+                   "Time that a process which takes over (SIGUSR2, --replace) has to come up [30000]")
+      ->type_name("MS")
+      ->check(CLI::Range(1U, 86'400'000U).description(""));
   serve_command->allow_extras();
   bool print_config = false;
   serve_command->add_flag("--print-config", print_config,

@@ -200,6 +200,8 @@ void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
   writer_.write();
   writer_.resend(wait_max);
   for (const auto& connection : connections_) {
+    // Nor does anything when one that is being left has sent its last answer, with which it goes.
+    if (connection->state() == ConnectionState::draining && !connection->awaits()) shorten(wait_max, kSendLook);
     if (connection->notifications.empty() || connection->http != nullptr) continue;
     // Nothing wakes us when the system has taken them: so that is looked for, at once and then now and again.
     shorten(wait_max, std::exchange(connection->notifications_fresh, false) ? nanoseconds{0} : kSendLook);

@@ -152,13 +152,16 @@ void Dialer::failed(nanoseconds now) {
   ++failures_;
   due_ = now;
   if (failures_ % endpoints_->size() != 0) return;
-  // Each round of failures doubles the pause. The random half keeps many clients of one server that comes back from
-  // coming all at once.
-  const std::size_t rounds = std::min<std::size_t>(failures_ / endpoints_->size() - 1, 30);
-  const std::uint64_t whole =
-      std::min<std::uint64_t>(std::uint64_t{options_->reconnect_min_ms} << rounds, options_->reconnect_max_ms);
+  due_ = now + pause_after(failures_ / endpoints_->size() - 1);
+}
+
+// Each round of failures doubles the pause. The random half keeps many clients of one server that comes back from
+// coming all at once.
+nanoseconds Dialer::pause_after(std::size_t rounds) {
+  const std::uint64_t whole = std::min<std::uint64_t>(
+      std::uint64_t{options_->reconnect_min_ms} << std::min<std::size_t>(rounds, 30), options_->reconnect_max_ms);
   const std::uint64_t half_us = whole * 500;
-  due_ = now + std::chrono::microseconds{half_us + std::uniform_int_distribution<std::uint64_t>{0, half_us}(random_)};
+  return std::chrono::microseconds{half_us + std::uniform_int_distribution<std::uint64_t>{0, half_us}(random_)};
 }
 
 void Dialer::ended(nanoseconds now, bool useful) {
@@ -168,8 +171,10 @@ void Dialer::ended(nanoseconds now, bool useful) {
 }
 
 void Dialer::left(nanoseconds now, bool useful) {
-  if (useful) turn_away();
-  ended(now, useful);
+  turn_away();
+  if (useful) return ended(now, useful);
+  // It has not failed, and may only have had nothing to do yet.
+  due_ = now + pause_after(0);
 }
 
 }  // namespace wirecall::net

@@ -65,13 +65,15 @@ class Dialer {
   void failed(std::chrono::nanoseconds now);
   /// The connection that was made has ended. `useful`: it had served, so that there is no reason to wait.
   void ended(std::chrono::nanoseconds now, bool useful);
-  /// As ended, by a connection whose server is leaving: the next one is made to another endpoint, if there is one.
+  /// As ended, by a connection whose server is leaving: the next one is made to another endpoint, if there is one,
+  /// where it had not served after the shortest pause.
   void left(std::chrono::nanoseconds now, bool useful);
 
  private:
   struct Attempt;
 
   void abandon();
+  [[nodiscard]] std::chrono::nanoseconds pause_after(std::size_t rounds);
   void turn_away() noexcept { at_ = (at_ + 1) % endpoints_->size(); }
 
   const std::vector<Endpoint>* endpoints_;

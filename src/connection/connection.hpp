@@ -41,6 +41,9 @@ class Connection {
   Connection(Connection&&) = delete;
   virtual ~Connection() = default;
 
+  /// Another process serves those who connect from now on: a peer that can is told to connect anew, and is served until
+  /// it has gone. May be called again, for peers that could not be told before.
+  virtual void ask_to_leave() noexcept {}
   /// Answers new calls with -32009 from now on. What has arrived, until nothing more has for once, is still read, and
   /// that is `busy`.
   virtual void drain() noexcept = 0;

@@ -26,6 +26,7 @@ class DatagramService final : public Connection, private transport::DatagramUser
   ~DatagramService() override;
 
   void drain() noexcept override;
+  void ask_to_leave() noexcept override { socket_->stop(); }
   [[nodiscard]] bool busy() const noexcept override;
   void stop_calls() noexcept override;
   void finish() override { cut(); }

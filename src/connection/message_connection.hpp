@@ -70,11 +70,15 @@ class MessageConnection final : public FramedChannel {
     if (const Principal* const known = shown.find_in(*authority)) dispatcher_.identify(known, std::move(shown));
   }
 
+  /// The peer is another broker (rpc::Dispatcher::trust).
+  [[nodiscard]] rpc::BrokerPeer& trust() { return dispatcher_.trust(); }
+
   void drain() noexcept override {
     draining_ = true;
     dispatcher_.drain();
     Channel::drain();
   }
+  void ask_to_leave() noexcept override { dispatcher_.ask_to_leave(); }
   void stop_calls() noexcept override { dispatcher_.stop_calls(); }
   [[nodiscard]] std::string failure() const override { return framing_->failure(); }
 

@@ -308,7 +308,7 @@ void HttpConnection::resume_message() {
 void HttpConnection::begin_request(const HttpHead& head, bool more) {
   reader_.stop_pace();
   HttpTransaction& transaction = current();
-  transaction.begin(head, draining_);
+  transaction.begin(head, draining_ || leaving_);
   if (head.has_body()) {
     // Unless somebody wants it, it has to be got out of the way; where it is long, or may not come at all, by closing.
     reader_.body().begin(head);
@@ -398,7 +398,7 @@ bool HttpConnection::wants_body(const RoutedRequest& request) {
   // The peer waits for a word before it sends the body, unless it has sent some of it.
   if (head.has(HttpField::expect) && head.has_body() && !head.version_1_0 && !request.more) [[unlikely]]
     continue_body();
-  transaction.closes = head.closes || draining_;
+  transaction.closes = head.closes || draining_ || leaving_;
   reader_.body().discard(false);
   return true;
 }

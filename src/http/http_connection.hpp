@@ -31,6 +31,7 @@ class HttpConnection final : public HttpChannel {
   ~HttpConnection() override;
 
   void drain() noexcept override;
+  void ask_to_leave() noexcept override { leaving_ = true; }
   void stop_calls() noexcept override;
   void authority_changed(bool was_open) override;
   [[nodiscard]] std::shared_ptr<rpc::Account> account() override;
@@ -121,6 +122,7 @@ class HttpConnection final : public HttpChannel {
   std::size_t at_ = 0;  // of the input of `read`: where what is being read begins
   Phase phase_ = Phase::requests;
   bool draining_ = false;
+  bool leaving_ = false;       // no request follows the next one
   bool continue_due_ = false;  // 100 Continue, when the responses before it have gone
 };
 

@@ -88,6 +88,11 @@ class BrokerPeer {
   virtual void end_calls(const Error& error) noexcept = 0;
   /// Of this peer's relayed calls the first `kept` go on, until `until` at most; the others are answered with `error`.
   virtual void limit_calls(std::size_t kept, std::chrono::nanoseconds until, const Error& error) noexcept = 0;
+  /// Another process serves from now on, where the peer may provide the same: it is asked nothing new here. False while
+  /// calls wait for it: then it is as it was.
+  [[nodiscard]] virtual bool release() noexcept = 0;
+  /// Another process has taken over: what is unknown here may be known there.
+  [[nodiscard]] virtual bool is_replaced() const noexcept = 0;
   /// The peer says nothing any more: it provides nothing from now on.
   virtual void peer_ended() noexcept = 0;
 
@@ -105,6 +110,14 @@ class Broker : public MethodSource {
   [[nodiscard]] virtual JoinedPeer attach_peer(MessageSink& sink, std::shared_ptr<PeerLoad> load) = 0;
   /// The process ends: nothing new begins.
   virtual void drain() noexcept = 0;
+  /// What the broker of another process has to know that takes over now. Throws std::bad_alloc.
+  [[nodiscard]] virtual std::string hand_over() = 0;
+  /// It has taken over.
+  virtual void replaced() noexcept = 0;
+  /// The same, as this one is told before it serves anybody. `link` is the broker that it takes over from, which
+  /// answers for those who provide methods there; its connection is closed once nobody does, or all have come here.
+  /// Throws std::invalid_argument for other text, and std::bad_alloc.
+  virtual void take_over(std::string_view state, BrokerPeer& link) = 0;
   /// What /metrics tells who asks.
   [[nodiscard]] virtual std::unique_ptr<Rendering> metrics(Asker asker) const = 0;
   /// Where it is in the numbers of what it retains. May throw std::bad_alloc.

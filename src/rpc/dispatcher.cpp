@@ -73,13 +73,28 @@ void Dispatcher::on_writable() {
   }
 }
 
-void Dispatcher::drain() noexcept {
-  if (std::exchange(peer_.draining, true) || !peer_.greeted) return;
+BrokerPeer& Dispatcher::trust() {
+  static const Principal kAnyBroker{
+      .name = "", .tokens = {}, .call = {">"}, .provide = {">"}, .publish = {">"}, .subscribe = {">"}};
+  if (peer_.loop.services.authority != nullptr) identify(&kAnyBroker, {});
+  return *peer_.join_broker();
+}
+
+void Dispatcher::ask_to_leave() noexcept {
+  if (!peer_.greeted || peer_.asked_to_leave) return;
+  // What it is still asked comes before that: whoever provides methods may go with its last answer.
+  if (peer_.broker && !peer_.draining && !peer_.broker->release()) return;
   try {
     send_message(peer_.sink, R"({"jsonrpc":"2.0","method":"rpc.draining"})");
+    peer_.asked_to_leave = true;
   } catch (const std::bad_alloc&) {
     // The peer learns from the next answer, or from the end.
   }
+}
+
+void Dispatcher::drain() noexcept {
+  peer_.draining = true;
+  ask_to_leave();
 }
 
 void Dispatcher::ask_to_stop() noexcept {

@@ -84,6 +84,9 @@ class Dispatcher {
   void identify(const Principal* principal, Credential credential) {
     rpc::identify(peer_, principal, std::move(credential));
   }
+  /// The peer is a broker that stands for others: it may do everything. Returns it as the loop's broker knows it, which
+  /// there is. Throws std::bad_alloc.
+  [[nodiscard]] BrokerPeer& trust();
   [[nodiscard]] bool is_still_known(bool was_open = true) const noexcept {
     return rpc::is_still_known(peer_, was_open);
   }
@@ -112,7 +115,9 @@ class Dispatcher {
   void on_writable();
   /// Calls rpc.ping, whose answer is for nobody, at a peer that has said hello; false for one that has not.
   [[nodiscard]] bool send_keepalive();
-  /// New requests are answered -32009 from now on. A peer that has said hello is told, by rpc.draining.
+  /// A peer that has said hello is told to connect anew, by rpc.draining, and is served until it goes.
+  void ask_to_leave() noexcept;
+  /// New requests are answered -32009 from now on. A peer that has said hello is told as well.
   void drain() noexcept;
   /// The peer sends no more: it will answer none of our calls, and give no stream more credit.
   void peer_ended();

@@ -73,6 +73,10 @@ void serve_reserved_or_refuse(const Received& message, std::string_view name, Ca
     return refuse_addressed(message, name, state);
   if (serve_own(message, name, state) || message.kind == MessageKind::notification) return;
   ServedPeer& peer = state.peer;
+  if (peer.broker != nullptr && peer.broker->is_replaced()) {
+    log_unserved(peer, name, ErrorCode::draining);
+    return refuse(message, state, message::make(ErrorCode::draining, "another process has taken over", "no"));
+  }
   std::string_view near;
   if (may_suggest(peer)) {
     near = peer.registry.nearest(name, peer.principal());

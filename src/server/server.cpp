@@ -22,6 +22,7 @@
 #include "server/call_log.hpp"
 #include "server/listeners.hpp"
 #include "server/principals.hpp"
+#include "server/server_state.hpp"
 #include "server/serving_loop.hpp"
 #include "server/stop_signals.hpp"
 #include "server/tls_settings.hpp"
@@ -89,69 +90,6 @@ void warn_of_unasked_certificates(const Options& options, std::span<const Princi
 }
 
 }  // namespace
-
-struct Server::State {
-  State(Options given, std::shared_ptr<std::atomic<LogLevel>> level, const rpc::BrokerFactory& broker);
-  State(State&&) = delete;
-  ~State() {
-    if (threads) threads->stop();  // what blocks ends before what it would be answered by
-    readers.stop();
-  }
-
-  [[nodiscard]] std::size_t threads_more() const noexcept { return loops.size() - 1 + io_threads.size(); }
-  [[nodiscard]] std::exception_ptr run_thread(std::size_t at) noexcept;
-  void end_threads() noexcept {
-    stopping.store(true);
-    wake_all();
-  }
-  void end_io_threads() noexcept {
-    io_stopping.store(true);
-    for (transport::IoThread* const io : io_threads) io->loop().wake();
-  }
-  Endpoint listen_on_each(const Endpoint& endpoint);
-  Endpoint listen_for_datagrams(const Endpoint& endpoint);
-  void require_safe_methods() const;
-  void require_all_methods() const;
-  void is_bound(const Endpoint& endpoint);
-  void hand_round(
-      transport::PendingConnection connection);  // each loop in its turn is given one of those that come to the first
-  void wake_all() noexcept {
-    for (const auto& loop : loops) loop->loop().wake();
-  }
-  [[nodiscard]] Stats stats() const {
-    Stats sum;
-    for (const auto& loop : loops) sum += loop->stats();
-    return sum;
-  }
-
-  // On the thread of the loop that is asked: a broker has but one.
-  [[nodiscard]] std::unique_ptr<rpc::Rendering> metrics(rpc::Asker asker) const {
-    if (const rpc::Broker* const broker = loops.front()->broker()) return broker->metrics(std::move(asker));
-    return std::make_unique<rpc::PlainText>(format_stats(StatsFormat::prometheus, stats()));
-  }
-
-  // In the order in which they need each other: what is below goes first.
-  const Options options;  // but for its limits and its log_level, which are what they were at first
-  const std::shared_ptr<std::atomic<LogLevel>> log_level;
-  Registry registry;
-  net::HttpSettings http;
-  std::unique_ptr<runtime::ThreadPool> threads;  // for handlers that block; null for none
-  runtime::ThreadPool readers{1};                // of long messages: they take turns, and a processor is left to others
-  std::mutex tls_mutex;                          // of shared.tls once the loops have been made
-  net::ServerShared shared;
-  std::vector<std::unique_ptr<ServingLoop>> loops;  // at least one; of a broker just one
-  std::vector<transport::IoThread*> io_threads;     // of the broker's loop
-  std::optional<Endpoint> datagrams;                // where it listens for them, the last of several; none for nowhere
-  std::size_t next = 0;                             // whose turn it is to be handed a connection: the first loop's
-
-  std::atomic<bool> stop_asked{false};
-  std::atomic<bool> hurry_asked{false};
-  // Of the present run.
-  std::atomic<bool> stopping{false};
-  std::atomic<bool> hurrying{false};
-  std::atomic<bool> io_stopping{false};         // the broker's loop has said all that it has to
-  std::atomic<std::size_t> threads_running{0};  // without the first
-};
 
 Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level, const rpc::BrokerFactory& broker)
     : options(std::move(given)),
@@ -261,7 +199,11 @@ void Server::route(std::string_view method, std::string path, HttpHandler handle
 // Each loop has a socket of its own on the same port.
 Endpoint Server::State::listen_on_each(const Endpoint& endpoint) {
   std::vector<transport::BoundSocket> sockets;
-  if (loops.size() == 1) {
+  for (transport::ListeningSocket& socket : inherited.take(endpoint))
+    sockets.push_back({socket.descriptor.release(), std::move(socket.endpoint), {}});
+  if (!sockets.empty()) {
+    sockets = transport::listen_together(std::move(sockets), loops.size());
+  } else if (loops.size() == 1) {
     sockets.push_back(transport::listen_on(endpoint));
   } else {
     sockets = transport::listen_together(endpoint, loops.size());
@@ -269,7 +211,8 @@ Endpoint Server::State::listen_on_each(const Endpoint& endpoint) {
   const Endpoint bound = sockets.front().endpoint;
   is_bound(bound);
   for (std::size_t i = 0; i < sockets.size(); ++i) {
-    loops[i]->listen(std::move(sockets[i]), [&loop = *loops[i]](auto connection) { loop.open(std::move(connection)); });
+    ServingLoop& loop = *loops[i % loops.size()];
+    loop.listen(std::move(sockets[i]), [&loop](auto connection) { loop.open(std::move(connection)); });
   }
   return bound;
 }
@@ -279,11 +222,14 @@ Endpoint Server::State::listen_for_datagrams(const Endpoint& endpoint) {
   datagrams = endpoint;
   require_safe_methods();
   const bool by_xdp = endpoint.kind() == EndpointKind::xdp;
-  std::vector<transport::BoundUdpSocket> sockets =
-      transport::listen_on_udp(by_xdp ? transport::udp_endpoint_of(endpoint) : endpoint, loops.size());
+  std::vector<transport::BoundUdpSocket> sockets;
+  for (transport::ListeningSocket& socket : inherited.take(endpoint))
+    sockets.push_back({std::move(socket.descriptor), std::move(socket.endpoint)});
+  if (sockets.empty())
+    sockets = transport::listen_on_udp(by_xdp ? transport::udp_endpoint_of(endpoint) : endpoint, loops.size());
   const Endpoint bound = endpoint.with_port(sockets.front().endpoint.port());
   if (by_xdp) loops.front()->listen_on_xdp(bound);
-  for (std::size_t i = 0; i < sockets.size(); ++i) loops[i]->listen(std::move(sockets[i]));
+  for (std::size_t i = 0; i < sockets.size(); ++i) loops[i % loops.size()]->listen(std::move(sockets[i]));
   return bound;
 }
 
@@ -326,7 +272,11 @@ Endpoint Server::listen(std::string_view uri) {
     case EndpointKind::https:
     case EndpointKind::wss: break;
   }
-  Endpoint bound = first.listen(endpoint, [&state](auto connection) { state.hand_round(std::move(connection)); });
+  const auto accepted = [&state](auto connection) { state.hand_round(std::move(connection)); };
+  std::vector<transport::ListeningSocket> inherited = state.inherited.take(endpoint);
+  for (transport::ListeningSocket& socket : inherited)
+    first.listen(transport::BoundSocket{socket.descriptor.release(), std::move(socket.endpoint), {}}, accepted);
+  Endpoint bound = inherited.empty() ? first.listen(endpoint, accepted) : endpoint;
   state.is_bound(bound);
   return bound;
 }
@@ -409,6 +359,7 @@ RunEnd Server::run(OnSignals on_signals) {
   state.io_stopping.store(false);
   state.threads_running.store(0);
   state.shared.loops_busy.store(0);
+  state.shared.replaced.store(false);
   for (const auto& loop : state.loops) loop->count_as_busy();
   std::vector<std::exception_ptr> failures(1 + state.threads_more());
   std::vector<std::jthread> threads;

@@ -1,8 +1,11 @@
 // See serving_loop.hpp.
 #include "server/serving_loop.hpp"
 
+#include <fcntl.h>
+
 #include "base/reserve_extra.hpp"
 #include "connection/datagram_service.hpp"
+#include "connection/message_connection.hpp"
 #include "runtime/inbox.hpp"
 #include "runtime/system.hpp"
 #include "transport/socket.hpp"
@@ -15,6 +18,10 @@ using std::chrono::nanoseconds;
 
 // How long a loop that stops waits for its peers to see the end, once all is said.
 constexpr milliseconds kParting{100};
+// How long a listener waits for the system to give it the connections that it has accepted.
+constexpr milliseconds kAcceptedWait{1000};
+// How often a loop that was replaced tells peers to leave that could not be told before.
+constexpr milliseconds kSeeOffInterval{20};
 // How long a loop waits that has no memory for its turn.
 constexpr milliseconds kMemoryPause{1};
 // How often a connection is looked at within Limits::keepalive_timeout_ms, to find that nothing happens on it: it is
@@ -74,16 +81,59 @@ void ServingLoop::listen(transport::BoundSocket bound, transport::Listener::Acce
 }
 
 void ServingLoop::listen(transport::BoundUdpSocket bound) {
+  datagram_endpoints_.push_back({.descriptor = bound.descriptor.get(), .endpoint = bound.endpoint});
   serve(std::make_unique<transport::UdpSocket>(loop_, std::move(bound.descriptor), loop_context_.stats));
 }
 
 void ServingLoop::listen_on_xdp(const Endpoint& endpoint) {
+  datagram_endpoints_.push_back({.descriptor = -1, .endpoint = endpoint});
   serve(transport::open_xdp(loop_, endpoint, loop_context_.stats));
 }
 
 void ServingLoop::serve(std::unique_ptr<transport::DatagramSocket> socket) {
   reserve_extra(ended_, 3 * connections_.size() + datagrams_.size() + 1);
   datagrams_.push_back(std::make_unique<DatagramService>(host_, std::move(socket)));
+}
+
+std::vector<transport::ListeningSocket> ServingLoop::share_sockets() const {
+  std::vector<transport::ListeningSocket> all;
+  const auto share = [&](int descriptor, const Endpoint& endpoint) {
+    if (descriptor < 0 && endpoint.kind() == EndpointKind::inproc) return;  // nobody else has ever found it
+    if (descriptor < 0) throw std::runtime_error{endpoint.uri() + " is this process's alone"};
+    all.push_back({.descriptor = runtime::Descriptor{::fcntl(descriptor, F_DUPFD_CLOEXEC, 0), "a listener is shared"},
+                   .endpoint = endpoint});
+  };
+  for (const auto& acceptor : acceptors_) share(acceptor->descriptor(), acceptor->endpoint());
+  for (const auto& [descriptor, endpoint] : datagram_endpoints_) share(descriptor, endpoint);
+  return all;
+}
+
+void ServingLoop::own_files() {
+  for (const auto& acceptor : acceptors_) acceptor->own_file();
+}
+
+std::string ServingLoop::hand_over() { return broker_ ? broker_->hand_over() : std::string{}; }
+
+void ServingLoop::replaced_by(transport::PendingConnection other) {
+  if (!broker_) return;
+  broker_->replaced();
+  static_cast<void>(link_to(std::move(other)));
+}
+
+void ServingLoop::take_over_from(transport::PendingConnection other, std::string_view state) {
+  if (broker_) broker_->take_over(state, link_to(std::move(other)));
+}
+
+// A connection between two brokers: both know what is spoken, and neither waits for the other to begin.
+rpc::BrokerPeer& ServingLoop::link_to(transport::PendingConnection other) {
+  reserve_extra(ended_, 3 * (connections_.size() + 1) + datagrams_.size());
+  auto made = protocols_.make(host_, framing::Protocol::length_prefix, other.attach(loop_));
+  auto& connection = static_cast<MessageConnection&>(*made);
+  connection.position = connections_.size();
+  connections_.push_back(std::move(made));
+  ++loop_context_.stats.connections_open;
+  shared_->connections_open.fetch_add(1, std::memory_order_relaxed);
+  return connection.trust();
 }
 
 transport::Listener::Failed ServingLoop::failed() {
@@ -197,7 +247,9 @@ void ServingLoop::set_tls(std::shared_ptr<const transport::TlsServerContext> con
 int ServingLoop::run(const std::function<bool()>& stop, const std::function<bool()>& hurry) {
   const std::unique_ptr<ServingLoop, void (*)(ServingLoop*)> ending{this, [](auto* loop) { loop->no_longer_busy(); }};
   takeover_.run([&] {
-    while (!stop() && !exhausted()) turn(nanoseconds{-1});
+    const auto replaced = [this] { return shared_->replaced.load(); };
+    while (!stop() && !exhausted() && !replaced()) turn(nanoseconds{-1});
+    if (replaced()) see_off(stop);
     drain(hurry);
   });
   ended_.clear();
@@ -239,6 +291,32 @@ void ServingLoop::no_longer_busy() {
   if (shared_->loops_busy.fetch_sub(1) == 1 && shared_->wake_all) shared_->wake_all();
 }
 
+// A connection that the system has given is ours, also when it tells us only later.
+void ServingLoop::stop_accepting() {
+  for (const auto& acceptor : acceptors_) acceptor->stop();
+  const nanoseconds until = loop_.now() + kAcceptedWait;
+  const auto waits = [](const auto& acceptor) { return !acceptor->stopped(); };
+  while (std::ranges::any_of(acceptors_, waits) && loop_.now() < until) turn(until - loop_.now());
+  // Standard input and output live as long as their connection.
+  std::erase_if(acceptors_, [](const auto& acceptor) { return !acceptor->exhausted(); });
+  turn(nanoseconds{0});
+}
+
+// As often as the loop is given to another thread meanwhile.
+void ServingLoop::see_off(const std::function<bool()>& stop) {
+  for (const auto& acceptor : acceptors_) acceptor->keep_file();
+  stop_accepting();
+  if (!seen_off_until_) seen_off_until_ = loop_.now() + milliseconds{options_->drain_ms};
+  nanoseconds due = loop_.now();
+  while (!stop() && shared_->connections_open.load() != 0 && loop_.now() < *seen_off_until_) {
+    if (loop_.now() >= due) {
+      each([](Connection& connection) { connection.ask_to_leave(); });
+      due = loop_.now() + kSeeOffInterval;
+    }
+    turn(std::max(std::min(*seen_off_until_, due) - loop_.now(), nanoseconds{0}));
+  }
+}
+
 void ServingLoop::drain(const std::function<bool()>& hurry) {
   const nanoseconds deadline = loop_.now() + milliseconds{options_->drain_ms};
   const auto left = [&](nanoseconds until) { return std::max(until - loop_.now(), nanoseconds{0}); };
@@ -246,9 +324,7 @@ void ServingLoop::drain(const std::function<bool()>& hurry) {
 
   // Who has connected belongs to us, and so does what they have sent up to now: the kernel has accepted it.
   turn(nanoseconds{0});
-  // Standard input and output live as long as their connection.
-  std::erase_if(acceptors_, [](const auto& acceptor) { return !acceptor->exhausted(); });
-  turn(nanoseconds{0});
+  stop_accepting();
   // Calls that come from now on, while others are still in progress, are answered with -32009.
   if (broker_) broker_->drain();
   each([](Connection& connection) { connection.drain(); });

@@ -19,6 +19,7 @@
 #include "server/loop_takeover.hpp"
 #include "server/proxies.hpp"
 #include "transport/acceptor.hpp"
+#include "transport/inherited_sockets.hpp"
 #include "transport/io_thread.hpp"
 #include "transport/udp.hpp"
 #include "wirecall/loop.hpp"
@@ -39,6 +40,8 @@ struct ServerShared {
   std::function<void()> wake_all = {};                          ///< wakes each of the loops; empty where there is one
   std::atomic<std::size_t> connections_open{0};
   std::atomic<std::size_t> loops_busy{0};  ///< that run, and do not drain yet or still have calls in progress
+  /// Another process has the sockets, and serves those who connect from now on: the loops look on, once they are woken.
+  std::atomic<bool> replaced{false};
 };
 
 class ServingLoop final : private ConnectionOwner, private Timer {
@@ -66,10 +69,24 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   /// The same, from the thread of another loop. The connection is closed when this loop has gone.
   void serve_elsewhere(transport::PendingConnection connection);
 
+  /// Duplicates of the sockets that it listens on, for another process; on its thread. Throws std::system_error, and
+  /// std::runtime_error for an endpoint that cannot be another process's as well.
+  [[nodiscard]] std::vector<transport::ListeningSocket> share_sockets() const;
+  /// Before `run`: the files of the sockets that it was given, and listens on, go with it.
+  void own_files();
+  /// What the broker of another process that takes over has to know; empty without one. On its thread.
+  [[nodiscard]] std::string hand_over();
+  /// The other has taken over: it is asked, over this connection, for what it asks. On its thread.
+  void replaced_by(transport::PendingConnection other);
+  /// Before `run`: the broker takes over from that of another process, which has said so. Throws std::invalid_argument.
+  void take_over_from(transport::PendingConnection other, std::string_view state);
+
   /// Before `run`, by the thread that starts those of all loops: each keeps its datagram sockets until none has calls.
   void count_as_busy() noexcept;
   /// Serves until `stop` says so, or standard input has ended and there is nothing else; then takes no more
-  /// connections, finishes the calls in progress, and closes: at once when `hurry` says so. Returns 0, or the errno
+  /// connections, finishes the calls in progress, and closes: at once when `hurry` says so. Once another process has
+  /// replaced this one, it takes no more connections, and serves those that it has until they have gone, or for
+  /// Options::drain_ms, before it does the same. Returns 0, or the errno
   /// with which standard output has refused what was sent there.
   int run(const std::function<bool()>& stop, const std::function<bool()>& hurry);
   /// The errno with which the kernel refused what a takeover of the loop needs; 0 for none.
@@ -101,6 +118,9 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   void serve(std::unique_ptr<transport::DatagramSocket> socket);
   void forget(std::size_t connections) noexcept;
   void turn(std::chrono::nanoseconds wait_max);
+  [[nodiscard]] rpc::BrokerPeer& link_to(transport::PendingConnection other);
+  void stop_accepting();
+  void see_off(const std::function<bool()>& stop);
   void drain(const std::function<bool()>& hurry);
   void no_longer_busy();
   template <class F>
@@ -124,10 +144,16 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   std::vector<std::unique_ptr<transport::IoThread>> io_threads_;
   std::size_t next_io_thread_ = 0;  // whose turn it is to be given a connection: with all of them, this one's
   std::vector<std::unique_ptr<transport::Acceptor>> acceptors_;
+  struct DatagramEndpoint {
+    int descriptor;  // of the socket
+    Endpoint endpoint;
+  };
+  std::vector<DatagramEndpoint> datagram_endpoints_;  // of `datagrams_`, at first
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<std::unique_ptr<Connection>> datagrams_;  // sockets
   std::vector<std::unique_ptr<Connection>> ended_;      // in this turn, or while a handler is off the loop
   bool counted_as_busy_ = false;
+  std::optional<std::chrono::nanoseconds> seen_off_until_;  // once another process has replaced this one
   LoopTakeover takeover_;
   std::optional<runtime::Offload> offload_;
   std::optional<runtime::Offload> readers_;

@@ -17,6 +17,7 @@ class SocketAcceptor final : public Acceptor, private Timer {
         loop_(&loop),
         accepted_(std::move(accepted)),
         failed_(std::move(failed)),
+        descriptor_(bound.descriptor),
         file_(std::move(bound.file)) {
     if (bound.shared) {
       stand_in_line(bound.descriptor);
@@ -26,26 +27,37 @@ class SocketAcceptor final : public Acceptor, private Timer {
   }
   ~SocketAcceptor() override { loop_->stop(*this); }
 
+  [[nodiscard]] int descriptor() const noexcept override { return descriptor_; }
+  void stop() override {
+    loop_->stop(*this);
+    listener_->stop();
+  }
+  [[nodiscard]] bool stopped() const noexcept override { return listener_->stopped(); }
+  void own_file() override {
+    if (endpoint().kind() == EndpointKind::unix_socket) file_ = SocketFile{endpoint().path()};
+  }
+  void keep_file() noexcept override { file_.keep(); }
+
  private:
   void stand_in_line(int descriptor) {
     listener_.emplace(
         *loop_, descriptor,
         [this](PendingConnection connected) {
-          loop_->start(*this, std::chrono::nanoseconds{0});
+          if (!listener_->stopping()) loop_->start(*this, std::chrono::nanoseconds{0});
           accepted_(std::move(connected));
         },
         failed_);
-    shared_descriptor_ = descriptor;
+    descriptor_ = descriptor;
   }
   void expired() override {
-    const int again = ::fcntl(shared_descriptor_, F_DUPFD_CLOEXEC, 0);
+    const int again = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
     if (again >= 0) stand_in_line(again);  // else it stands where it was
   }
 
   Loop* loop_;
   Listener::Accepted accepted_;
   Listener::Failed failed_;
-  int shared_descriptor_ = -1;
+  int descriptor_;
   std::optional<Listener> listener_;
   SocketFile file_;  // goes first, so that nobody connects to a socket that is not served
 };
@@ -73,6 +85,8 @@ std::unique_ptr<Acceptor> open_acceptor(Loop& loop, const Endpoint& endpoint, Li
 
 std::unique_ptr<Acceptor> open_acceptor(Loop& loop, BoundSocket bound, Listener::Accepted accepted,
                                         Listener::Failed failed) {
+  if (bound.endpoint.kind() == EndpointKind::shm)
+    return listen_on_shm(loop, std::move(bound), std::move(accepted), std::move(failed));
   return std::make_unique<SocketAcceptor>(loop, std::move(bound), std::move(accepted), std::move(failed));
 }
 

@@ -19,6 +19,16 @@ class Acceptor {
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoint_; }
   /// No connection can come any more: there is one standard input.
   [[nodiscard]] virtual bool exhausted() const noexcept { return false; }
+  /// The socket that it accepts on, which stays its own; -1 for none.
+  [[nodiscard]] virtual int descriptor() const noexcept { return -1; }
+  /// Asks the system for no further connection. Those that it has given by then are still handed on, in turns of the
+  /// loop, until it has `stopped`.
+  virtual void stop() {}
+  [[nodiscard]] virtual bool stopped() const noexcept { return true; }
+  /// The file by which clients find the socket goes with this object, as it does at first where it has made it; or
+  /// stays, for another process that listens on the socket.
+  virtual void own_file() {}
+  virtual void keep_file() noexcept {}
   /// Before it goes. Returns 0, or the errno with which standard output has refused what was sent there.
   virtual int end() noexcept { return 0; }
 
@@ -32,7 +42,7 @@ class Acceptor {
 /// Peers may connect from now on. Throws std::runtime_error with the cause and the cure.
 [[nodiscard]] std::unique_ptr<Acceptor> open_acceptor(Loop& loop, const Endpoint& endpoint, Listener::Accepted accepted,
                                                       Listener::Failed failed);
-/// The same of a socket that listens already.
+/// The same of a socket that listens already, of a kind that has one.
 [[nodiscard]] std::unique_ptr<Acceptor> open_acceptor(Loop& loop, BoundSocket bound, Listener::Accepted accepted,
                                                       Listener::Failed failed);
 

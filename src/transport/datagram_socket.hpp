@@ -43,6 +43,8 @@ class DatagramSocket {
 
   /// Begins to receive. Called once, before anything else.
   virtual void start(DatagramUser& user) = 0;
+  /// Receives nothing any more: what comes is for another process that has the socket. `send` goes on.
+  virtual void stop() noexcept {}
   /// Sends one datagram of at most `bytes_max` bytes, which are copied or gone when this returns, with the turn at the
   /// latest; drops it where the system has no room for it.
   virtual void send(std::string_view datagram, const DatagramAddress& to) noexcept = 0;

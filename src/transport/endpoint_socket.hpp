@@ -48,6 +48,8 @@ struct BoundSocket {
 /// `count` sockets, at least one, that all listen on one tcp endpoint; the system spreads the connections over them.
 /// The port is theirs alone: as refused to others, and by others, as one of listen_on. Throws as that does.
 [[nodiscard]] std::vector<BoundSocket> listen_together(const Endpoint& endpoint, std::size_t count);
+/// The same where `sockets`, at least one, listen there already: as many are added as are missing.
+[[nodiscard]] std::vector<BoundSocket> listen_together(std::vector<BoundSocket> sockets, std::size_t count);
 
 /// A connection to what listens there; of a host's addresses each is tried until one answers, and has its share of the
 /// time. Throws std::runtime_error with the cause and the cure.

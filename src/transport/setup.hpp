@@ -80,6 +80,9 @@ void set_non_blocking(int socket) noexcept;
 [[nodiscard]] std::unique_ptr<Acceptor> listen_on_shm(Loop& loop, const Endpoint& endpoint, Listener::Accepted accepted,
                                                       Listener::Failed failed);
 [[nodiscard]] PendingConnection connect_to_shm(const Endpoint& endpoint, std::chrono::milliseconds timeout);
+/// The same of a socket that listens already, whose endpoint is one of shm.
+[[nodiscard]] std::unique_ptr<Acceptor> listen_on_shm(Loop& loop, BoundSocket bound, Listener::Accepted accepted,
+                                                      Listener::Failed failed);
 /// The file by which the two processes meet. Throws std::runtime_error for a path that is too long.
 [[nodiscard]] std::string shm_socket_path(const Endpoint& endpoint);
 

@@ -5,46 +5,27 @@
 // loop's for the rest.
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 
 #include "transport/setup.hpp"
 #include "transport/shm_hello.hpp"
 #include "transport/shm_stream.hpp"
 #include "transport/socket.hpp"
+#include "transport/user_folder.hpp"
 
 namespace wirecall::transport {
 namespace {
 
 constexpr std::string_view kSuffix = ".sock";
-constexpr mode_t kOthers = 077;
-
-// Where this user's sockets are. Nothing in it can be replaced by others once it has been checked.
-std::string folder_of_user() {
-  const char* const runtime = ::secure_getenv("XDG_RUNTIME_DIR");
-  if (runtime != nullptr && *runtime == '/') return std::string{runtime} + "/wirecall";
-  return "/tmp/wirecall-" + std::to_string(::geteuid());
-}
 
 // `what` is being done, for the error.
 void check_folder(const std::string& folder, const Endpoint& endpoint, std::string_view what) {
-  struct stat status{};
-  if (::lstat(folder.c_str(), &status) != 0) {
-    const int error = errno;
-    throw failure(what, endpoint, folder + ": " + std::strerror(error),
-                  error == ENOENT ? "nothing listens there: start the server as this user, with the same "
-                                    "XDG_RUNTIME_DIR"
-                                  : "see to it that this user may enter it, or set XDG_RUNTIME_DIR");
-  }
-  if (!S_ISDIR(status.st_mode) || status.st_uid != ::geteuid() || (status.st_mode & kOthers) != 0)
-    throw failure(what, endpoint, folder + " is not a folder of this user's alone",
-                  "remove it, or chmod 700, or set XDG_RUNTIME_DIR to a folder of this user");
+  if (const auto fault = user_folder_fault(folder)) throw failure(what, endpoint, fault->cause, fault->cure);
 }
 
 std::string socket_path(const Endpoint& endpoint, std::string_view what) {
-  std::string path = folder_of_user() + '/' + endpoint.path() + std::string{kSuffix};
+  std::string path = user_folder() + '/' + endpoint.path() + std::string{kSuffix};
   if (path.size() > kSocketPathBytesMax)
     throw failure(what, endpoint, "the path of its socket, " + path + ", has more than 107 bytes",
                   "choose a shorter name");
@@ -70,15 +51,21 @@ std::expected<std::unique_ptr<ShmConnection>, int> offer(runtime::Descriptor soc
 // that one is closed.
 class ShmAcceptor final : public Acceptor {
  public:
-  ShmAcceptor(Loop& loop, const Endpoint& endpoint, BoundSocket bound, Listener::Accepted accepted,
-              Listener::Failed failed)
-      : Acceptor(endpoint),
+  ShmAcceptor(Loop& loop, BoundSocket bound, Listener::Accepted accepted, Listener::Failed failed)
+      : Acceptor(std::move(bound.endpoint)),
         accepted_(std::move(accepted)),
         failed_(failed),
+        descriptor_(bound.descriptor),
         listener_(
             loop, bound.descriptor, [this](PendingConnection connected) { accept(std::move(connected)); },
             std::move(failed)),
         file_(std::move(bound.file)) {}
+
+  [[nodiscard]] int descriptor() const noexcept override { return descriptor_; }
+  void stop() override { listener_.stop(); }
+  [[nodiscard]] bool stopped() const noexcept override { return listener_.stopped(); }
+  void own_file() override { file_ = SocketFile{shm_socket_path(endpoint())}; }
+  void keep_file() noexcept override { file_.keep(); }
 
  private:
   void accept(PendingConnection connected) {
@@ -97,6 +84,7 @@ class ShmAcceptor final : public Acceptor {
   Listener::Accepted accepted_;
   Listener::Failed failed_;
   bool failing_ = false;  // the user has been told an errno
+  int descriptor_;
   Listener listener_;
   SocketFile file_;  // goes first, so that nobody connects to a socket that is not served
 };
@@ -109,13 +97,13 @@ std::unique_ptr<Acceptor> listen_on_shm(Loop& loop, const Endpoint& endpoint, Li
                                         Listener::Failed failed) {
   constexpr std::string_view kWhat = "cannot listen on";
   const std::string path = socket_path(endpoint, kWhat);
-  const std::string folder = path.substr(0, path.rfind('/'));
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-    throw failure(kWhat, endpoint, folder + ": " + std::strerror(errno),
-                  "set XDG_RUNTIME_DIR to a folder of this user");
-  check_folder(folder, endpoint, kWhat);
-  return std::make_unique<ShmAcceptor>(loop, endpoint, listen_on_path(endpoint, path), std::move(accepted),
-                                       std::move(failed));
+  if (const auto fault = make_user_folder()) throw failure(kWhat, endpoint, fault->cause, fault->cure);
+  return listen_on_shm(loop, listen_on_path(endpoint, path), std::move(accepted), std::move(failed));
+}
+
+std::unique_ptr<Acceptor> listen_on_shm(Loop& loop, BoundSocket bound, Listener::Accepted accepted,
+                                        Listener::Failed failed) {
+  return std::make_unique<ShmAcceptor>(loop, std::move(bound), std::move(accepted), std::move(failed));
 }
 
 PendingConnection connect_to_shm(const Endpoint& endpoint, std::chrono::milliseconds timeout) {

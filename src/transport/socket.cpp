@@ -175,9 +175,21 @@ Listener::~Listener() {
   loop_->detach(handle_);
 }
 
+void Listener::stop() {
+  if (stopping_) return;
+  if (!waiting_) loop_->submit({.kind = OperationKind::cancel, .handle = handle_, .buffer = {}});
+  stopping_ = true;
+  stopped_ = waiting_;
+  loop_->stop(*this);
+}
+
 void Listener::completed(Completion& completion) {
   WIRECALL_ASSERT(completion.kind == OperationKind::accept);
   if (completion.descriptor >= 0) return accepted_(PendingConnection{std::exchange(completion.descriptor, -1)});
+  if (stopping_) {
+    stopped_ = true;
+    return;
+  }
   loop_->stop(*this);
   try {
     loop_->start(*this, kAcceptPause);

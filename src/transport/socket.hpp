@@ -68,6 +68,12 @@ class Listener final : private runtime::IoUser, private Timer {
   ~Listener();
   Listener(Listener&&) = delete;
 
+  /// Asks the system for no further connection. Those that it has given by then are still handed on, in turns of the
+  /// loop, until it has `stopped`: one that is destroyed before may lose them.
+  void stop();
+  [[nodiscard]] bool stopping() const noexcept { return stopping_; }
+  [[nodiscard]] bool stopped() const noexcept { return stopped_; }
+
  private:
   void completed(runtime::Completion& completion) override;
   void expired() override;
@@ -78,6 +84,8 @@ class Listener final : private runtime::IoUser, private Timer {
   runtime::Handle handle_;
   bool failing_ = false;  // the user has been told an errno
   bool waiting_ = false;  // nothing is accepted until the timer expires
+  bool stopping_ = false;
+  bool stopped_ = false;
 };
 
 }  // namespace wirecall::transport

@@ -93,10 +93,16 @@ BoundSocket listen_on_tcp(const Endpoint& endpoint) {
 // the first binds and listens without it, which fails unless nobody else is there, and says it only then: from here on
 // the others may come, and whoever begins as we do is refused.
 std::vector<BoundSocket> listen_together(const Endpoint& endpoint, std::size_t count) {
-  BoundSocket first = listen_on_tcp(endpoint);
+  std::vector<BoundSocket> all;
+  all.push_back(listen_on_tcp(endpoint));
+  return listen_together(std::move(all), count);
+}
+
+std::vector<BoundSocket> listen_together(std::vector<BoundSocket> all, std::size_t count) {
   std::vector<Descriptor> sockets;
-  sockets.emplace_back(first.descriptor);
-  set_option(first.descriptor, SOL_SOCKET, SO_REUSEPORT);
+  for (const BoundSocket& listening : all) sockets.emplace_back(listening.descriptor);
+  const BoundSocket& first = all.front();
+  if (sockets.size() < count) set_option(first.descriptor, SOL_SOCKET, SO_REUSEPORT);
   const BoundAddress bound{first.descriptor};
   while (sockets.size() < count) {
     Descriptor& socket = sockets.emplace_back(open_socket(bound.address.ss_family));
@@ -104,9 +110,11 @@ std::vector<BoundSocket> listen_together(const Endpoint& endpoint, std::size_t c
     if (socket.get() < 0 || !binds_and_listens(socket.get(), bound.generic(), bound.size))
       throw listen_failure(first.endpoint, errno);
   }
-  std::vector<BoundSocket> all;
-  all.reserve(count);
-  for (Descriptor& socket : sockets) all.push_back({socket.release(), first.endpoint, {}});
+  all.reserve(sockets.size());
+  for (std::size_t i = 0; i < sockets.size(); ++i) {
+    const int descriptor = sockets[i].release();
+    if (i >= all.size()) all.push_back({descriptor, all.front().endpoint, {}});
+  }
   return all;
 }
 

@@ -36,6 +36,7 @@ class UdpSocket final : public DatagramSocket {
   UdpSocket(UdpSocket&&) = delete;
 
   void start(DatagramUser& user) override;
+  void stop() noexcept override { watch_ = Watch{}; }
   void send(std::string_view datagram, const DatagramAddress& to) noexcept override;
   [[nodiscard]] std::size_t bytes_max() const noexcept override { return kUdpBytesMax; }
   [[nodiscard]] std::string peer_source(const DatagramAddress& source) const override;

@@ -45,6 +45,8 @@ class ToyPeer final : public rpc::BrokerPeer {
   bool shed_call() noexcept override { return false; }
   void end_calls(const Error&) noexcept override {}
   void limit_calls(std::size_t, std::chrono::nanoseconds, const Error&) noexcept override {}
+  bool release() noexcept override { return true; }
+  bool is_replaced() const noexcept override { return false; }
   void peer_ended() noexcept override {}
 
  private:
@@ -64,6 +66,9 @@ class ToyBroker final : public rpc::Broker {
   }
   bool next_method(std::string_view, const Principal*, rpc::DescribedMethod&) const override { return false; }
   void drain() noexcept override { *drained_ = true; }
+  std::string hand_over() override { return {}; }
+  void replaced() noexcept override {}
+  void take_over(std::string_view, rpc::BrokerPeer&) override {}
   std::unique_ptr<rpc::Rendering> metrics(rpc::Asker) const override {
     return std::make_unique<rpc::PlainText>("toys " + std::to_string(counters_().connections_open) + "\n");
   }

@@ -1,6 +1,7 @@
 // See serve.hpp.
 #include "cli/commands/serve.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <fmt/core.h>
 #include <signal.h>
@@ -8,7 +9,11 @@
 #include "cli/commands/banner.hpp"
 #include "cli/commands/demo.hpp"
 #include "cli/config/service_manager.hpp"
+#include "cli/restart/predecessor.hpp"
+#include "cli/restart/restart_path.hpp"
+#include "cli/restart/successor.hpp"
 #include "cli/terminal.hpp"
+#include "server/replacement.hpp"
 #include "transport/loopback.hpp"
 #include "wirecall/broker.hpp"
 #include "wirecall/module.hpp"
@@ -17,9 +22,18 @@ namespace wirecall::cli {
 
 namespace {
 
-std::expected<std::vector<Endpoint>, std::string> endpoints_of(const ServeOptions& options) {
+// Where the options name no endpoint, those of the sockets that the service manager has passed.
+std::expected<std::vector<Endpoint>, std::string> endpoints_of(const ServeOptions& options,
+                                                               std::span<const PassedSocket> passed) {
   std::vector<Endpoint> result;
-  for (const std::string& uri : options.server.listen_uris()) {
+  const Options defaults;
+  const Options& server = options.server;
+  const bool names_none = server.listen.empty() && server.host == defaults.host && server.port == defaults.port;
+  for (const PassedSocket& one : passed) {
+    if (names_none && std::ranges::find(result, one.socket.endpoint) == result.end())
+      result.push_back(one.socket.endpoint);
+  }
+  for (const std::string& uri : result.empty() ? server.listen_uris() : std::vector<std::string>{}) {
     auto endpoint = Endpoint::parse(uri);
     if (!endpoint) return std::unexpected(endpoint.error());
     result.push_back(*std::move(endpoint));
@@ -33,6 +47,23 @@ std::expected<std::vector<Endpoint>, std::string> endpoints_of(const ServeOption
     }
   }
   return result;
+}
+
+/// Those that the service manager has kept go where nobody wants them; those of a socket unit do not.
+void require_all_taken(std::span<const std::string> names, const transport::InheritedSockets& sockets) {
+  if (sockets.left().empty() || std::ranges::all_of(names, [](const auto& name) { return name == kKeptName; })) return;
+  throw std::invalid_argument{"the service manager has passed a socket of " + sockets.left().front().endpoint.uri() +
+                              ", where nothing is to listen: add that to listen, or take it out of the socket unit"};
+}
+
+/// With the service manager, where it keeps any.
+void keep_all_sockets(const net::Replacement& replacement, const LogSink& log) {
+  if (!keeps_sockets()) return;
+  try {
+    keep_sockets(replacement.share());
+  } catch (const std::runtime_error& error) {
+    log(LogLevel::warning, "the service manager keeps no sockets for the next process", {{"reason", error.what()}});
+  }
 }
 
 /// Between the banner and Server::run, which has handlers of its own, a signal must end the server as it does later:
@@ -61,24 +92,61 @@ class EarlySignals {
 }  // namespace
 
 int serve(const ServeOptions& options) {
-  const auto wanted = endpoints_of(options);
+  std::vector<PassedSocket> passed;
+  try {
+    passed = take_passed_sockets();
+  } catch (const std::runtime_error& error) {
+    print_error(error.what());
+    return kUsage;
+  }
+  const auto wanted = endpoints_of(options, passed);
   if (!wanted) {
     print_error(wanted.error());
     return kUsage;
   }
+  std::unique_ptr<Predecessor> predecessor;
+  const auto fail = [&](const std::exception& error, int status) {
+    if (predecessor) predecessor->give_up(error.what());
+    print_error(error.what());
+    return status;
+  };
   try {
     if (options.reload) block_sighup();
+    block_sigusr2();
+    const std::string path = restart_path(*wanted);
+    predecessor = Predecessor::find(options.replace, path);
     Options server_options = options.server;
     server_options.log = stderr_log(server_options.log_format);
     const LogSink server_log = server_options.log.at_least(server_options.log_level);
     Broker server{server_options};
     if (options.demo) add_demo_methods(server.registry());
-    for (const std::string& path : options.modules) load_module(server, path);
+    for (const std::string& module : options.modules) load_module(server, module);
+    net::Replacement replacement{server};
+    std::vector<std::string> names;
+    std::vector<transport::ListeningSocket> sockets;
+    for (PassedSocket& one : passed) {
+      names.push_back(std::move(one.name));
+      sockets.push_back(std::move(one.socket));
+    }
+    replacement.inherit(predecessor ? predecessor->take_sockets() : transport::InheritedSockets{std::move(sockets)});
     std::vector<Endpoint> endpoints;
     for (const Endpoint& endpoint : *wanted) endpoints.push_back(server.listen(endpoint.uri()));
+    if (!predecessor) require_all_taken(names, replacement.left());
+    replacement.close_left();
     const EarlySignals signals{server};
     std::optional<ConfigReloader> reloader;
     if (options.reload) reloader.emplace(server, std::move(server_options), options.reload);
+    Successor::Settings restarts{.command = options.command,
+                                 .path = path,
+                                 .start_time = std::chrono::milliseconds{options.restart_ms},
+                                 .log = server_log};
+    if (predecessor) {
+      restarts.listening = predecessor->take_restart_socket(path);
+      const std::string state = predecessor->take_over();
+      replacement.take_over(state, predecessor->release());
+      server_log(LogLevel::info, "this process has taken over", {{"from", predecessor->pid()}});
+    }
+    Successor successor{server, std::move(restarts)};
     ServeOptions shown = options;
     shown.fingerprint = server.certificate_fingerprint();
     if (options.server.log_format == LogFormat::json) {
@@ -86,16 +154,15 @@ int serve(const ServeOptions& options) {
     } else {
       print_stderr(banner(shown, endpoints, server.registry()));
     }
+    keep_all_sockets(replacement, server_log);
     notify_ready();
     const RunEnd end = server.run();
-    notify_stopping();
+    if (!successor.has_taken_over()) notify_stopping();
     return end == RunEnd::drained ? kSuccess : kInterrupted;
   } catch (const std::invalid_argument& error) {  // of an option, or a file that one names
-    print_error(error.what());
-    return kUsage;
+    return fail(error, kUsage);
   } catch (const std::exception& error) {
-    print_error(error.what());
-    return kCannotConnect;
+    return fail(error, kCannotConnect);
   }
 }
 

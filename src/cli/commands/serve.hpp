@@ -17,8 +17,11 @@ struct ServeOptions {
   std::string fingerprint = {};           ///< of the server's certificate, for the banner; empty where it speaks no TLS
   bool insecure = false;                  ///< listens beyond this machine
   Options server;
-  ConfigReloader::Load reload;       ///< the same anew, at SIGHUP; empty where that ends the process
-  std::string program = "wirecall";  ///< as the user called it, for lines to copy
+  ConfigReloader::Load reload;            ///< the same anew, at SIGHUP; empty where that ends the process
+  bool replace = false;                   ///< takes over from the server of the same endpoints, where there is one
+  std::uint32_t restart_ms = 30'000;      ///< that a process which takes over has to come up
+  std::vector<std::string> command = {};  ///< as this process was started
+  std::string program = "wirecall";       ///< as the user called it, for lines to copy
   std::string version;
 };
 

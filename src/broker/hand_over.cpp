@@ -1,0 +1,130 @@
+// What a broker tells the one of another process that takes over from it, and what that makes of it (Router::hand_over
+// and take_over), as a line of JSON and the retained messages behind it: the secrets of sessions, so that clients
+// resume there; who was kicked; what is retained; and which methods the clients provide, for which the old broker
+// answers until they have come.
+#include "broker/outgoing.hpp"
+#include "broker/router.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::broker {
+namespace {
+
+struct HandedClient {
+  std::string name;
+  std::string principal;
+  std::uint64_t session = 0;
+  std::int64_t left_ms = 0;
+};
+
+struct HandedEvent {
+  std::string topic;
+  std::size_t bytes = 0;  // of its message
+  std::string owner;
+  std::string client;
+};
+
+struct HandedMethod {
+  std::string name;
+  std::string summary;
+  std::string params_schema;
+  std::string result_schema;
+  std::string input_schema;
+  bool safe = false;
+};
+
+struct HandedBroker {
+  std::vector<std::uint64_t> session_key;
+  std::uint64_t session_last = 0;
+  std::vector<HandedClient> kicked;
+  std::vector<HandedEvent> retained;
+  std::vector<HandedMethod> methods;
+};
+
+}  // namespace
+
+std::string Router::hand_over() {
+  HandedBroker state;
+  const SessionKeys::Handed keys = sessions_.keys().hand_over(context_.now());
+  state.session_key.assign(keys.key.begin(), keys.key.end());
+  state.session_last = keys.last;
+  sessions_.kicked().each([&](const KickedClients::Client& client, std::chrono::nanoseconds until) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - context_.now());
+    if (left.count() <= 0) return;
+    state.kicked.push_back({.name = std::string{client.name},
+                            .principal = std::string{client.principal},
+                            .session = client.session,
+                            .left_ms = left.count()});
+  });
+  std::string messages;
+  messages.reserve(events_.retained().bytes());
+  events_.retained().each([&](const std::string& topic, const std::string& message, const Retained::By& by) {
+    state.retained.push_back(
+        {.topic = topic, .bytes = message.size(), .owner = std::string{by.owner}, .client = std::string{by.client}});
+    messages += message;
+  });
+  // Subscriptions are not relayed from one broker to the other.
+  std::string after;
+  while (const Route* const route = context_.methods.next(after)) {
+    after = route->name();
+    const Description& description = route->description;
+    if (!route->is_provided() || description.subscription || description.unsubscribes) continue;
+    state.methods.push_back({.name = route->name(),
+                             .summary = description.summary,
+                             .params_schema = description.params_schema,
+                             .result_schema = description.result_schema,
+                             .input_schema = description.input_schema,
+                             .safe = description.safe});
+  }
+  return to_json(state) + '\n' + messages;
+}
+
+void Router::take_over(std::string_view text, rpc::BrokerPeer& link) {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  auto state = from_json<HandedBroker>(text.substr(0, end));
+  std::string_view messages = text.substr(std::min(end + 1, text.size()));
+  SessionKeys::Handed keys{};
+  if (!state || state->session_key.size() != keys.key.size())
+    throw std::invalid_argument{"the server that is to be replaced says what is not understood"};
+  std::ranges::copy(state->session_key, keys.key.begin());
+  keys.last = state->session_last;
+  KickedClients kicked;
+  for (const HandedClient& one : state->kicked) {
+    kicked.add({.name = one.name, .principal = one.principal, .session = one.session},
+               context_.now() + std::chrono::milliseconds{one.left_ms});
+  }
+  sessions_.take_over(SessionKeys{keys}, std::move(kicked));
+  for (const HandedEvent& one : state->retained) {
+    const std::string_view message = messages.substr(0, one.bytes);
+    messages.remove_prefix(message.size());
+    events_.keep_handed(one.topic, message, {.owner = one.owner, .client = one.client});
+  }
+  std::vector<Registration> registrations;
+  for (HandedMethod& one : state->methods) {
+    Registration registration;
+    registration.name = std::move(one.name);
+    registration.description = {.summary = std::move(one.summary),
+                                .params_schema = std::move(one.params_schema),
+                                .result_schema = std::move(one.result_schema),
+                                .input_schema = std::move(one.input_schema),
+                                .safe = one.safe,
+                                .subscription = {},
+                                .unsubscribes = false};
+    registrations.push_back(std::move(registration));
+  }
+  registrar_.register_linked(static_cast<Peer&>(link), std::move(registrations));
+}
+
+bool Router::release(Peer& peer) noexcept {
+  const auto waits = [](const Provider* one) { return one->waiting != 0; };
+  if (std::ranges::any_of(peer.provides, waits)) return false;
+  bool done = false;
+  if_memory_allows([&] {
+    std::vector<std::string> names;
+    for (const Provider* one : peer.provides) names.push_back(one->route->name());
+    for (const std::string& name : names) static_cast<void>(registrar_.unregister(peer, name));
+    done = true;
+  });
+  return done;
+}
+
+}  // namespace wirecall::broker

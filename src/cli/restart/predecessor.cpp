@@ -1,0 +1,108 @@
+// See predecessor.hpp.
+#include "cli/restart/predecessor.hpp"
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cli/restart/restart_protocol.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::cli {
+
+using runtime::Descriptor;
+
+namespace {
+
+// The channel of the process that has started this one; none for none.
+Descriptor take_own_channel() {
+  const char* const text = std::getenv(kRestartVariable);
+  if (text == nullptr) return Descriptor{};
+  int number = -1;
+  const auto [end, error] = std::from_chars(text, text + std::strlen(text), number);
+  if (error != std::errc{} || *end != '\0' || number < 0)
+    throw RestartError{std::string{kRestartVariable} + " is no descriptor: unset it, it is for `wirecall serve` alone"};
+  ::unsetenv(kRestartVariable);
+  return Descriptor{number};
+}
+
+// None where nobody listens at the path.
+Descriptor connect_to(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty())
+    throw RestartError{"--replace finds no server by a port of the system's choice: name the port, or send SIGUSR2"};
+  if (path.size() >= sizeof address.sun_path)
+    throw RestartError{path + " has more than 107 bytes: choose a shorter XDG_RUNTIME_DIR"};
+  std::memcpy(address.sun_path, path.data(), path.size());
+  Descriptor socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), "a socket"};
+  int error = EINTR;
+  while (error == EINTR)
+    error = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
+  if (error == ENOENT || error == ECONNREFUSED) return Descriptor{};
+  if (error != 0) throw RestartError{path + ": " + std::strerror(error)};
+  return socket;
+}
+
+template <class T>
+T understood(const RestartMessage& message) {
+  auto said = from_json<T>(message.text);
+  if (!said) throw RestartError{"what the other process says is not understood: " + said.error().message()};
+  return *std::move(said);
+}
+
+}  // namespace
+
+std::unique_ptr<Predecessor> Predecessor::find(bool replace, const std::string& path) {
+  Descriptor socket = take_own_channel();
+  if (socket.get() < 0 && replace) socket = connect_to(path);
+  if (socket.get() < 0) return nullptr;
+  return std::unique_ptr<Predecessor>{new Predecessor{RestartChannel{std::move(socket)}}};
+}
+
+Predecessor::Predecessor(RestartChannel channel) : channel_(std::move(channel)) {
+  channel_.send(to_json(RestartHello{.restart = kRestartVersion, .pid = ::getpid()}), kRestartStep);
+  RestartMessage message = channel_.receive(kRestartStep);
+  auto said = understood<RestartSockets>(message);
+  if (!said.error.empty()) throw RestartError{"the server that is to be replaced refuses: " + said.error};
+  if (said.restart != kRestartVersion)
+    throw RestartError{"the server that is to be replaced is of a version that cannot be: stop it, and start this one"};
+  const std::size_t count = said.uris.size() + (said.path.empty() ? 0 : 1);
+  if (message.descriptors.size() != count)
+    throw RestartError{"the server that is to be replaced has not sent all sockets"};
+  pid_ = said.pid;
+  path_ = std::move(said.path);
+  if (!path_.empty()) restart_socket_ = std::move(message.descriptors.back());
+  std::vector<transport::ListeningSocket> sockets;
+  for (std::size_t i = 0; i < said.uris.size(); ++i)
+    sockets.push_back({.descriptor = std::move(message.descriptors[i]), .endpoint = Endpoint{said.uris[i]}});
+  sockets_ = transport::InheritedSockets{std::move(sockets)};
+}
+
+Descriptor Predecessor::take_restart_socket(const std::string& path) {
+  has_path_ = !path.empty() && path == path_;
+  if (!has_path_) return Descriptor{};
+  return std::move(restart_socket_);
+}
+
+std::string Predecessor::take_over() {
+  channel_.send(to_json(RestartReady{.error = {}, .has_path = has_path_}), kRestartStep);
+  RestartMessage state = channel_.receive(kRestartStep + kRestartStep);
+  channel_.send(to_json(RestartServing{.serving = true}), kRestartCommit);
+  settled_ = true;
+  return std::move(state.text);
+}
+
+void Predecessor::give_up(const std::string& reason) noexcept {
+  if (std::exchange(settled_, true)) return;
+  try {
+    channel_.send(to_json(RestartReady{.error = reason}), kRestartCommit);
+  } catch (const std::exception&) {
+    // It sees that this process ends.
+  }
+}
+
+}  // namespace wirecall::cli

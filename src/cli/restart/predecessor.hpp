@@ -1,0 +1,44 @@
+// Predecessor: the process that this one takes over from, as this one sees it: by SIGUSR2 the one that has started it,
+// with --replace the one that serves the same endpoints. One thread.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cli/restart/restart_channel.hpp"
+#include "transport/inherited_sockets.hpp"
+
+namespace wirecall::cli {
+
+class Predecessor {
+ public:
+  /// The one that has started this process; or, to `replace` it, the one that is found at `path`. Null for none. Throws
+  /// RestartError.
+  [[nodiscard]] static std::unique_ptr<Predecessor> find(bool replace, const std::string& path);
+
+  /// Those it listens on; once.
+  [[nodiscard]] transport::InheritedSockets take_sockets() { return std::move(sockets_); }
+  /// That by which it is found at that path; -1 where it is found at another, or not.
+  [[nodiscard]] runtime::Descriptor take_restart_socket(const std::string& path);
+  [[nodiscard]] std::int64_t pid() const noexcept { return pid_; }
+
+  /// This process would serve: from when this returns it is the one that does. Throws RestartError: then it is not.
+  [[nodiscard]] std::string take_over();
+  /// After that: the socket to it.
+  [[nodiscard]] runtime::Descriptor release() noexcept { return channel_.release(); }
+  /// This process does not come up, for that reason.
+  void give_up(const std::string& reason) noexcept;
+
+ private:
+  Predecessor(RestartChannel channel);
+
+  RestartChannel channel_;
+  std::int64_t pid_ = 0;
+  transport::InheritedSockets sockets_;
+  std::string path_;
+  runtime::Descriptor restart_socket_;
+  bool has_path_ = false;
+  bool settled_ = false;  // it has been told how this has ended
+};
+
+}  // namespace wirecall::cli

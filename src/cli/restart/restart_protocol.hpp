@@ -1,0 +1,50 @@
+// What the two processes of a takeover say (restart_channel.hpp), in this order; each is one message, most a struct as
+// JSON.
+//   new   RestartHello      who it is
+//   old   RestartSockets    with the descriptors
+//   new   RestartReady      it has come up, and would serve; it accepts nothing yet
+//   old   the broker's state (rpc::Broker::hand_over), no JSON; from here on it serves nobody new, if the next comes
+//   new   RestartServing    it has all that it needs
+// Either says `error` at any of these points instead, or ends. The old one goes on as before, unless it has all five.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace wirecall::cli {
+
+/// Of the five messages. Another one is refused by both.
+inline constexpr std::uint32_t kRestartVersion = 1;
+
+struct RestartHello {
+  std::uint32_t restart = 0;  ///< kRestartVersion
+  std::int64_t pid = 0;
+};
+
+struct RestartSockets {
+  std::uint32_t restart = 0;
+  std::int64_t pid = 0;
+  std::vector<std::string> uris;  ///< of the descriptors, in their order, with actual ports
+  std::string path;               ///< by which --replace finds the server, whose descriptor is the last; empty for none
+  std::string error;
+};
+
+struct RestartReady {
+  std::string error;
+  bool has_path = false;  ///< --replace finds it there as well
+};
+
+struct RestartServing {
+  bool serving = false;
+};
+
+/// The most time that each of the short steps may take.
+inline constexpr std::chrono::milliseconds kRestartStep{5000};
+/// That in which the old process stands still.
+inline constexpr std::chrono::milliseconds kRestartCommit{1000};
+/// The environment variable that tells a process the descriptor of its channel.
+inline constexpr const char* kRestartVariable = "WIRECALL_RESTART";
+
+}  // namespace wirecall::cli

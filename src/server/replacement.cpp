@@ -1,0 +1,92 @@
+// See replacement.hpp.
+#include "server/replacement.hpp"
+
+#include <future>
+#include <stdexcept>
+
+#include "server/server_state.hpp"
+
+namespace wirecall::net {
+
+void Replacement::inherit(transport::InheritedSockets sockets) noexcept {
+  server_->state_->inherited = std::move(sockets);
+}
+
+const transport::InheritedSockets& Replacement::left() const noexcept { return server_->state_->inherited; }
+void Replacement::close_left() noexcept { server_->state_->inherited = {}; }
+
+std::vector<transport::ListeningSocket> Replacement::share() const {
+  std::vector<transport::ListeningSocket> all;
+  for (const auto& loop : server_->state_->loops) {
+    for (transport::ListeningSocket& socket : loop->share_sockets()) all.push_back(std::move(socket));
+  }
+  return all;
+}
+
+void Replacement::take_over(std::string_view state, runtime::Descriptor link) {
+  for (const auto& loop : server_->state_->loops) loop->own_files();
+  if (state.empty()) return;
+  server_->state_->loops.front()->take_over_from(transport::PendingConnection{link.release()}, state);
+}
+
+namespace {
+
+// How often a server is asked whether it ends, while it is waited for.
+constexpr std::chrono::milliseconds kEndPoll{20};
+
+// False where the time is over, or the server ends, and may not look into its inbox again.
+template <class T>
+bool comes(const std::future<T>& result, const std::atomic<bool>& ends, std::chrono::seconds in_time) {
+  const auto until = std::chrono::steady_clock::now() + in_time;
+  while (result.wait_for(kEndPoll) != std::future_status::ready) {
+    if (ends.load() || std::chrono::steady_clock::now() >= until) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<transport::ListeningSocket> Replacement::share(Seconds in_time) const {
+  using Sockets = std::vector<transport::ListeningSocket>;
+  Sockets all;
+  for (const auto& loop : server_->state_->loops) {
+    std::packaged_task<Sockets()> task{[&serving = *loop] { return serving.share_sockets(); }};
+    std::future<Sockets> shared = task.get_future();
+    static_cast<void>(loop->loop().inbox()->post_owed([task = std::move(task)]() mutable { task(); }));
+    if (!comes(shared, server_->state_->stopping, in_time))
+      throw std::runtime_error{"the server ends, or its loop does not answer in time"};
+    for (transport::ListeningSocket& socket : shared.get()) all.push_back(std::move(socket));
+  }
+  return all;
+}
+
+bool Replacement::hand_over(Commit commit, Seconds in_time) const {
+  Server::State& state = *server_->state_;
+  // Whoever is first has the word: the loop that calls, or the caller whose time is over.
+  enum class Turn : std::uint8_t { nobody, loop, caller };
+  const auto turn = std::make_shared<std::atomic<Turn>>(Turn::nobody);
+  const auto is_first = [turn](Turn who) {
+    Turn nobody = Turn::nobody;
+    return turn->compare_exchange_strong(nobody, who);
+  };
+  std::packaged_task<bool()> task{[&state, is_first, commit = std::move(commit)]() mutable {
+    if (!is_first(Turn::loop) || state.stopping.load()) return false;
+    ServingLoop& first = *state.loops.front();
+    runtime::Descriptor link;
+    if (!commit(first.hand_over(), link)) return false;
+    state.shared.replaced.store(true);
+    state.wake_all();
+    try {
+      first.replaced_by(transport::PendingConnection{link.release()});
+    } catch (const std::bad_alloc&) {
+      // Who provides here alone is not reached by those who call there.
+    }
+    return true;
+  }};
+  std::future<bool> committed = task.get_future();
+  static_cast<void>(state.loops.front()->loop().inbox()->post_owed([task = std::move(task)]() mutable { task(); }));
+  if (!comes(committed, state.stopping, in_time) && is_first(Turn::caller)) return false;
+  return committed.get();
+}
+
+}  // namespace wirecall::net

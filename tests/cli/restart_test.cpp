@@ -1,0 +1,557 @@
+// Restarts without a gap: `wirecall serve` that another process takes over from, by SIGUSR2 and by --replace, while
+// clients connect and call all the time; and what happens where the other does not come up.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <gtest/gtest.h>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <signal.h>
+#include <string>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <thread>
+#include <vector>
+
+#include "cli/restart/restart_channel.hpp"
+#include "cli/restart/restart_path.hpp"
+#include "cli/restart/restart_protocol.hpp"
+#include "tests/cli/process.hpp"
+#include "tests/server/engines.hpp"
+#include "tests/server/folder.hpp"
+#include "wirecall/client.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::cli {
+namespace {
+
+/// A server, and those that take over from it one after the other, each started by the one before: all print to the
+/// stderr of the first.
+class Restarted {
+ public:
+  explicit Restarted(std::vector<std::string> words) : first_(std::move(words)), pid_(first_.id()) {}
+  Restarted(Restarted&&) = delete;
+  ~Restarted() {
+    if (pid_ != first_.id()) kill(pid_, SIGKILL);
+  }
+
+  /// Another process has taken over when this returns.
+  void restart() {
+    kill(pid_, SIGUSR2);
+    const std::string word = "another process has taken over";
+    first_.read_error_until("this process has taken over", ++restarts_);
+    const std::string log = first_.read_error_until(word, restarts_);
+    const std::size_t at = log.find("pid=", log.rfind(word));
+    ASSERT_NE(at, std::string::npos) << log;
+    std::from_chars(log.data() + at + 4, log.data() + log.size(), pid_);
+  }
+  /// The last of them ends, and all others have.
+  std::string end() {
+    kill(pid_, SIGTERM);
+    return first_.rest_of_error();
+  }
+  Process& first() { return first_; }
+  pid_t pid() const { return pid_; }
+
+ private:
+  Process first_;
+  pid_t pid_;
+  int restarts_ = 0;
+};
+
+/// Clients of all kinds that call all the time.
+class Load {
+ public:
+  explicit Load(const std::vector<std::string>& urls, std::string method = "subtract") : method_(std::move(method)) {
+    for (const std::string& url : urls) {
+      threads_.emplace_back([this, url] {
+        while (!over_.load()) {
+          Client client{url};
+          call(client, url + ", a new client");
+        }
+      });
+      threads_.emplace_back([this, url] {
+        ClientOptions options;
+        options.client_id = "steady";
+        Client client{url, options};
+        while (!over_.load()) call(client, url + ", one client");
+      });
+    }
+  }
+  Load(Load&&) = delete;
+  ~Load() { end(); }
+  void end() {
+    over_.store(true);
+    threads_.clear();
+  }
+  int calls() const { return calls_.load(); }
+  /// So many more calls are answered when this returns.
+  void go_on(int calls) const {
+    for (const int until = calls_.load() + calls; calls_.load() < until;) std::this_thread::yield();
+  }
+
+ private:
+  void call(Client& client, const std::string& what) {
+    try {
+      if (client.call<int>(method_, 5, 3) != 2) ADD_FAILURE() << what;
+    } catch (const Error& error) {
+      ADD_FAILURE() << what << ": " << error.what();
+    }
+    ++calls_;
+  }
+
+  const std::string method_;
+  std::atomic<bool> over_{false};
+  std::atomic<int> calls_{0};
+  std::vector<std::jthread> threads_;
+};
+
+/// A folder in which --replace finds servers.
+class Restart : public testing::Test {
+ protected:
+  Restart() { setenv("XDG_RUNTIME_DIR", folder_.path.c_str(), 1); }
+  ~Restart() override { unsetenv("XDG_RUNTIME_DIR"); }
+
+  [[nodiscard]] std::vector<std::string> serve(std::vector<std::string> more = {}) const {
+    std::vector<std::string> words{"serve", "--demo", "--listen", folder_.socket()};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  [[nodiscard]] std::string path() const { return restart_path(std::vector{Endpoint{folder_.socket()}}); }
+  [[nodiscard]] bool is_served() const {
+    Client client{folder_.socket()};
+    return client.call<int>("subtract", 5, 3) == 2;
+  }
+
+  const net::Folder folder_;
+};
+
+/// The socket at that path, with whatever speaks there.
+runtime::Descriptor connect_to(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  runtime::Descriptor socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0) << path;
+  return socket;
+}
+
+/// A process that takes over, as far as the test has it do so.
+class Rival {
+ public:
+  explicit Rival(const std::string& path) : channel_(connect_to(path)) {}
+
+  void hello() { say(RestartHello{.restart = kRestartVersion, .pid = getpid()}); }
+  RestartSockets sockets() {
+    received_ = channel_.receive(kTime);
+    return *from_json<RestartSockets>(received_.text);
+  }
+  void ready() { say(RestartReady{}); }
+  void state() { state_ = channel_.receive(kTime); }
+  void serving() { say(RestartServing{.serving = true}); }
+  [[nodiscard]] std::size_t descriptors() const { return received_.descriptors.size(); }
+  /// The server has given up.
+  [[nodiscard]] bool is_refused() {
+    try {
+      static_cast<void>(channel_.receive(kTime));
+    } catch (const RestartError& error) {
+      return std::string{error.what()}.contains("has given up");
+    }
+    return false;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kTime{30000};
+  template <class T>
+  void say(const T& message) {
+    channel_.send(to_json(message), kTime);
+  }
+
+  RestartChannel channel_;
+  RestartMessage received_;
+  RestartMessage state_;
+};
+
+/// A connection of a client that knows JSON-RPC alone.
+class Stock {
+ public:
+  explicit Stock(const std::string& path) : socket_(connect_to(path)) {}
+  void send(std::string_view text) const {
+    EXPECT_EQ(::send(socket_.get(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+  }
+  /// The next line; empty at the end.
+  std::string line() {
+    std::array<char, 256> block;
+    while (text_.find('\n') == std::string::npos) {
+      const ssize_t bytes = recv(socket_.get(), block.data(), block.size(), 0);
+      if (bytes <= 0) return {};
+      text_.append(block.data(), static_cast<std::size_t>(bytes));
+    }
+    std::string line = text_.substr(0, text_.find('\n'));
+    text_.erase(0, line.size() + 1);
+    return line;
+  }
+
+ private:
+  runtime::Descriptor socket_;
+  std::string text_;
+};
+
+class RestartEngines : public Restart, public testing::WithParamInterface<Engine> {
+ protected:
+  void SetUp() override { net::skip_where_refused(GetParam()); }
+};
+INSTANTIATE_TEST_SUITE_P(Engines, RestartEngines, net::kEachEngine, net::engine_name);
+
+TEST_P(RestartEngines, ten_in_a_row_are_noticed_by_nobody_who_connects_and_calls) {
+  const std::string engine = GetParam() == Engine::epoll ? "epoll" : "uring";
+  Restarted server{
+      serve({"--engine", engine, "--threads", "3", "--listen", "tcp://127.0.0.1:0", "--listen", "shm://calls"})};
+  const std::string tcp = "127.0.0.1:" + std::to_string(port_of(server.first()));
+  Load load{{"tcp://" + tcp, "http://" + tcp + "/rpc", "ws://" + tcp + "/", folder_.socket(), "shm://calls"}};
+  load.go_on(200);
+  for (int i = 0; i < 10; ++i) {
+    server.restart();
+    load.go_on(200);
+  }
+  load.end();
+  server.end();
+  EXPECT_EQ(server.first().wait(), 0);
+}
+
+TEST_F(Restart, a_call_in_progress_is_answered_by_the_old_process) {
+  Restarted server{serve({"--drain-ms", "1000"})};
+  server.first().read_error_until("Methods:");
+  Stock stock{folder_.path + "/calls.sock"};
+  stock.send(R"({"jsonrpc":"2.0","method":"sleep","params":[300],"id":1})"
+             R"({"jsonrpc":"2.0","method":"subtract","params":[5,3],"id":2})");
+  EXPECT_EQ(stock.line(), R"({"jsonrpc":"2.0","result":2,"id":2})");
+  server.restart();
+  EXPECT_TRUE(stock.line().ends_with(R"("id":1})"));
+}
+
+TEST_F(Restart, a_client_that_knows_of_no_restarts_is_served_by_the_old_process_until_drain_ms) {
+  Restarted server{serve({"--drain-ms", "300"})};
+  server.first().read_error_until("Methods:");
+  Stock stock{folder_.path + "/calls.sock"};
+  stock.send(R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})");
+  EXPECT_NE(stock.line(), "");  // it has been accepted
+  server.restart();
+  stock.send(R"({"jsonrpc":"2.0","method":"subtract","params":[5,3],"id":2})");
+  EXPECT_EQ(stock.line(), R"({"jsonrpc":"2.0","result":2,"id":2})");
+  EXPECT_EQ(stock.line(), "");
+  EXPECT_EQ(server.first().wait(), 0);
+  EXPECT_TRUE(is_served());
+  server.end();
+}
+
+// ---- what crosses ----
+
+TEST_F(Restart, clients_keep_their_names_and_sessions) {
+  Restarted server{serve()};
+  server.first().read_error_until("Methods:");
+  std::promise<void> again;
+  ClientOptions options;
+  options.client_id = "worker";
+  options.reconnect_min_ms = 1;
+  Client worker{folder_.socket(), options};
+  worker.on_connection([&, lost = false](const ConnectionEvent& news) mutable {
+    if (news.connected && lost) again.set_value();
+    lost = lost || !news.connected;
+  });
+  worker.provide("work", [](int a) { return a + 1; });
+  worker.connect();
+  server.restart();
+  again.get_future().get();
+  EXPECT_EQ(server.first().wait(), 0);
+  Client client{folder_.socket()};
+  EXPECT_EQ(client.call<int>("work", 1), 2);
+  const auto clients = client.call<std::string>("echo", to_json(client.call<Value>("rpc.clients")));
+  EXPECT_NE(clients.find(R"("name":"worker")"), std::string::npos) << clients;
+  EXPECT_EQ(clients.find("worker-"), std::string::npos) << clients;
+  server.end();
+}
+
+TEST_F(Restart, a_session_of_the_old_process_is_resumed_at_the_new_one) {
+  Restarted server{serve()};
+  server.first().read_error_until("Methods:");
+  const std::string socket = folder_.path + "/calls.sock";
+  Stock before{socket};
+  before.send(R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"name":"ada"},"id":1})");
+  const std::string greeting = before.line();
+  const std::string_view member = R"("session":")";
+  const std::size_t at = greeting.find(member);
+  ASSERT_NE(at, std::string::npos) << greeting;
+  const std::string secret = greeting.substr(at + member.size(), 48);
+  server.restart();
+  Stock after{socket};
+  const std::string hello = R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"name":"ada","resume":")";
+  after.send(hello + std::string(48, '0') + R"("},"id":1})");
+  EXPECT_NE(after.line().find("-32004"), std::string::npos);
+  after.send(hello + secret + R"("},"id":2})");
+  const std::string resumed = after.line();
+  EXPECT_NE(resumed.find(R"("name":"ada")"), std::string::npos) << resumed;
+  server.end();
+}
+
+TEST_F(Restart, retained_values_cross) {
+  Restarted server{serve({"--drain-ms", "100"})};
+  server.first().read_error_until("Methods:");
+  Client client{folder_.socket()};
+  client.publish("news.first", 1, {.retain = true});
+  client.publish("news.second", std::string{"two \\ \"2\""}, {.retain = true});
+  client.publish("news.third", 3, {.retain = true});
+  client.publish("news.third", {.retain = true});  // deleted
+  server.restart();
+  Client reader{folder_.socket()};
+  std::mutex mutex;
+  std::vector<std::string> got;
+  std::promise<void> both;
+  SubscribeOptions last;
+  last.last = true;
+  const Subscription subscription = reader.subscribe("news.*", last, [&](const Event& event) {
+    const std::scoped_lock lock{mutex};
+    got.push_back(event.topic + " " + std::string{event.value_json()});
+    if (got.size() == 2) both.set_value();
+  });
+  both.get_future().get();
+  EXPECT_EQ(got, (std::vector<std::string>{"news.first 1", R"(news.second "two \\ \"2\"")"}));
+  server.end();
+}
+
+TEST_F(Restart, the_old_process_answers_for_a_provider_that_knows_of_no_restarts) {
+  Restarted server{serve({"--drain-ms", "1000"})};
+  server.first().read_error_until("Methods:");
+  std::optional<Stock> provider{folder_.path + "/calls.sock"};
+  provider->send(R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"stock.add"},"id":1})");
+  EXPECT_NE(provider->line().find("result"), std::string::npos);
+  server.restart();
+  {
+    Client client{folder_.socket()};
+    auto sum = client.request<int>("stock.add", 1, 2);
+    std::promise<int> answered;
+    std::move(sum).then([&](const std::expected<int, Error>& answer) { answered.set_value(answer.value_or(-1)); });
+    const std::string asked = provider->line();
+    const std::string_view member = R"("id":)";
+    const std::size_t at = asked.find(member);
+    ASSERT_NE(at, std::string::npos) << asked;
+    EXPECT_NE(asked.find(R"("params":[1,2])"), std::string::npos) << asked;
+    const std::string id = asked.substr(at + member.size(), asked.find_first_of(",}", at) - at - member.size());
+    provider->send(R"({"jsonrpc":"2.0","result":3,"id":)" + id + "}");
+    EXPECT_EQ(answered.get_future().get(), 3);
+  }
+  provider.reset();
+  EXPECT_EQ(server.first().wait(), 0);
+  server.end();
+}
+
+TEST_P(RestartEngines, nobody_who_calls_a_client_notices_ten_in_a_row) {
+  const std::string engine = GetParam() == Engine::epoll ? "epoll" : "uring";
+  Restarted server{serve({"--engine", engine})};
+  server.first().read_error_until("Methods:");
+  ClientOptions options;
+  options.client_id = "worker";
+  options.reconnect_min_ms = 1;
+  Client worker{folder_.socket(), options};
+  worker.provide("work", [](int a, int b) { return a - b; });
+  worker.connect();
+  Load load{{folder_.socket()}, "work"};
+  load.go_on(100);
+  for (int i = 0; i < 10; ++i) {
+    server.restart();
+    load.go_on(100);
+  }
+  load.end();
+  server.end();
+}
+
+TEST_F(Restart, principals_are_who_they_were_and_may_do_what_they_might) {
+  const std::string principals = folder_.path + "/principals.json";
+  std::ofstream{principals} << R"([
+      {"name": "workers", "tokens": ["w"], "provide": ["work", "stock"]},
+      {"name": "callers", "tokens": ["c"], "call": ["work", "stock"]}, {"name": "others", "tokens": ["o"]}])";
+  std::filesystem::permissions(principals, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  Restarted server{serve({"--principals-file", principals, "--drain-ms", "1000"})};
+  server.first().read_error_until("Methods:");
+  ClientOptions options;
+  options.client_id = "worker";
+  options.token = "w";
+  Client worker{folder_.socket(), options};
+  worker.provide("work", [](int a) { return a + 1; });
+  worker.connect();
+  Stock stock{folder_.path + "/calls.sock"};
+  stock.send(R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"token":"w"},"id":1})"
+             R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"stock"},"id":2})");
+  stock.line();
+  EXPECT_EQ(stock.line().find("error"), std::string::npos);
+  const auto code_of = [&](const std::string& token, const std::string& method) {
+    ClientOptions given;
+    given.token = token;
+    try {
+      return Client{folder_.socket(), given}.call<int>(method, 1);
+    } catch (const Error& error) {
+      return error.code();
+    }
+  };
+  server.restart();
+  EXPECT_EQ(code_of("c", "work"), 2);
+  EXPECT_EQ(code_of("o", "work"), -32601);
+  EXPECT_EQ(code_of("o", "stock"), -32601);
+  EXPECT_EQ(code_of("nobody", "work"), -32004);
+  server.end();
+}
+
+// ---- what fails ----
+
+TEST_F(Restart, one_that_does_not_come_up_leaves_the_old_process_as_it_was) {
+  const std::string config = folder_.path + "/wirecall.toml";
+  std::ofstream{config} << "drain_ms = 1000\n";
+  Restarted server{serve({"-c", config})};
+  server.first().read_error_until("Methods:");
+  std::ofstream{config} << "drain_mss = 1000\n";
+  kill(server.pid(), SIGUSR2);
+  const std::string log = server.first().read_error_until("it has ended with status 2");
+  EXPECT_NE(log.find("there is no option drain_mss"), std::string::npos) << log;
+  EXPECT_NE(log.find("no other process takes over, and this one goes on"), std::string::npos) << log;
+  EXPECT_TRUE(is_served());
+  std::ofstream{config} << "drain_ms = 500\n";
+  server.restart();
+  EXPECT_TRUE(is_served());
+  server.end();
+}
+
+TEST_F(Restart, one_that_is_started_by_hand_takes_over_with_replace) {
+  Process old{serve()};
+  old.read_error_until("Methods:");
+  EXPECT_EQ(run(serve()).status, 3);  // without it the endpoints are taken
+  Process other{serve({"--replace"})};
+  other.read_error_until("Methods:");
+  EXPECT_EQ(old.wait(), 0);
+  EXPECT_TRUE(is_served());
+  Process third{serve({"--replace"})};
+  third.read_error_until("Methods:");
+  EXPECT_EQ(other.wait(), 0);
+  EXPECT_TRUE(is_served());
+  third.signal(SIGTERM);
+  EXPECT_EQ(third.wait(), 0);
+  for (const std::string& file : {path(), folder_.path + "/calls.sock"}) EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+TEST_F(Restart, with_replace_and_nobody_there_a_server_just_serves) {
+  Process server{serve({"--replace"})};
+  server.read_error_until("Methods:");
+  EXPECT_TRUE(is_served());
+}
+
+TEST_F(Restart, the_old_process_goes_on_wherever_the_other_dies) {
+  Process server{serve()};
+  server.read_error_until("Methods:");
+  using Step = void (*)(Rival&);
+  const std::vector<Step> steps{[](Rival& rival) { rival.hello(); }, [](Rival& rival) { rival.sockets(); },
+                                [](Rival& rival) { rival.ready(); }, [](Rival& rival) { rival.state(); }};
+  for (std::size_t count = 0; count <= steps.size(); ++count) {
+    {
+      Rival rival{path()};
+      for (std::size_t i = 0; i < count; ++i) steps[i](rival);
+    }
+    server.read_error_until("no other process takes over", static_cast<int>(count) + 1);
+    EXPECT_TRUE(is_served()) << count;
+  }
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.wait(), 0);
+}
+
+TEST_F(Restart, one_that_says_nothing_more_is_given_up_in_time) {
+  Process server{serve({"--restart-ms", "50"})};
+  server.read_error_until("Methods:");
+  Rival before_ready{path()};
+  before_ready.hello();
+  EXPECT_EQ(before_ready.sockets().uris, std::vector{folder_.socket()});
+  EXPECT_EQ(before_ready.descriptors(), 2U);  // the endpoint's, and that of restarts
+  EXPECT_TRUE(before_ready.is_refused());
+  Rival at_last{path()};
+  at_last.hello();
+  at_last.sockets();
+  at_last.ready();
+  at_last.state();
+  EXPECT_TRUE(at_last.is_refused());
+  const std::string log = server.read_error_until("did not answer in time", 2);
+  EXPECT_NE(log.find("did not answer in time"), std::string::npos);
+  EXPECT_TRUE(is_served());
+}
+
+TEST_F(Restart, what_is_no_message_is_refused) {
+  Process server{serve()};
+  server.read_error_until("Methods:");
+  const runtime::Descriptor socket = connect_to(path());
+  const std::string noise(4096, 'x');
+  ASSERT_EQ(send(socket.get(), noise.data(), noise.size(), 0), 4096);
+  const std::string log = server.read_error_until("is not understood");
+  EXPECT_NE(log.find("is not understood"), std::string::npos) << log;
+  EXPECT_TRUE(is_served());
+}
+
+TEST_F(Restart, sigterm_ends_a_server_that_waits_for_another_process) {
+  Process server{serve()};
+  server.read_error_until("Methods:");
+  Rival rival{path()};
+  rival.hello();
+  rival.sockets();
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.wait(), 0);
+}
+
+TEST_F(Restart, two_signals_at_once_start_one_process_after_the_other_at_most) {
+  Restarted server{serve()};
+  server.first().read_error_until("Methods:");
+  kill(server.pid(), SIGUSR2);
+  server.restart();
+  EXPECT_TRUE(is_served());
+  EXPECT_EQ(server.first().wait(), 0);
+  EXPECT_TRUE(is_served());
+  server.end();
+}
+
+TEST_F(Restart, nobody_else_gets_the_sockets) {
+  Process server{serve()};
+  server.read_error_until("Methods:");
+  using std::filesystem::perms;
+  const std::filesystem::path file = path();
+  EXPECT_EQ(std::filesystem::status(file.parent_path()).permissions(), perms::owner_all);
+  EXPECT_EQ(std::filesystem::status(file).permissions(), perms::owner_read | perms::owner_write);
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  // As if the permissions were wrong.
+  for (const std::filesystem::path& open : {std::filesystem::path{folder_.path}, file.parent_path(), file})
+    std::filesystem::permissions(open, perms::all);
+  constexpr uid_t kNobody = 65534;
+  const pid_t stranger = fork();
+  if (stranger == 0) {
+    if (setuid(kNobody) != 0) _exit(2);
+    const runtime::Descriptor socket = connect_to(path());
+    char byte = 0;
+    _exit(recv(socket.get(), &byte, 1, 0) == 0 ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(stranger, &status, 0);
+  EXPECT_EQ(status, 0);
+  server.read_error_until("the other process is another user's");
+  EXPECT_TRUE(is_served());
+}
+
+TEST_F(Restart, a_server_by_standard_input_and_output_is_not_replaced) {
+  Process server{
+      {"serve", "--demo", "--listen", "stdio:", "--listen", folder_.socket()}, {}, {}, Process::Input::goes_on};
+  server.read_error_until("Methods:");
+  server.signal(SIGUSR2);
+  const std::string log = server.read_error_until("this one goes on");
+  EXPECT_NE(log.find("is this process's alone"), std::string::npos) << log;
+  EXPECT_TRUE(is_served());
+}
+
+}  // namespace
+}  // namespace wirecall::cli
