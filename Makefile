@@ -16,13 +16,17 @@ NINJA := cmake --build $(BUILD) --parallel $(JOBS)
 PYTHON_ENV := $(BUILD)/venv
 PIP := $(PYTHON_ENV)/bin/pip --quiet --disable-pip-version-check
 
-.PHONY: help run build python typescript test clients check soak bench compare format clean
+.PHONY: help run run-cluster build python typescript test clients check soak bench compare format clean
 
 help:  ## show this list
-	@sed -n 's/^\([a-z]*\):.*##/\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*##/\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
 
 run: build  ## install what is missing, build, and serve the demo methods in the foreground (PORT=8545)
 	@exec $(BUILD)/wirecall serve --demo $(if $(PORT),--port $(PORT))
+
+run-cluster: build  ## the same of three brokers that are one, with a nats-server of theirs (PORT=8545)
+	@tools/install_packages.sh cluster
+	@WIRECALL=$(BUILD)/wirecall PORT=$(or $(PORT),8545) tools/run_cluster.sh
 
 build:  ## build the command, as build/wirecall
 	@tools/install_packages.sh run

@@ -5,20 +5,22 @@ set -euo pipefail
 
 declare -A groups=(
   # To build the command and the libraries, and to try the lines that the banner shows.
-  [run]="g++ cmake ninja-build pkg-config liburing-dev zlib1g-dev libssl-dev libsqlite3-dev libfmt-dev libcli11-dev libtomlplusplus-dev netcat-openbsd curl"
+  [run]="g++ cmake ninja-build pkg-config liburing-dev zlib1g-dev libssl-dev libsqlite3-dev libfmt-dev libcli11-dev libtomlplusplus-dev netcat-openbsd curl libnats-dev"
   # To build and run tests, examples and benchmarks, and wirecall::protobuf; openssl makes the certificates of tests.
-  [test]="libgtest-dev nlohmann-json3-dev rapidjson-dev libboost-json1.81-dev libsimdjson-dev libbenchmark-dev python3-minimal python3-venv openssl libprotobuf-dev protobuf-compiler liblmdb-dev"
+  [test]="libgtest-dev nlohmann-json3-dev rapidjson-dev libboost-json1.81-dev libsimdjson-dev libbenchmark-dev python3-minimal python3-venv openssl libprotobuf-dev protobuf-compiler liblmdb-dev nats-server"
   # To build the Python package, and to run its tests.
   [python]="python3-dev python3-venv openssl"
   # To build the TypeScript client and run its tests, and those that run in a browser.
   [typescript]="nodejs npm"
   [browser]="chromium"
+  # To run several brokers as one on this machine.
+  [cluster]="nats-server"
   # To measure beside others.
   [bench]="nats-server redis-server redis-tools libgrpc++-dev protobuf-compiler protobuf-compiler-grpc"
   # To check format, ranks and sanitizers; llvm-19 has what they find names with, for reports and for suppressions.
   [check]="clang-19 clang-format-19 libclang-rt-19-dev llvm-19 git"
 )
-declare -A builds_on=([run]="" [test]="run" [python]="run" [typescript]="" [browser]="" [bench]="test run" [check]="test run")
+declare -A builds_on=([run]="" [test]="run" [python]="run" [typescript]="" [browser]="" [cluster]="run" [bench]="test run" [check]="test run")
 
 wanted=()
 for group in "$@"; do

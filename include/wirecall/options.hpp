@@ -91,6 +91,28 @@ struct DurableOptions {
   std::size_t principal_bytes = 256 * 1024 * 1024;
 };
 
+/// How a broker joins others, on this machine and others, by a bus (docs/cluster.md). Without a URL it is alone.
+struct ClusterOptions {
+  /// Where the bus is: one or more URLs of NATS servers, separated by commas, as "nats://nats.example:4222".
+  std::string url;
+  /// The brokers of one realm on one bus know each other. 1 to 63 letters, digits, `-` and `_`.
+  std::string realm = "default";
+  /// This broker's name, which no other broker of the realm has; likewise. Empty for the name of the machine.
+  std::string node;
+  /// The path of a credentials file (JWT and seed) that is shown to the bus; empty for none.
+  std::string credentials;
+  /// The path of the seed file of an nkey, and its public key, which are shown to the bus; both empty for none.
+  std::string nkey_seed;
+  std::string nkey;
+  /// Paths of PEM files: the authorities that vouch for the bus, a certificate that is shown to it, and its key. With
+  /// any of them, and at tls:// URLs, TLS is spoken.
+  std::string ca;
+  std::string cert;
+  std::string key;
+
+  [[nodiscard]] bool on() const noexcept { return !url.empty(); }
+};
+
 struct Options {
   /// The server's name in the documents that describe it: the title of its OpenRPC document.
   std::string name = "wirecall";
@@ -159,6 +181,9 @@ struct Options {
   bool disclose_callers = false;
   /// What a broker keeps on disk.
   DurableOptions durable;
+
+  /// With which others a broker is one. A plain server has none.
+  ClusterOptions cluster;
 
   /// Whether -32700 and -32600 have a short reason in `data.reason` (docs/errors.md). Where false, they are exactly the
   /// specification's errors, and the reason goes to the log only, at level debug.

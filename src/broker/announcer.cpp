@@ -6,6 +6,8 @@
 namespace wirecall::broker {
 
 void Announcer::announce(Peer& peer, std::string_view topic, std::string_view method) noexcept {
+  if (context_->realm != nullptr && !method.empty() && !peer.of_node) [[unlikely]]
+    context_->realm->provided_changed(method);
   if (context_->topics.empty() && tap_feed_->empty()) return;
   // Where there is no memory nobody hears of it: there is none to say so either.
   if_memory_allows([&] {

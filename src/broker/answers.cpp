@@ -7,12 +7,17 @@
 
 namespace wirecall::broker {
 
+// What another node has made of itself is remote here.
+static std::string_view origin_of(const Provider& provider) noexcept {
+  return provider.at_node ? std::string_view{R"("remote")"} : std::string_view{};
+}
+
 void Answers::deliver(SlotNumber slot, const Received& message, Provider& provider) {
   const RelayedCall& call = calls_[slot];
   WIRECALL_ASSERT(call.state == RelayedCall::State::sent && call.provider == nullptr);
   if (call.caller == nullptr) {
     if (call.is_subscribing() && message.has(Member::result)) return subscriptions_->begin(slot, message, provider);
-    return deliver_to_sink(slot, message);
+    return deliver_to_sink(slot, message, origin_of(provider));
   }
   if (is_too_large(call, message)) [[unlikely]]
     return fail(slot, rpc::reply_too_large());
@@ -29,9 +34,10 @@ void Answers::deliver(SlotNumber slot, const Received& message, Provider& provid
     }
     Buffer stripped;
     // Of a broker's own errors that says the truth.
-    const CleanResponse relayed = provider.options.linked
-                                      ? CleanResponse{.text = message.text, .id = message.id(), .error = {}, .code = 0}
-                                      : without_origin(message, *context_->loop.codecs.readers.reader, stripped);
+    const CleanResponse relayed =
+        provider.options.linked
+            ? CleanResponse{.text = message.text, .id = message.id(), .error = {}, .code = 0}
+            : without_origin(message, *context_->loop.codecs.readers.reader, stripped, origin_of(provider));
     append_message_as(message_sink, MessageForm::text(call.form.sent),
                       [&](Buffer& out) { message::append_replaced(out, relayed.text, relayed.id, call.id()); });
   } catch (const std::bad_alloc&) {
@@ -41,10 +47,10 @@ void Answers::deliver(SlotNumber slot, const Received& message, Provider& provid
 }
 
 // The call is forgotten first: what the answer sets off may look for it, and must not find it.
-void Answers::deliver_to_sink(SlotNumber slot, const Received& message) {
+void Answers::deliver_to_sink(SlotNumber slot, const Received& message, std::string_view origin) {
   Buffer stripped;
   CleanResponse relayed;
-  if (message.is_json()) relayed = without_origin(message, *context_->loop.codecs.readers.reader, stripped);
+  if (message.is_json()) relayed = without_origin(message, *context_->loop.codecs.readers.reader, stripped, origin);
   RelayExtras& extras = *calls_[slot].extras;
   ReplySink sink = std::move(extras.sink);
   const CallAllEntry call_all = std::move(extras.call_all);

@@ -36,7 +36,7 @@ class Answers {
   void log_failure(SlotNumber slot, const Error& error) noexcept;
 
  private:
-  void deliver_to_sink(SlotNumber slot, const Received& message);
+  void deliver_to_sink(SlotNumber slot, const Received& message, std::string_view origin);
 
   BrokerContext* context_;
   CallLedger& calls_;

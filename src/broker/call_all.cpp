@@ -95,7 +95,7 @@ void CallAll::call(Call& call) {
                      .kept = relay_->may_keep(caller, request->text())});
   if (scatter.front().kept) request->keep_for(caller.shared_load());
   for (const auto& provider : route.providers()) {
-    if (provider->ended) continue;
+    if (provider->ended || provider->at_node) continue;
     scatter.front().providers.push_back(provider->peer->number);
     results->expect(provider->peer->name);
   }

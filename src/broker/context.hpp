@@ -7,6 +7,7 @@
 #include "broker/operations_log.hpp"
 #include "broker/peer.hpp"
 #include "broker/peer_table.hpp"
+#include "broker/realm.hpp"
 #include "broker/subscriptions.hpp"
 #include "rpc/dispatcher.hpp"
 #include "wirecall/limits.hpp"
@@ -62,6 +63,7 @@ struct BrokerContext {
   PeerTable peers{};
   MethodTable methods{};
   Subscriptions topics{};
+  std::unique_ptr<Realm> realm{};  ///< null without a cluster; it goes before all that is above
 };
 
 /// The caller of a call, as the broker knows it.

@@ -7,6 +7,11 @@ namespace wirecall::broker {
 
 static Error internal_error(std::string data) { return Error::with_data(ErrorCode::internal_error, std::move(data)); }
 
+static Error lost_with(std::string_view reason, std::string_view origin, std::string_view delivered) {
+  return message::make(
+      {.code = ErrorCode::provider_lost, .reason = reason, .delivered = delivered, .limit = {}, .origin = origin});
+}
+
 RelayErrors::RelayErrors()
     : not_delivered(message::make(ErrorCode::provider_lost, "the provider has gone", "no")),
       not_there(rpc::no_such_client()),
@@ -18,6 +23,10 @@ RelayErrors::RelayErrors()
       overrun(internal_error(R"({"reason":"the provider sends more items than it has credit for"})")),
       input_overrun(ErrorCode::invalid_request),
       no_memory(ErrorCode::internal_error),
+      node_lost_before(lost_with("the provider's node has gone", "remote", "no")),
+      node_lost(lost_with("the provider's node has gone", "remote", "maybe")),
+      bus_lost_before(lost_with("the bus between the nodes has failed", "bus", "no")),
+      bus_lost(lost_with("the bus between the nodes has failed", "bus", "maybe")),
       cancelled_before(message::make(ErrorCode::cancelled, "the call was cancelled", "no")) {}
 
 Error forbidden() { return message::make(ErrorCode::forbidden, "the principal has no grant for that", "no"); }

@@ -1,6 +1,7 @@
 // The errors of the broker's own: what relayed calls end with that no provider has answered, and what is refused.
 #pragma once
 
+#include "broker/realm.hpp"
 #include "message/own_error.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/error.hpp"
@@ -20,10 +21,24 @@ struct RelayErrors {
   Error overrun;            ///< a provider has sent more items than it had credit for
   Error input_overrun;      ///< a caller has sent more items than it had credit for
   Error no_memory;
+  Error node_lost_before;  ///< the provider's node has gone, and had not been asked
+  Error node_lost;
+  Error bus_lost_before;  ///< the same of the bus
+  Error bus_lost;
   Error cancelled_before;  ///< the provider had not been asked
   Cancelled cancelled;
 
   RelayErrors();
+
+  /// Of a call whose provider has gone.
+  [[nodiscard]] const Error& lost(LostBy by, bool sent) const noexcept {
+    switch (by) {
+      case LostBy::provider: break;
+      case LostBy::node: return sent ? node_lost : node_lost_before;
+      case LostBy::bus: return sent ? bus_lost : bus_lost_before;
+    }
+    return sent ? maybe_delivered : not_delivered;
+  }
 };
 
 /// What a principal is answered that may not do what it wants to.

@@ -39,6 +39,8 @@ class EventBus {
   [[nodiscard]] std::shared_ptr<rpc::Rendering> take_answer() noexcept { return std::move(published_); }
   /// The same for a notification, as it came.
   void notified(Peer& publisher, std::string_view name, const Received& message);
+  /// The same of one that comes from another node, which is an event there: for its provider alone.
+  void notified_elsewhere() noexcept { context_->notification.begin(); }
   /// An event of a peer's, or of the broker's own about one; null for one that has gone.
   Delivered deliver(Peer* publisher, const NewEvent& event);
 

@@ -70,11 +70,6 @@ struct ClientRow {
 
 std::int64_t milliseconds_of(nanoseconds time) { return std::chrono::floor<std::chrono::milliseconds>(time).count(); }
 
-std::string policy_text(const Route& route) {
-  if (route.policy() == Policy::hash) return "hash:" + route.hash_param();
-  return std::string{std::ranges::find(kPolicyNames, route.policy(), &PolicyName::policy)->name};
-}
-
 double microseconds(std::uint64_t time) { return duration<double, std::micro>(nanoseconds{time}).count(); }
 
 BatchRow batch_row(const detail::BatchSpreads& batches) {
@@ -178,7 +173,7 @@ std::optional<CountedMethod> Inventory::Listing::next_method() {
     return method;
   }
   for (const auto& provider : route->providers()) {
-    if (!provider->ended) ++method.providers;
+    if (!provider->ended) method.providers += provider->options.providers;
     method.in_flight += provider->at_work;
     method.waiting += provider->waiting;
   }
@@ -234,6 +229,7 @@ class Inventory::ClientList final : public Listing {
     after_number_ = peer->number;
     more_steps_ = peer->provides.size() / kMethodsInStep;
     if (peer->name.empty() && peer->provides.empty() && peer->topics.count() == 0) return true;
+    if (peer->of_node) return true;  // which rpc.cluster tells of
     // Who asks may know of its own, and of who provides what it may call.
     const Principal* const principal = asker_.principal;
     const auto methods = static_cast<std::size_t>(std::ranges::count_if(

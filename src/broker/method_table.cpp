@@ -84,6 +84,10 @@ Provider& Route::add(Peer& peer, const ProviderOptions& options) {
     return *known;
   }
   providers_.push_back(std::unique_ptr<Provider>{new Provider{.route = this, .peer = &peer, .options = options}});
+  if (peer.of_node) {
+    providers_.back()->at_node = true;
+    ++at_nodes_;
+  }
   if (providers_.size() == 1) account();
   return *providers_.back();
 }
@@ -91,12 +95,13 @@ Provider& Route::add(Peer& peer, const ProviderOptions& options) {
 void Route::remove(const Provider& provider) noexcept {
   const bool accounts = !providers_.empty() && providers_.front().get() == &provider;
   if (accounts) discount();
+  if (provider.at_node) --at_nodes_;
   std::erase_if(providers_, [&](const auto& one) { return one.get() == &provider; });
   if (accounts) account();
 }
 
 // The next one in turn that has the least to do; or, where the policy is round_robin, that is free, if any is.
-Provider* Route::in_turn(const Provider* but) noexcept {
+Provider* Route::in_turn(const Provider* but, bool here) noexcept {
   const bool by_load = policy_ == Policy::least_inflight;
   const std::size_t count = providers_.size();
   Provider* best = nullptr;
@@ -106,7 +111,7 @@ Provider* Route::in_turn(const Provider* but) noexcept {
   for (std::size_t i = 0, at = next_; i < count; ++i, ++at) {
     if (at >= count) at = 0;
     Provider* const provider = providers_[at].get();
-    if (provider->ended || provider == but) continue;
+    if (provider->ended || provider == but || (here && provider->at_node)) continue;
     const bool is_free = provider->is_free();
     const std::size_t load = provider->load();
     const bool better = best == nullptr || (is_free != best_is_free ? is_free : by_load && load < best_load);
@@ -147,22 +152,122 @@ Provider* Route::choose(std::string_view params, Reader& reader, const Provider*
     }
     case Policy::hash: {
       // Rendezvous: a provider that comes or goes moves no other's calls.
-      const std::size_t value = std::hash<std::string_view>{}(hashed_value(params, hash_param_, reader));
-      Provider* best = nullptr;
-      std::size_t best_weight = 0;
-      for (const auto& provider : providers_) {
-        if (!usable(provider)) continue;
-        std::size_t weight = (value ^ std::hash<const void*>{}(provider.get())) * 0x9E3779B97F4A7C15;
-        weight ^= weight >> 29;
-        weight *= 0xBF58476D1CE4E5B9;
-        if (best != nullptr && weight <= best_weight) continue;
-        best = provider.get();
-        best_weight = weight;
-      }
-      return best;
+      return by_hash(std::hash<std::string_view>{}(hashed_value(params, hash_param_, reader)), but, false);
     }
   }
   return nullptr;
+}
+
+static std::uint64_t mixed(std::uint64_t value) noexcept {
+  value *= 0x9E3779B97F4A7C15;
+  value ^= value >> 29;
+  return value * 0xBF58476D1CE4E5B9;
+}
+
+Provider* Route::by_hash(std::size_t value, const Provider* but, bool here) noexcept {
+  Provider* best = nullptr;
+  std::uint64_t best_weight = 0;
+  for (const auto& provider : providers_) {
+    if (provider->ended || provider.get() == but || (here && provider->at_node)) continue;
+    const std::uint64_t weight = mixed(value ^ std::hash<const void*>{}(provider.get()));
+    if (best != nullptr && weight <= best_weight) continue;
+    best = provider.get();
+    best_weight = weight;
+  }
+  return best;
+}
+
+// ---- providers at several nodes ----
+
+// The same on each machine, which std::hash need not be.
+static std::uint64_t stable_hash(std::string_view text) noexcept {
+  std::uint64_t hash = 0xCBF29CE484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+  return mixed(hash);
+}
+
+// Of the other nodes the one with the least to do, as far as that is known here; of these, the nearest.
+Provider* Route::nearest_node(const Provider* but) noexcept {
+  Provider* best = nullptr;
+  for (const auto& provider : providers_) {
+    const RemoteNode* const node = provider->peer->node;
+    if (provider->ended || provider.get() == but || node == nullptr) continue;
+    if (best == nullptr) {
+      best = provider.get();
+      continue;
+    }
+    const RemoteNode& other = *best->peer->node;
+    const bool is_free = provider->is_free();
+    if (is_free != best->is_free()) {
+      if (is_free) best = provider.get();
+      continue;
+    }
+    const std::size_t load = provider->load() + node->load();
+    const std::size_t best_load = best->load() + other.load();
+    if (load < best_load || (load == best_load && node->latency() < other.latency())) best = provider.get();
+  }
+  return best;
+}
+
+// Rendezvous among the providers of all nodes, each of which is known by its node's name and its number there. Which of
+// a node's own it is that node decides, alike for all callers.
+Provider* Route::by_hash_in_realm(std::uint64_t value, const RealmChoice& choice) noexcept {
+  std::uint32_t own_count = 0;
+  for (const auto& provider : providers_) own_count += !provider->ended && !provider->at_node ? 1 : 0;
+  Provider* best = nullptr;
+  bool is_own = false;
+  std::uint64_t best_weight = 0;
+  const auto offer = [&](std::string_view node, std::uint32_t count, Provider* provider) {
+    const std::uint64_t seed = stable_hash(node) ^ value;
+    for (std::uint32_t i = 0; i != count; ++i) {
+      const std::uint64_t weight = mixed(seed + i);
+      if ((best != nullptr || is_own) && weight <= best_weight) continue;
+      best = provider;
+      is_own = provider == nullptr;
+      best_weight = weight;
+    }
+  };
+  offer(choice.own, own_count, nullptr);
+  for (const auto& provider : providers_) {
+    const RemoteNode* const node = provider->peer->node;
+    if (provider->ended || provider.get() == choice.but || node == nullptr) continue;
+    offer(node->name(), provider->options.providers, provider.get());
+  }
+  return is_own ? by_hash(value, choice.but, true) : best;
+}
+
+Provider* Route::choose_in_realm(std::string_view params, Reader& reader, const RealmChoice& choice) noexcept {
+  switch (policy_) {
+    case Policy::hash: {
+      const std::uint64_t value = stable_hash(hashed_value(params, hash_param_, reader));
+      return choice.here ? by_hash(value, choice.but, true) : by_hash_in_realm(value, choice);
+    }
+    case Policy::least_inflight:
+    case Policy::round_robin:
+    case Policy::random: {
+      Provider* const own = in_turn(choice.but, true);
+      if (choice.here || (own != nullptr && own->is_free())) return own;
+      Provider* const other = nearest_node(choice.but);
+      return other != nullptr && (own == nullptr || other->is_free()) ? other : own;
+    }
+    case Policy::exclusive:
+    case Policy::first:
+    case Policy::last: {
+      Provider* found = nullptr;
+      for (const auto& provider : providers_) {
+        if (provider->ended || provider.get() == choice.but || (choice.here && provider->at_node)) continue;
+        found = provider.get();
+        if (policy_ != Policy::last) break;
+      }
+      return found;
+    }
+  }
+  return nullptr;
+}
+
+std::string policy_text(const Route& route) {
+  if (route.policy() == Policy::hash) return "hash:" + route.hash_param();
+  return std::string{std::ranges::find(kPolicyNames, route.policy(), &PolicyName::policy)->name};
 }
 
 // One that does not answer any more is asked after those that do.

@@ -73,6 +73,7 @@ struct ProviderOptions {
   std::uint32_t queue = kQueueDefault;     ///< further calls that wait for it at most
   bool idempotent = false;                 ///< a call may be made again where the provider has been lost
   bool linked = false;                     ///< of the broker that this one has taken over from
+  std::uint32_t providers = 1;             ///< that it stands for: of a node, as many as that has
 };
 
 /// A peer that provides a route's methods.
@@ -87,6 +88,7 @@ struct Provider {
   WaitingCalls addressed_queue{};       ///< those that are for nobody else
   bool addressed_next = false;          ///< which of the two has its turn
   bool ended = false;                   ///< unregistered: it is asked nothing new, and goes with its last call
+  bool at_node = false;                 ///< the peer speaks for another broker
   std::uint32_t index = 0;              ///< in Peer::provides
   std::shared_ptr<Provider*> ending{};  ///< while its waiting calls end in shares (Departures); null again when it goes
   std::shared_ptr<SubscriptionMethod> subscribing{};  ///< null before it has a subscription
@@ -121,6 +123,13 @@ struct Description {
   }
 };
 
+/// What bounds a choice among the providers of several nodes.
+struct RealmChoice {
+  std::string_view own;           ///< this node
+  bool here = false;              ///< others are not asked
+  const Provider* but = nullptr;  ///< not chosen
+};
+
 /// Who answers calls of a route; outlives it.
 struct RouteHandlers {
   Relay& relay;
@@ -152,15 +161,22 @@ class Route {
     Provider* const first = providers_.empty() ? nullptr : providers_.front().get();  // it was there before all others
     return first != nullptr && first->options.linked && !first->ended ? first : nullptr;
   }
-  /// Whether there is a provider here: any but that.
-  [[nodiscard]] bool is_provided_here() const noexcept {
-    return std::ranges::any_of(providers_,
-                               [](const auto& provider) { return !provider->ended && !provider->options.linked; });
-  }
   /// Whether there is a provider that may be asked.
   [[nodiscard]] bool is_provided() const noexcept {
     return std::ranges::any_of(providers_, [](const auto& provider) { return !provider->ended; });
   }
+  /// The same of a client of this process.
+  [[nodiscard]] bool is_provided_here() const noexcept {
+    return std::ranges::any_of(providers_, [](const auto& provider) {
+      return !provider->ended && !provider->options.linked && !provider->at_node;
+    });
+  }
+  /// Whether other nodes provide it, too.
+  [[nodiscard]] bool is_at_nodes() const noexcept { return at_nodes_ != 0; }
+  /// As `choose`, where other nodes provide the route: a free provider of this broker goes before one of another, and
+  /// these go by load and latency; `here` leaves them out. By hash all nodes choose the same one, once they know the
+  /// same. `own` is this node's name.
+  [[nodiscard]] Provider* choose_in_realm(std::string_view params, Reader& reader, const RealmChoice& choice) noexcept;
   /// The provider for a call with these params, empty for none; null when there is none. One that is free goes before
   /// one that is not, where the policy leaves a choice. `but` is not chosen where there is another.
   [[nodiscard]] Provider* choose(std::string_view params, Reader& reader, const Provider* but = nullptr) noexcept;
@@ -181,7 +197,10 @@ class Route {
   SpelledName spelled;  ///< its name, unless it is a prefix
 
  private:
-  [[nodiscard]] Provider* in_turn(const Provider* but) noexcept;
+  [[nodiscard]] Provider* in_turn(const Provider* but, bool here = false) noexcept;
+  [[nodiscard]] Provider* by_hash(std::size_t value, const Provider* but, bool here) noexcept;
+  [[nodiscard]] Provider* nearest_node(const Provider* but) noexcept;
+  [[nodiscard]] Provider* by_hash_in_realm(std::uint64_t value, const RealmChoice& choice) noexcept;
   void account() const noexcept;
   void discount() const noexcept;
 
@@ -192,8 +211,12 @@ class Route {
   std::vector<std::unique_ptr<Provider>> providers_;
   std::unique_ptr<rpc::MethodCounts> counts_;
   std::size_t next_ = 0;
+  std::uint32_t at_nodes_ = 0;  // of the providers
   std::uint32_t random_ = 0x9E3779B9;
 };
+
+/// As a registration says it: "hash:name".
+[[nodiscard]] std::string policy_text(const Route& route);
 
 class MethodTable {
  public:

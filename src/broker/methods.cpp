@@ -73,8 +73,8 @@ const RawValue* described(const ReservedParams<12>& params, std::size_t index) {
   return sent;
 }
 
-// Reads one registration from `params`, which are those of the call, or of one of its `methods`.
-Registration read_registration(const ReservedParams<12>& params, Reader& reader) {
+// `params` are those of the call, or of one of its `methods`.
+Registration read_one(const ReservedParams<12>& params, Reader& reader) {
   Registration registration;
   const auto name = params.as<std::string>(0);
   if (!name) params.refuse("method", params.find(0), "string");
@@ -153,13 +153,13 @@ std::string register_methods(const ReservedCall& call) {
         params.refuse("methods", params.find(kMethodsAt), R"(array of objects, as {"method":"add"})");
       const RawValue one = take_raw(*reader);
       try {
-        registrations.push_back(read_registration({scratch, one.text, kRegisterNames}, scratch));
+        registrations.push_back(read_one({scratch, one.text, kRegisterNames}, scratch));
       } catch (const Error& error) {
         throw within_methods(error, registrations.size());
       }
     }
   } else {
-    registrations.push_back(read_registration(params, scratch));
+    registrations.push_back(read_one(params, scratch));
   }
   const std::size_t count = registrations.size();
   call.sink.charge(kRegistrationSteps * count);
@@ -318,6 +318,16 @@ std::string kick(const ReservedCall& call) {
   return peer_of(call).router().sessions().kick(peer_of(call), *name) ? "true" : "false";
 }
 
+std::shared_ptr<rpc::Rendering> tell_cluster(const ReservedCall& call) {
+  require_no_params(call);
+  const Realm* const realm = peer_of(call).router().context().realm.get();
+  if (realm == nullptr) {
+    throw Error::with_data(ErrorCode::method_not_found,
+                           R"({"reason":"this broker is in no cluster: serve --cluster"})");
+  }
+  return realm->tell(call.asker());
+}
+
 constexpr std::array kMethods{
     ReservedMethod{"rpc.register", &register_methods, ReservedMethod::Needs::connection},
     ReservedMethod{"rpc.unregister", &unregister, ReservedMethod::Needs::connection},
@@ -328,6 +338,7 @@ constexpr std::array kMethods{
     ReservedMethod{.name = "rpc.clients", .serve = nullptr, .render = &tell<&Inventory::list_clients>},
     ReservedMethod{.name = "rpc.stats", .serve = nullptr, .render = &tell<&Inventory::tell_stats>},
     ReservedMethod{"rpc.health", &tell_health},
+    ReservedMethod{.name = "rpc.cluster", .serve = nullptr, .render = &tell_cluster},
     ReservedMethod{"rpc.kick", &kick, ReservedMethod::Needs::source},
     ReservedMethod{"rpc.tap", &tap, ReservedMethod::Needs::connection},
     ReservedMethod{"rpc.item", &pass_item, ReservedMethod::Needs::connection},
@@ -335,6 +346,10 @@ constexpr std::array kMethods{
 };
 
 }  // namespace
+
+Registration read_registration(std::string_view params, Reader& reader) {
+  return read_one({reader, params, kRegisterNames}, reader);
+}
 
 std::span<const ReservedMethod> broker_methods() noexcept { return kMethods; }
 

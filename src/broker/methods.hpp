@@ -3,6 +3,7 @@
 // Implements docs/wire.md "Built-in methods".
 #pragma once
 
+#include "broker/registrar.hpp"
 #include "rpc/reserved.hpp"
 
 namespace wirecall::broker {
@@ -10,5 +11,8 @@ namespace wirecall::broker {
 [[nodiscard]] std::span<const rpc::ReservedMethod> broker_methods() noexcept;
 /// The one of that name; null for none.
 [[nodiscard]] const rpc::ReservedMethod* find_broker_method(std::string_view name) noexcept;
+
+/// Reads the params of rpc.register with one method, padded JSON. Throws Error -32602.
+[[nodiscard]] Registration read_registration(std::string_view params, Reader& reader);
 
 }  // namespace wirecall::broker

@@ -37,7 +37,10 @@ const Method* Peer::find(std::string_view name, const Received& message) {
     return of_queues != nullptr ? of_queues : router_->durable_topics().find(name, message);
   }
   const Route* const route = router_->methods().find(name);
-  return route != nullptr && route->is_provided() ? &route->method() : nullptr;
+  // What a node asks for is served here, or not at all.
+  if (route != nullptr && (of_node ? route->is_provided_here() : route->is_provided())) return &route->method();
+  Realm* const realm = router_->context().realm.get();
+  return realm != nullptr ? realm->find_absent(*this, name) : nullptr;
 }
 
 std::string Peer::name_json() const { return to_json(name); }
@@ -63,6 +66,8 @@ bool Peer::response(const Received& message) {
 void Peer::notified(const Received& message, std::string_view name) {
   if (source != nullptr && router_->subscriptions().event(*this, name, message)) [[unlikely]]
     return;
+  if (of_node) [[unlikely]]
+    return router_->events().notified_elsewhere();
   router_->events().notified(*this, name, message);
   router_->durable_topics().notified(*this, name, message);
 }

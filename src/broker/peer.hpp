@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "broker/method_subscriptions.hpp"
+#include "broker/realm.hpp"
 #include "broker/relayed_calls.hpp"
 #include "broker/retained.hpp"
 #include "broker/subscriptions.hpp"
@@ -115,7 +116,10 @@ class Peer final : public rpc::BrokerPeer {
   std::uint64_t last_event = 0;                ///< the last event that was for this peer
   std::unique_ptr<RetainedRequests> retained;  ///< null for nothing
   rpc::RetainedReader* retained_reader = nullptr;  ///< of the sink, once it subscribes; null for none
+  RemoteNode* node = nullptr;                      ///< that it speaks for, as long as that is there; null for a client
   State state = State::open;
+  LostBy lost_by = LostBy::provider;     ///< why its calls end once it has ended
+  bool of_node : 1 = false;              ///< it speaks for another broker, or has
   bool taps : 1 = false;                 ///< looks on (TapFeed)
   bool took_part : 1 = false;            ///< has provided, or subscribed to, anything
   bool leaves : 1 = false;               ///< what it leaves undone is being done (Departures)

@@ -44,14 +44,18 @@ static void require_notifications(const Peer& peer, const std::vector<Registrati
 // Throws where not all of them may be.
 void Registrar::require_admissible(const Peer& peer, const std::vector<Registration>& registrations) const {
   if (peer.has_ended()) throw has_ended();
-  if (peer.provides.size() + registrations.size() > context_->limits.methods) throw too_many_methods();
+  // A node brings those of many connections, each of which it has admitted.
+  const bool admitted = peer.of_node;
+  if (!admitted && peer.provides.size() + registrations.size() > context_->limits.methods) throw too_many_methods();
   // All are told of all of them together (rpc.methods, rpc.discover): nobody's may fill that alone.
   std::size_t described = peer.described_bytes;
   for (const Registration& one : registrations) {
-    if (!rpc::may_provide(peer.principal, one.name)) throw forbidden();
+    if (!admitted && !rpc::may_provide(peer.principal, one.name)) throw forbidden();
     // Callers are sent it as if it were published, under a name that may be another's topic or method.
-    if (one.description.subscription && !rpc::may_publish(peer.principal, one.description.subscription->notification))
+    if (!admitted && one.description.subscription &&
+        !rpc::may_publish(peer.principal, one.description.subscription->notification)) {
       throw forbidden();
+    }
     if (context_->own.find(one.name) != nullptr) throw conflict("the server has a method of that name itself");
     const Route* const route = context_->methods.find_registered(one.name);
     if (route != nullptr && !route->is_provided_here() && !route->is_provided() &&
@@ -69,8 +73,8 @@ void Registrar::require_admissible(const Peer& peer, const std::vector<Registrat
     if (route->policy() == Policy::exclusive && route->find(peer) == nullptr)
       throw conflict("the method is provided by another connection, which wants to be the only one");
   }
-  require_notifications(peer, registrations, context_->limits.methods);
-  if (described > kDescribedBytesMax) {
+  if (!admitted) require_notifications(peer, registrations, context_->limits.methods);
+  if (!admitted && described > kDescribedBytesMax) {
     throw limit_exceeded("what is said of this connection's methods is more than 1 MiB together", "descriptions");
   }
 }

@@ -20,19 +20,38 @@ static Error needs_connection() {
 }
 
 // The one that a call is for: the one it names, or the one that the policy chooses.
-Provider* Relay::provider_for(Route& route, const Received& message, Reader& reader) {
-  if (!message.has(Member::to)) [[likely]]
-    return route.choose(message.params(), reader);
+Provider* Relay::provider_for(Route& route, const Received& message, Call& call) {
+  if (!message.has(Member::to)) [[likely]] {
+    if (!route.is_at_nodes()) [[likely]]
+      return route.choose(message.params(), call.reader());
+    return route.choose_in_realm(message.params(), call.reader(), choice_in_realm(&caller_of(call)));
+  }
   const Peer* const named = context_->peers.find(string_of(*context_->loop.codecs.readers.reader, message[Member::to]));
   Provider* const provider = named == nullptr ? nullptr : route.find(*named);
   return provider == nullptr || provider->ended ? nullptr : provider;
+}
+
+// What comes from another node goes to none: it is served here.
+RealmChoice Relay::choice_in_realm(const Peer* caller, const Provider* but) const noexcept {
+  return {.own = context_->realm != nullptr ? context_->realm->node() : std::string_view{},
+          .here = caller != nullptr && caller->of_node,
+          .but = but};
+}
+
+// Whose call it is, as the provider is told. The node of a caller says that in the message, and the node of a provider
+// decides whether to tell.
+std::string Relay::from_of(const Provider& provider, const Peer& caller, const Received& message) const {
+  if (provider.at_node) return caller.name.empty() ? std::string{} : caller.name_json();
+  if (!caller.of_node) return context_->from_of(caller);
+  return context_->settings.disclose_callers && message.has(Member::from) ? std::string{message[Member::from]}
+                                                                          : std::string{};
 }
 
 void Relay::relay(Route& route, Call& call) {
   const Received& message = call.message();
   if (const std::size_t count = route.providers().size(); count >= kProvidersInStep) [[unlikely]]
     caller_of(call).sink().charge(count / kProvidersInStep);
-  Provider* const provider = provider_for(route, message, call.reader());
+  Provider* const provider = provider_for(route, message, call);
   if (provider == nullptr) {
     const Error& why = message.has(Member::to) ? context_->errors.not_there : context_->errors.not_delivered;
     context_->log.not_provided(route.name(), &caller_of(call), why);
@@ -54,7 +73,8 @@ void Relay::relay(Route& route, Call& call) {
 void Relay::notify(const Provider& provider, const Peer& caller, const Received& message) {
   if (context_->notification.is_withheld()) return;
   // A provider that subscribes to its method's name as well is told once.
-  if (!context_->notification.has_told(*provider.peer)) writer_->notify(provider, message, context_->from_of(caller));
+  if (!context_->notification.has_told(*provider.peer))
+    writer_->notify(provider, message, caller, from_of(provider, caller, message));
   if (!tap_feed_->empty()) [[unlikely]]
     tap_feed_->notification(provider, caller, message);
 }
@@ -96,13 +116,15 @@ void Relay::relay_to(Provider& chosen, Route& route, Call& call, const Received&
   try {
     if (direct) relayed.stream = stream_of(context_->loop, message);
     if (has_input) relayed.input = std::make_unique<RelayedInput>();
-    const bool keeps =
-        waits || ((provider->options.idempotent || provider->options.linked) && may_keep(caller, message.text));
+    // Of one at another node, since that may have none any more when it comes.
+    const bool may_move =
+        provider->options.idempotent || provider->options.linked || (provider->at_node && route.providers().size() > 1);
+    const bool keeps = waits || (may_move && may_keep(caller, message.text));
     if (keeps || !direct || long_id) {
       relayed.extras = std::make_unique<RelayExtras>();
       if (long_id) relayed.extras->id.set(caller.shared_load(), message.id().size());
       if (keeps) relayed.extras->request.keep(message.text, caller.shared_load());
-      relayed.extras->from = context_->from_of(caller);
+      relayed.extras->from = from_of(*provider, caller, message);
       relayed.extras->asked_by = &caller;
       relayed.extras->asker = caller.number;
       if (route.description.subscription)
@@ -116,10 +138,10 @@ void Relay::relay_to(Provider& chosen, Route& route, Call& call, const Received&
       relayed.extras->sink = call.detach();
     }
     if (!waits) {
-      if (context_->settings.disclose_callers) [[unlikely]] {
-        writer_->send(*slot, message, context_->from_of(caller));
+      if (context_->settings.disclose_callers || provider->at_node) [[unlikely]] {
+        writer_->send(*slot, message, &caller, from_of(*provider, caller, message));
       } else {
-        writer_->send(*slot, message, {});
+        writer_->send(*slot, message, nullptr, {});
       }
     }
   } catch (...) {
@@ -183,9 +205,15 @@ void Relay::send_kept(SlotNumber slot) noexcept {
     if (const std::optional<Error> why = writer_->read_kept(text, wanted, read, message)) {
       return fail_unsent(slot, *why);
     }
-    writer_->send(slot, message, calls_[slot].extras->from);
-    const ProviderOptions& options = calls_[slot].provider->options;
-    if (!options.idempotent && !options.linked) calls_[slot].extras->request.release();
+    const Provider& provider = *calls_[slot].provider;
+    const Peer* caller = nullptr;
+    if (provider.at_node) [[unlikely]] {
+      caller = context_->peers.find(calls_[slot].extras->asker);
+      if (caller == nullptr) return fail_unsent(slot, context_->errors.cancelled_before);
+    }
+    writer_->send(slot, message, caller, calls_[slot].extras->from);
+    if (!provider.options.idempotent && !provider.options.linked && !provider.at_node)
+      calls_[slot].extras->request.release();
   } catch (const std::bad_alloc&) {
     fail_unsent(slot, context_->errors.no_memory);
   }
@@ -232,7 +260,7 @@ SlotNumber Relay::next_for(Provider& provider) noexcept {
   }
   provider.addressed_next = true;
   if (!provider.queue.empty()) return provider.queue.next();
-  if (!provider.route->shares_queues()) return kNoSlot;
+  if (!provider.route->shares_queues() || provider.at_node) return kNoSlot;
   Provider* from = &provider;
   for (const auto& other : provider.route->providers()) {
     if (!other->queue.empty() && other->waiting > from->waiting) from = other.get();

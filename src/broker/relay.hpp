@@ -79,7 +79,10 @@ class Relay {
   void lose(SlotNumber slot) noexcept;
 
  private:
-  [[nodiscard]] Provider* provider_for(Route& route, const Received& message, Reader& reader);
+  [[nodiscard]] Provider* provider_for(Route& route, const Received& message, Call& call);
+  [[nodiscard]] RealmChoice choice_in_realm(const Peer* caller, const Provider* but = nullptr) const noexcept;
+  [[nodiscard]] std::string from_of(const Provider& provider, const Peer& caller, const Received& message) const;
+  [[nodiscard]] bool has_moved(const Received& response) const;
   void relay_to(Provider& provider, Route& route, Call& call, const Received& message);
   inline void notify(const Provider& provider, const Peer& caller, const Received& message);
   [[nodiscard]] bool moves_within_budget(SlotNumber slot, std::string_view text) noexcept;
@@ -89,7 +92,7 @@ class Relay {
   [[nodiscard]] SlotNumber next_for(Provider& provider) noexcept;
   inline void answered(const Provider& provider, const RelayedCall& call, bool failed) noexcept;
   void end_by(SlotNumber slot, std::chrono::nanoseconds until) noexcept;
-  [[nodiscard]] bool ask_another(SlotNumber slot) noexcept;
+  [[nodiscard]] bool ask_another(SlotNumber slot, bool sent) noexcept;
   [[nodiscard]] bool waits_for_return(SlotNumber slot, const Received& message) noexcept;
 
   BrokerContext* context_;

@@ -6,6 +6,7 @@
 #include "broker/call_all_shared.hpp"
 #include "broker/outgoing.hpp"
 #include "broker/relay.hpp"
+#include "broker/stream_request.hpp"
 #include "message/cancel_request.hpp"
 #include "message/read_error.hpp"
 #include "rpc/admission.hpp"
@@ -19,6 +20,7 @@ using State = RelayedCall::State;
 
 // So long after the connection with the most calls of an account has been looked for it is looked for again.
 constexpr std::chrono::milliseconds kHeaviestPause{10};
+constexpr std::string_view kProviderLost = "-32001";
 
 // ---- its provider answers ----
 
@@ -49,6 +51,12 @@ bool Relay::response(Peer& peer, const Received& message) {
   WIRECALL_ASSERT(provider.at_work != 0);
   const bool wanted = call.state == State::sent;
   const bool error = message.has(Member::error);
+  if (wanted && error && peer.of_node && has_moved(message)) [[unlikely]] {
+    if (ask_another(slot, false)) {
+      free_again(provider);
+      return true;
+    }
+  }
   const bool malformed = message.fault != Fault::none ||
                          (error && !message::is_error(*context_->loop.codecs.readers.reader, message[Member::error]));
   if (wanted) answered(provider, call, malformed || error);
@@ -114,6 +122,15 @@ bool Relay::waits_for_return(SlotNumber slot, const Received& message) noexcept 
   hand_to(*to, slot);
   free_again(linked);  // which may go with that
   return true;
+}
+
+// Whether another node says that it has no provider of the method any more: then nobody has been asked.
+bool Relay::has_moved(const Received& response) const {
+  Reader& reader = *context_->loop.codecs.readers_of(response.encoding).reader;
+  const auto [code, data] = members_of<2>(reader, response[Member::error], {"code", "data"});
+  if (!response.is_json() || code != kProviderLost || data.empty()) return false;
+  const auto [moved] = members_of<1>(reader, data, {"moved"});
+  return moved == "true";
 }
 
 bool Relay::takes_encoded(const Peer& peer, const Received& message) noexcept {
@@ -257,18 +274,19 @@ void Relay::lose(SlotNumber slot) noexcept {
   if (call.state == State::given_up) return calls_.forget(slot);
   const bool sent = call.state == State::sent;
   Route& route = *call.provider->route;
-  if (ask_another(slot)) return;
+  const LostBy by = call.provider->peer->lost_by;
+  if (ask_another(slot, sent)) return;
   ++route.counted()->errors;
-  answers_->fail(slot, sent ? context_->errors.maybe_delivered : context_->errors.not_delivered);
+  answers_->fail(slot, context_->errors.lost(by, sent));
 }
 
 // A call that has not been sent goes to any other provider; one that was, only where doing it twice does no harm. Its
 // request has been kept if its provider had said so by then.
-bool Relay::ask_another(SlotNumber slot) noexcept {
+bool Relay::ask_another(SlotNumber slot, bool sent) noexcept {
   RelayedCall& call = calls_[slot];
   Provider& lost = *call.provider;
-  const bool sent = call.state == State::sent;
   if (sent && (!lost.options.idempotent || call.retried || call.stream || call.input)) return false;
+  if (!sent && call.state == State::sent && (call.retried || call.input)) return false;  // it moves once
   if (call.addressed || !call.extras || call.extras->request.empty()) return false;
   Received message;
   Buffer read;
@@ -282,14 +300,16 @@ bool Relay::ask_another(SlotNumber slot) noexcept {
       params = message.params();
     }
     const Encoding encoding = params.empty() ? Encoding::json : message.encoding;
-    other = lost.route->choose(params, *context_->loop.codecs.readers_of(encoding).reader, &lost);
+    Reader& reader = *context_->loop.codecs.readers_of(encoding).reader;
+    other = lost.route->is_at_nodes() ? lost.route->choose_in_realm(params, reader, choice_in_realm(call.caller, &lost))
+                                      : lost.route->choose(params, reader, &lost);
   } catch (const std::bad_alloc&) {
     return false;
   }
   if (other == nullptr) return false;
   if (!other->is_free() && other->waiting >= other->options.queue) return false;
   calls_.leave_provider(slot);
-  call.retried = call.retried || sent;
+  call.retried = call.retried || call.state == State::sent;
   call.state = State::waiting;
   hand_to(*other, slot);
   return true;

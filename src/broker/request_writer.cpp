@@ -35,7 +35,17 @@ void RequestWriter::sent(SlotNumber slot) {
   });
 }
 
-void RequestWriter::send(SlotNumber slot, const Received& message, std::string_view from) {
+// What another node is told besides the message.
+void RequestWriter::begin_at_node(const RelayedCall& call, const Received& message, const Peer& caller) noexcept {
+  RemoteNode::CallFacts facts{.principal = caller.principal_name()};
+  if (!message.has(Member::timeout_ms) && !call.stream && call.deadline != kNoDeadline)
+    facts.left = calls_.time_left(call);
+  call.provider->peer->node->begin_call(facts);
+}
+
+void RequestWriter::send(SlotNumber slot, const Received& message, const Peer* caller, std::string_view from) {
+  if (calls_[slot].provider->peer->node != nullptr) [[unlikely]]
+    begin_at_node(calls_[slot], message, *caller);
   if (!message.is_json()) [[unlikely]]
     return send_encoded(slot, message, from);
   RelayedCall& call = calls_[slot];
@@ -83,11 +93,14 @@ void RequestWriter::send_to_all(SlotNumber slot) {
   calls_[slot].extras->to_all = nullptr;
 }
 
-void RequestWriter::notify(const Provider& provider, const Received& message, std::string_view from) {
+void RequestWriter::notify(const Provider& provider, const Received& message, const Peer& caller,
+                           std::string_view from) {
   if (provider.peer->is_congested() || !has_budget(provider, message.text.size())) {
     ++context_->loop.stats.events_dropped;
     return;
   }
+  if (RemoteNode* const node = provider.peer->node) [[unlikely]]
+    node->begin_call({.principal = caller.principal_name()});
   if (message.is_json()) [[likely]]
     return append_message(provider.peer->sink(), [&](Buffer& out) { append_addressed(out, message, from); });
   append_message_as(provider.peer->sink(), MessageForm::native(message.encoding),

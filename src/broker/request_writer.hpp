@@ -16,11 +16,12 @@ class RequestWriter {
   RequestWriter(BrokerContext& context, CallLedger& calls) noexcept : context_(&context), calls_(calls) {}
 
   /// Sends its provider a call that is in no list of its, and enters it there. `from` is as BrokerContext::from_of says
-  /// it. Throws std::bad_alloc, and nothing has been sent then.
-  void send(SlotNumber slot, const Received& message, std::string_view from);
+  /// it. `caller` is needed where the provider is at another node. Throws std::bad_alloc, and nothing has been sent
+  /// then.
+  void send(SlotNumber slot, const Received& message, const Peer* caller, std::string_view from);
   /// The same of one of rpc.call_all.
   void send_to_all(SlotNumber slot);
-  void notify(const Provider& provider, const Received& message, std::string_view from);
+  void notify(const Provider& provider, const Received& message, const Peer& caller, std::string_view from);
 
   /// What a request in another encoding is in JSON, as which it goes on; or why it does not. `message` views `json`.
   [[nodiscard]] std::optional<Error> read_as_json(EncodedText request, Buffer& json, Received& message);
@@ -28,6 +29,7 @@ class RequestWriter {
   [[nodiscard]] std::optional<Error> read_kept(std::string_view text, Encoding wanted, Buffer& read, Received& message);
 
  private:
+  void begin_at_node(const RelayedCall& call, const Received& message, const Peer& caller) noexcept;
   void send_encoded(SlotNumber slot, const Received& message, std::string_view from);
   inline void sent(SlotNumber slot);
 

@@ -15,6 +15,7 @@ Router::Router(const Registry& own, const Limits& limits, rpc::LoopContext& loop
 
 Router::~Router() {
   work_queues_.stop();
+  context_.realm.reset();
   departures_.end_all();
   context_.loop.services.own_counts = nullptr;
 }

@@ -64,14 +64,22 @@ class Router final : public rpc::Broker {
     draining_ = true;
     durable_topics_.drain();
     work_queues_.drain();
+    if (context_.realm) context_.realm->drain();
   }
   [[nodiscard]] std::string hand_over() override;
   void replaced() noexcept override { replaced_ = true; }
   void take_over(std::string_view state, rpc::BrokerPeer& link) override;
+  [[nodiscard]] std::string_view degraded() const noexcept override {
+    return context_.realm && context_.realm->is_degraded() ? "the other brokers cannot be reached" : std::string_view{};
+  }
+  [[nodiscard]] bool busy() const noexcept override { return context_.realm && context_.realm->busy(); }
   [[nodiscard]] std::unique_ptr<rpc::Rendering> metrics(rpc::Asker asker) const override {
     return inventory_.tell_metrics(std::move(asker));
   }
   [[nodiscard]] rpc::RetainedPosition retained_position() override;
+  [[nodiscard]] Subscriptions& topics() noexcept { return context_.topics; }
+  /// The broker belongs to a cluster from now on. Once.
+  void join(std::unique_ptr<Realm> realm) { context_.realm = std::move(realm); }
   void count_by(std::function<Stats()> counters) override { inventory_.count_by(std::move(counters)); }
   [[nodiscard]] bool is_draining() const noexcept { return draining_; }
   /// Another process has taken over.

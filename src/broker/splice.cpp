@@ -84,7 +84,7 @@ ErrorParts parts_of(std::string_view error, Reader& reader) {
 
 }  // namespace
 
-CleanResponse without_origin(const Received& response, Reader& reader, Buffer& changed) {
+CleanResponse without_origin(const Received& response, Reader& reader, Buffer& changed, std::string_view origin) {
   if (!response.has(Member::error)) [[likely]]
     return {.text = response.text, .id = response.id(), .error = {}, .code = 0};
   const std::string_view error = response[Member::error];
@@ -98,7 +98,11 @@ CleanResponse without_origin(const Received& response, Reader& reader, Buffer& c
       const bool is_origin = name == "origin";
       const std::string_view value = reader.skip();
       if (!is_origin || splice.is_full()) continue;
-      splice.remove(value);
+      if (origin.empty()) {
+        splice.remove(value);
+      } else {
+        splice.replace(value, origin);
+      }
       any = true;
     }
   }

@@ -53,7 +53,9 @@ struct CleanResponse {
   int code = 0;            ///< of its error; 0 for a result
 };
 
-/// The response without `data.origin`; `changed` holds its text where there was one. `response` is well formed.
-[[nodiscard]] CleanResponse without_origin(const Received& response, Reader& reader, Buffer& changed);
+/// The response without `data.origin`, or with that as `origin`, JSON text, where there was one; `changed` holds its
+/// text then. `response` is well formed.
+[[nodiscard]] CleanResponse without_origin(const Received& response, Reader& reader, Buffer& changed,
+                                           std::string_view origin = {});
 
 }  // namespace wirecall::broker

@@ -228,6 +228,7 @@ void Subscriptions::add(Subscriber& subscriber, Pattern& pattern, const Subscrip
   subscriber.subscriptions_.push_back(members.back().get());
   subscriber.bytes_ += cost(pattern.text, options);
   ++pattern.subscriptions;
+  if (watcher_ != nullptr && !subscriber.of_node) watcher_->subscription_changed(pattern.text, options.group);
   if (pattern.shape == nullptr || !pattern.shape->is_long()) return;
   const auto use = std::ranges::find(subscriber.long_shapes_, pattern.shape, &Subscriber::ShapeUse::shape);
   if (use != subscriber.long_shapes_.end()) {
@@ -268,6 +269,8 @@ void Subscriptions::remove(Subscription& subscription) noexcept {
   }
   Members& members = group != nullptr ? group->members : pattern.members;
   const std::uint32_t at = subscription.at;
+  if (watcher_ != nullptr && !subscriber.of_node)
+    watcher_->subscription_changed(pattern.text, group != nullptr ? std::string_view{group->name} : std::string_view{});
   const std::unique_ptr<Subscription> gone = std::exchange(members[at], std::move(members.back()));
   members.pop_back();
   if (at < members.size()) members[at]->at = at;
@@ -283,6 +286,30 @@ void Subscriptions::clean(Pattern& pattern, const Group* group) noexcept {
   if (pattern.shape != nullptr) give_back(*pattern.shape);
   // The key is a view into the pattern: it goes first.
   const auto node = patterns_.extract(patterns_.find(pattern.text));
+}
+
+// ---- of this broker's clients ----
+
+static bool any_here(const Members& members) noexcept {
+  return std::ranges::any_of(members, [](const auto& one) { return !one->subscriber->of_node; });
+}
+
+bool Subscriptions::has_here(std::string_view pattern, std::string_view group) const noexcept {
+  const Pattern* const known = find(pattern);
+  if (known == nullptr) return false;
+  if (group.empty()) return any_here(known->members);
+  const auto found = known->groups.find(group);
+  return found != known->groups.end() && any_here(found->second->members);
+}
+
+void Subscriptions::visit_here(void (*visit)(const void*, std::string_view, std::string_view),
+                               const void* visitor) const {
+  for (const auto& [text, pattern] : patterns_) {
+    if (any_here(pattern->members)) visit(visitor, text, {});
+    for (const auto& [name, group] : pattern->groups) {
+      if (any_here(group->members)) visit(visitor, text, name);
+    }
+  }
 }
 
 // ---- shapes ----
@@ -347,13 +374,20 @@ void Subscriptions::choose(Subscription& subscription) {
 void Subscriptions::choose(Subscriber* publisher, Takes takes) {
   ++event_;
   chosen_.clear();
+  const bool from_node = publisher != nullptr && publisher->of_node;
   for (const Pattern* pattern : matched_) {
+    if (from_node && !publisher->group.empty()) [[unlikely]]
+      break;
     for (const auto& member : pattern->members) {
+      if (from_node && member->subscriber->of_node) [[unlikely]]
+        continue;
       if (member->subscriber != publisher || member->echo != 0) choose(*member);
     }
   }
   for (const Pattern* pattern : matched_) {
     for (const auto& [name, group] : pattern->groups) {
+      if (from_node && name != publisher->group) [[unlikely]]
+        continue;  // its node has chosen for the others
       Members& members = group->members;
       last_members_ += members.size();
       if (std::ranges::any_of(members, [&](const auto& one) { return one->subscriber->event_ == event_; })) continue;
@@ -363,6 +397,8 @@ void Subscriptions::choose(Subscriber* publisher, Takes takes) {
         const std::size_t at = (group->next + i) % members.size();
         const Subscription& member = *members[at];
         if (member.subscriber == publisher && member.echo == 0) continue;
+        if (from_node && member.subscriber->of_node) [[unlikely]]
+          continue;
         const bool ready = takes(*member.subscriber);
         if (ready || chosen == none) chosen = at;
         if (ready) break;

@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -38,6 +39,10 @@ class Subscriber {
   [[nodiscard]] std::uint64_t ended() const noexcept { return ended_; }
 
   Peer* const peer;
+  /// Whether it stands for those of another broker: for those in `group`, or, where that is empty, in none. It is told
+  /// nothing by other such ones, and what it publishes is for those alone.
+  bool of_node = false;
+  std::string group = {};
 
  private:
   friend class Subscriptions;
@@ -57,6 +62,16 @@ class Subscriber {
 struct SubscriptionOptions {
   std::string_view group;  ///< of several in one group one is told; empty for none
   bool echo = false;       ///< told of its own events as well
+};
+
+/// Is told what clients of this broker subscribe to. It changes nothing meanwhile.
+class SubscriptionWatcher {
+ public:
+  /// One of them subscribes to it from now on, or no more; `group` is empty for none.
+  virtual void subscription_changed(std::string_view pattern, std::string_view group) noexcept = 0;
+
+ protected:
+  ~SubscriptionWatcher() = default;
 };
 
 class Subscriptions {
@@ -87,6 +102,18 @@ class Subscriptions {
   /// Whether there was such a subscription.
   bool unsubscribe(Subscriber& subscriber, std::string_view pattern) noexcept;
   void remove_all(Subscriber& subscriber) noexcept;
+
+  /// `watcher` is told from now on; null for nobody.
+  void watch(SubscriptionWatcher* watcher) noexcept { watcher_ = watcher; }
+  /// Whether a client of this broker has that subscription, in that group or, where it is empty, in none.
+  [[nodiscard]] bool has_here(std::string_view pattern, std::string_view group) const noexcept;
+  /// Calls visit(pattern, group) for each of these.
+  template <class Visit>
+  void each_here(const Visit& visit) const {
+    visit_here([](const void* visitor, std::string_view pattern,
+                  std::string_view group) { (*static_cast<const Visit*>(visitor))(pattern, group); },
+               &visit);
+  }
 
   [[nodiscard]] bool empty() const noexcept { return patterns_.empty(); }
   /// Steps that matching took for the last event: at most kStepsMax.
@@ -122,6 +149,7 @@ class Subscriptions {
                                       std::uint64_t event) noexcept;
 
  private:
+  void visit_here(void (*visit)(const void*, std::string_view, std::string_view), const void* visitor) const;
   void match(std::string_view topic);
   void choose(Subscriber* publisher, Takes takes);
   void choose(Subscription& subscription);
@@ -142,6 +170,7 @@ class Subscriptions {
   std::size_t last_steps_ = 0;
   std::size_t last_members_ = 0;
   std::uint64_t event_ = 0;
+  SubscriptionWatcher* watcher_ = nullptr;
 
   // Of the event at hand, kept for their memory.
   std::vector<Pattern*> matched_;

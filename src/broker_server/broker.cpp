@@ -3,6 +3,7 @@
 
 #include "broker/router.hpp"
 #include "broker_server/broker_factory.hpp"
+#include "broker_server/join_cluster.hpp"
 #include "local_store/open.hpp"
 
 namespace wirecall {
@@ -34,11 +35,15 @@ rpc::BrokerFactory net::broker_factory(const Options& options) {
                             .log_calls_every = options.log_calls_every,
                             .kick_time = std::chrono::milliseconds{options.kick_ms}};
   for (const DurableTopic& topic : options.durable.topics) settings.durable_patterns.push_back(topic.pattern);
-  return [settings, store = store_options(options.durable),
+  if (options.cluster.on()) require_valid_cluster(options.cluster);
+  return [settings, cluster = options.cluster, store = store_options(options.durable),
           log = options.log.at_least(options.log_level)](const rpc::BrokerHost& host) -> std::unique_ptr<rpc::Broker> {
     std::unique_ptr<durable::Store> opened;
     if (!store.folder.empty()) opened = local_store::open_local_store(store, host.loop_context.tasks.executor(), log);
-    return std::make_unique<broker::Router>(host.registry, host.limits, host.loop_context, settings, std::move(opened));
+    auto router =
+        std::make_unique<broker::Router>(host.registry, host.limits, host.loop_context, settings, std::move(opened));
+    if (cluster.on()) join_cluster(*router, host, cluster);
+    return router;
   };
 }
 

@@ -95,9 +95,10 @@ static int run(int argc, char** argv) {
   const ServeConfig serve_config{*serve_command};
 
   std::vector<std::unique_ptr<Command>> commands;
-  for (const auto& declare : {call_command, notify_command, pub_command, sub_command, reply_command, queue_command,
-                              ls_command, describe_command, clients_command, stats_command, top_command, tap_command,
-                              bench_command, context_command, completion_command, man_command, help_command})
+  for (const auto& declare :
+       {call_command, notify_command, pub_command, sub_command, reply_command, queue_command, ls_command,
+        describe_command, clients_command, cluster_command, stats_command, top_command, tap_command, bench_command,
+        context_command, completion_command, man_command, help_command})
     commands.push_back(declare(app));
 
   if (argc == 1) {

@@ -49,6 +49,9 @@ static void health(HttpConnection& connection, const RoutedRequest&) { connectio
 
 static void readiness(HttpConnection& connection, const RoutedRequest&) {
   if (connection.is_draining()) return connection.current().respond(503, "draining\n");
+  const rpc::Broker* const broker = connection.host().loop_context.services.broker;
+  if (const std::string_view why = broker != nullptr ? broker->degraded() : std::string_view{}; !why.empty())
+    return connection.current().respond(200, "degraded: " + std::string{why} + "\n");
   connection.current().respond(200, "ready\n");
 }
 

@@ -10,7 +10,9 @@ namespace wirecall::message {
 static Error with_data(const OwnError& error) {
   std::string data = R"({"reason":")";
   data += error.reason;
-  data += R"(","origin":"local","delivered":")";
+  data += R"(","origin":")";
+  data += error.origin;
+  data += R"(","delivered":")";
   data += error.delivered;
   if (!error.limit.empty()) {
     data += R"(","limit":")";

@@ -12,12 +12,14 @@ namespace wirecall::message {
 struct OwnError {
   ErrorCode code;
   std::string_view reason;
-  std::string_view delivered;        ///< "no": safe to retry; "maybe": only for idempotent methods
-  std::string_view limit = {};       ///< the limit that was exceeded, by its name
+  std::string_view delivered;   ///< "no": safe to retry; "maybe": only for idempotent methods
+  std::string_view limit = {};  ///< the limit that was exceeded, by its name
+  std::string_view origin =
+      "local";                       ///< where it was made: here, at another node (remote), or by what joins them (bus)
   std::uint64_t retry_after_ms = 0;  ///< when it is no use to try again before; 0 for no advice
 };
 
-/// data: {"reason", "origin":"local", "delivered", "limit"?, "retry_after_ms"?}
+/// data: {"reason", "origin", "delivered", "limit"?, "retry_after_ms"?}
 [[nodiscard]] Error make(const OwnError& error);
 /// The same of an error that no limit caused.
 [[nodiscard]] inline Error make(ErrorCode code, std::string_view reason, std::string_view delivered) {

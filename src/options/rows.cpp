@@ -131,6 +131,16 @@ OptionRow durable_row(std::string_view name, std::string_view doc, const Traits&
   return row;
 }
 
+/// The same of members of Options::cluster.
+template <auto Member>
+OptionSlot cluster_slot(Options& options, const OptionRow&) {
+  return slot_of(options.cluster.*Member);
+}
+template <auto Member>
+OptionRow cluster_row(std::string_view name, std::string_view doc, std::string_view alias = {}) {
+  return {.name = name, .doc = doc, .in_server = &cluster_slot<Member>, .alias = alias};
+}
+
 std::vector<OptionRow> make_rows() {
   std::vector<OptionRow> rows{
       row<&Options::name>("name", "The server's name: the title of its OpenRPC document"),
@@ -180,6 +190,19 @@ std::vector<OptionRow> make_rows() {
       durable_row<&DurableOptions::principal_bytes>("durable.principal_bytes",
                                                     "The same of the jobs of one principal, in all queues",
                                                     {.unit = "bytes", .min = 1024, .max = std::uint64_t{1} << 40U}),
+      cluster_row<&ClusterOptions::url>(
+          "cluster.url", "NATS servers, as nats://host:4222, by which brokers are one; none when empty", "cluster"),
+      cluster_row<&ClusterOptions::realm>("cluster.realm", "The brokers of one realm know each other", "realm"),
+      cluster_row<&ClusterOptions::node>("cluster.node",
+                                         "The broker's name in its realm; when empty, that of the machine", "node"),
+      cluster_row<&ClusterOptions::credentials>("cluster.credentials",
+                                                "Path of the credentials file that is shown to NATS; none when empty"),
+      cluster_row<&ClusterOptions::nkey_seed>("cluster.nkey_seed",
+                                              "Path of the seed of the nkey that is shown to NATS; none when empty"),
+      cluster_row<&ClusterOptions::nkey>("cluster.nkey", "The public key of cluster.nkey_seed"),
+      cluster_row<&ClusterOptions::ca>("cluster.ca", "Path of the authorities, in PEM, that vouch for NATS servers"),
+      cluster_row<&ClusterOptions::cert>("cluster.cert", "Path of the certificate, in PEM, that is shown to NATS"),
+      cluster_row<&ClusterOptions::key>("cluster.key", "Path of its private key, in PEM"),
       tls_row<&TlsOptions::cert>("tls.cert",
                                  "Paths of certificates with their chains, in PEM: the server speaks TLS as well"),
       tls_row<&TlsOptions::key>("tls.key", "Paths of the private keys, in PEM, in the order of tls.cert"),
@@ -282,7 +305,8 @@ std::vector<OptionRow> make_rows() {
       OptionRow own = rows.back();
       own.name = "limits.call_timeout_ms";
       own.doc =
-          "Time that a call of one of the client's own methods may take, and the largest timeout_ms that takes effect";
+          "Time that a call of one of the client's own methods may take, and the largest timeout_ms that takes "
+          "effect";
       own.in_server = nullptr;
       own.in_client = client_limit;
       rows.push_back(own);

@@ -16,6 +16,10 @@
 #include "wirecall/registry.hpp"
 #include "wirecall/stats.hpp"
 
+namespace wirecall {
+class Loop;
+}
+
 namespace wirecall::rpc {
 
 struct ReservedMethod;
@@ -118,6 +122,10 @@ class Broker : public MethodSource {
   /// answers for those who provide methods there; its connection is closed once nobody does, or all have come here.
   /// Throws std::invalid_argument for other text, and std::bad_alloc.
   virtual void take_over(std::string_view state, BrokerPeer& link) = 0;
+  /// Whether anybody is at work on what none of the process's connections has asked for.
+  [[nodiscard]] virtual bool busy() const noexcept { return false; }
+  /// Why some calls cannot be taken although the process is well; empty for no reason.
+  [[nodiscard]] virtual std::string_view degraded() const noexcept { return {}; }
   /// What /metrics tells who asks.
   [[nodiscard]] virtual std::unique_ptr<Rendering> metrics(Asker asker) const = 0;
   /// Where it is in the numbers of what it retains. May throw std::bad_alloc.
@@ -137,6 +145,7 @@ struct BrokerHost {
   const Registry& registry;  ///< the methods of the process itself
   const Limits& limits;
   LoopContext& loop_context;
+  Loop* loop = nullptr;  ///< the loop itself, for what waits for descriptors; null where there is none
 };
 
 /// Makes the broker of a loop. By it a server is given its broker, and knows no more of it than what is in this file.

@@ -94,6 +94,9 @@ class Dispatcher {
   /// sent.
   void end_if_revoked() noexcept;
 
+  /// The peer as the broker knows it; null without a broker.
+  [[nodiscard]] BrokerPeer* join_broker() { return peer_.join_broker(); }
+
   // ---- what it holds, and what it is needed for ----
 
   /// The account of the connection. Throws std::bad_alloc.

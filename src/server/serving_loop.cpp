@@ -49,7 +49,8 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerShared
   loop_context_.services.title = options_->name;
   loop_context_.services.urls = &shared.http.urls;
   if (shared.make_broker) {
-    broker_ = shared.make_broker({.registry = shared.registry, .limits = limits_, .loop_context = loop_context_});
+    broker_ = shared.make_broker(
+        {.registry = shared.registry, .limits = limits_, .loop_context = loop_context_, .loop = &loop_});
     broker_->count_by([this] { return stats(); });
     loop_context_.services.broker = broker_.get();
   }
@@ -328,7 +329,8 @@ void ServingLoop::drain(const std::function<bool()>& hurry) {
   // Calls that come from now on, while others are still in progress, are answered with -32009.
   if (broker_) broker_->drain();
   each([](Connection& connection) { connection.drain(); });
-  while (keep_serving(deadline) && any(&Connection::busy)) {
+  const auto is_busy = [this] { return any(&Connection::busy) || (broker_ && broker_->busy()); };
+  while (keep_serving(deadline) && is_busy()) {
     // Also those of middleware that has waited until now.
     shared_->registry.end_batch_waits();
     turn(left(deadline));

@@ -21,6 +21,7 @@ CommandFactory queue_command;       ///< pushes calls that are made later, and t
 CommandFactory ls_command;          ///< the methods that can be called
 CommandFactory describe_command;    ///< what a method is called with and returns
 CommandFactory clients_command;     ///< the clients of a broker
+CommandFactory cluster_command;     ///< the brokers that are one with a broker
 CommandFactory stats_command;       ///< what a broker has counted
 CommandFactory top_command;         ///< a live view of that, on a terminal
 CommandFactory tap_command;         ///< what a broker shows an admin: calls, their outcomes and events

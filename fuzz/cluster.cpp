@@ -1,0 +1,161 @@
+// What comes by the bus of a cluster, of any bytes: heartbeats, frames, records and what nodes say of their methods are
+// read or refused, alike however a stream is cut; and a broker with a client that provides serves whatever a node sends
+// in a session. The first byte chooses which.
+#include "cluster/cluster.hpp"
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fuzz/texts.hpp"
+#include "tests/base/virtual_scheduler.hpp"
+
+namespace {
+
+using namespace wirecall;
+using namespace wirecall::cluster;
+
+// A bus on which the fuzzer is everybody else.
+class FedBus final : public Bus {
+ public:
+  [[nodiscard]] State state() const noexcept override { return State::connected; }
+  void on_state(std::function<void()>) override {}
+  void subscribe(std::string subject, Handler handler) override {
+    subscriptions_.emplace_back(std::move(subject), std::move(handler));
+  }
+  void subscribe_to_absence(std::string subject, Handler handler) override {
+    subscribe(std::move(subject), std::move(handler));
+  }
+  [[nodiscard]] bool publish(std::string_view, std::string_view, std::string_view payload) noexcept override {
+    if (const auto frame = read_frame(payload)) session = frame->head.from_session;
+    return true;
+  }
+  [[nodiscard]] std::size_t payload_bytes_max() const noexcept override { return 1000; }
+  [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return 0; }
+  [[nodiscard]] std::string url() const override { return {}; }
+  [[nodiscard]] std::string failure() const override { return {}; }
+
+  void bring(std::string_view subject, std::string_view payload) {
+    const std::vector<char> block(payload.begin(), payload.end());
+    for (const auto& [name, handler] : subscriptions_) {
+      if (name == subject) handler({.subject = subject, .reply = {}, .payload = {block.data(), block.size()}});
+    }
+  }
+
+  std::uint64_t session = 0;  // of the broker's link
+
+ private:
+  std::vector<std::pair<std::string, Handler>> subscriptions_;
+};
+
+class DroppingSink final : public rpc::MessageSink {
+ public:
+  Buffer& open_message() override { return text_; }
+  void close_message() override { text_.clear(); }
+  void discard_message() noexcept override { text_.clear(); }
+  [[nodiscard]] rpc::PeerCapabilities capabilities() const noexcept override { return rpc::PeerCapabilities::all(); }
+
+ private:
+  Buffer text_;
+};
+
+void serve(std::string_view bytes) {
+  test::VirtualScheduler scheduler;
+  Registry registry;
+  registry.method("own.add", [](std::int64_t x, std::int64_t y) { return x + y; });
+  const Limits limits;
+  rpc::LoopContext loop_context{json_codec(), &scheduler};
+  broker::Router router{registry, limits, loop_context};
+  loop_context.services.broker = &router;
+  auto own_bus = std::make_unique<FedBus>();
+  FedBus& bus = *own_bus;
+  router.join(
+      std::make_unique<Cluster>(rpc::BrokerHost{.registry = registry, .limits = limits, .loop_context = loop_context},
+                                router, std::move(own_bus), ClusterSettings{.realm = "r", .node = "a", .epoch = 7}));
+  DroppingSink sink;
+  rpc::Dispatcher provider{registry, sink, limits, loop_context};
+  Buffer text{R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"m"},"id":1})"};
+  Received message;
+  fuzz::require(read_message(text.padded(), limits, true, message).status == ScanStatus::complete, "a request", {});
+  provider.handle(message);
+  bus.bring("wc.r.hb", R"({"node":"b","epoch":"9","version":1})");
+  const auto frame = [&](FrameKind kind, std::uint32_t sequence, std::string_view payload) {
+    Buffer out;
+    append_frame_head(out,
+                      {.kind = kind, .from_session = 5, .to_session = bus.session, .sequence = sequence, .node = "b"});
+    out.append(payload);
+    bus.bring("wc.r.n.a.call", out.view());
+  };
+  frame(FrameKind::open, 0, "?");
+  std::uint32_t sequence = 0;
+  while (!bytes.empty()) {
+    const std::size_t size = std::min<std::size_t>(static_cast<unsigned char>(bytes[0]) + 1U, bytes.size() - 1);
+    frame(FrameKind::data, sequence++, bytes.substr(1, size));
+    scheduler.advance(std::chrono::milliseconds{1});
+    bytes.remove_prefix(1 + size);
+  }
+  scheduler.advance(std::chrono::seconds{5});
+}
+
+void read_records(std::string_view bytes) {
+  const std::vector<char> block(bytes.begin(), bytes.end());
+  std::string_view rest{block.data(), block.size()};
+  while (true) {
+    const RecordRead read = read_record(rest, 1000);
+    if (read.status != RecordRead::Status::complete) break;
+    fuzz::require(read.bytes <= rest.size() && read.record.body.size() < read.bytes, "a record beyond its bytes",
+                  bytes);
+    // Less of it is incomplete, and never another record.
+    for (std::size_t less = 0; less != read.bytes; ++less) {
+      const RecordRead part = read_record(rest.substr(0, less), 1000);
+      fuzz::require(part.status == RecordRead::Status::incomplete, "a part of a record is one", bytes);
+    }
+    Buffer again;
+    RecordWriter writer{again, read.record.head};
+    again.append(read.record.body);
+    fuzz::require(writer.close(), "a record is written", bytes);
+    const RecordRead second = read_record(again.view(), 1000);
+    fuzz::require(second.status == RecordRead::Status::complete && second.record.body == read.record.body &&
+                      second.record.head.principal == read.record.head.principal,
+                  "a record is read otherwise than it was written", bytes);
+    rest.remove_prefix(read.bytes);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view bytes = fuzz::text_of(data + 1, size - 1);
+  const std::vector<char> block(bytes.begin(), bytes.end());
+  const std::string_view exact{block.data(), block.size()};
+  switch (data[0] % 5) {
+    case 0:
+      if (const auto heartbeat = read_heartbeat(exact)) {
+        const auto again = read_heartbeat(write_heartbeat(*heartbeat));
+        fuzz::require(again && again->node == heartbeat->node && again->epoch == heartbeat->epoch,
+                      "a heartbeat is read otherwise than it was written", bytes);
+      }
+      break;
+    case 1:
+      if (const auto frame = read_frame(exact)) {
+        Buffer again;
+        append_frame_head(again, frame->head);
+        again.append(frame->payload);
+        fuzz::require(again.view() == exact, "a frame is written otherwise than it was read", bytes);
+      }
+      break;
+    case 2: read_records(exact); break;
+    case 3: {
+      Buffer padded{bytes};
+      bool all = false;
+      static_cast<void>(
+          read_method_news(padded.padded(), json_codec(), {.set = [](auto) {}, .gone = [](auto) {}}, all));
+      break;
+    }
+    case 4: serve(bytes); break;
+    default: break;
+  }
+  return 0;
+}

@@ -1,0 +1,366 @@
+// See cluster.hpp.
+#include "cluster/cluster.hpp"
+
+#include "base/assert.hpp"
+#include "broker/outgoing.hpp"
+#include "message/own_error.hpp"
+#include "wirecall/call.hpp"
+
+namespace wirecall::cluster {
+
+using std::chrono::nanoseconds;
+
+namespace {
+
+constexpr int kTicksASecond = 4;
+
+Error moved() {
+  const Error error = message::make(ErrorCode::provider_lost, "the method is not provided on this node any more", "no");
+  std::string data = error.data();
+  data.insert(data.size() - 1, R"(,"moved":true)");
+  return Error::with_data(ErrorCode::provider_lost, std::move(data));
+}
+
+std::string_view name_of(Bus::State state) noexcept {
+  switch (state) {
+    case Bus::State::connecting: return "connecting";
+    case Bus::State::connected: return "connected";
+    case Bus::State::disconnected: return "disconnected";
+  }
+  return {};
+}
+
+std::string_view name_of(Node::State state) noexcept {
+  switch (state) {
+    case Node::State::joining: return "joining";
+    case Node::State::up: return "up";
+    case Node::State::foreign: return "other version";
+    case Node::State::unreachable: return "unreachable";
+  }
+  return {};
+}
+
+struct BusRow {
+  std::string url;
+  std::string_view state;
+  std::optional<std::string> failure;
+};
+
+struct NodeRow {
+  std::string_view node;
+  std::string epoch;
+  std::string_view state;
+  std::uint32_t version;
+  std::uint32_t load;
+  std::uint32_t methods;
+  std::uint64_t calls_sent;
+  std::size_t calls_here;
+  double latency_us;
+  std::int64_t silent_ms;
+  std::uint64_t events_lost;
+  std::uint64_t sessions_lost;
+};
+
+struct ClusterTable {
+  std::string_view realm;
+  std::string_view node;
+  std::string epoch;
+  std::string_view state;
+  BusRow bus;
+  std::vector<NodeRow> nodes;
+};
+
+std::string hexadecimal(std::uint64_t number) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[number >> shift & 15];
+  return text;
+}
+
+}  // namespace
+
+Cluster::Cluster(const rpc::BrokerHost& host, broker::Router& router, std::unique_ptr<Bus> bus,
+                 ClusterSettings settings)
+    : realm_(std::move(settings.realm)),
+      bus_(std::move(bus)),
+      context_{.host = host,
+               .router = router,
+               .bus = *bus_,
+               .subjects = Subjects{realm_},
+               .own = std::move(settings.node),
+               .epoch = settings.epoch,
+               .flush = [this] { wants_flush(); }},
+      moved_(broker::untyped_method<[](Cluster&, Call& call) { call.error(moved()); }>("moved", *this)),
+      unreachable_(broker::untyped_method<[](Cluster& own, Call& call) {
+        call.error(own.context_.router.context().errors.bus_lost_before);
+      }>("unreachable", *this)) {
+  WIRECALL_ASSERT(is_word(realm_) && is_word(context_.own) && context_.epoch != 0);
+  router.topics().watch(this);
+  bus_->on_state([this] { bus_changed(); });
+  bus_->subscribe(context_.subjects.heartbeat(), [this](const BusMessage& message) { take_heartbeat(message); });
+  bus_->subscribe(context_.subjects.call(context_.own), [this](const BusMessage& message) { take_frame(message); });
+  bus_->subscribe_to_absence(context_.subjects.gone(context_.own, "*"),
+                             [this](const BusMessage& message) { take_gone(message); });
+  send_heartbeat();
+  host.loop_context.scheduler->start(*this, kTick);
+}
+
+Cluster::~Cluster() {
+  for (const auto& [name, node] : nodes_) node->leave();
+  context_.router.topics().watch(nullptr);
+  context_.host.loop_context.stop(*this);
+  context_.host.loop_context.stop(flush_timer_);
+}
+
+// ---- time ----
+
+void Cluster::expired() {
+  context_.host.loop_context.scheduler->start(*this, kTick);
+  if (++ticks_ % kTicksASecond == 0) send_heartbeat();
+  if (bus_->state() != Bus::State::connected || is_silenced()) return;
+  const nanoseconds now = context_.now();
+  std::vector<std::string> silent;
+  for (const auto& [name, node] : nodes_) {
+    if (now - node->heard_at() > kSilence) silent.push_back(name);
+  }
+  for (const std::string& name : silent) forget(name, "it has been silent for 3 s");
+  for (const auto& [name, node] : nodes_) node->tick();
+  bus_->flush();
+}
+
+void Cluster::send_heartbeat() noexcept try {
+  if (bus_->state() != Bus::State::connected) return;
+  if (is_silenced()) return;
+  static_cast<void>(
+      bus_->publish(context_.subjects.heartbeat(), {},
+                    write_heartbeat({.node = context_.own,
+                                     .epoch = context_.epoch,
+                                     .version = kProtocolVersion,
+                                     .load = load(),
+                                     .methods = static_cast<std::uint32_t>(context_.router.methods().size()),
+                                     .draining = draining_})));
+} catch (const std::bad_alloc&) {
+  // The next one is due in a second.
+}
+
+// Where two have one name, one of them keeps silent, until the other has gone.
+bool Cluster::is_silenced() const noexcept {
+  return rival_ > context_.epoch && context_.now() - rival_heard_ < kSilence;
+}
+
+std::uint32_t Cluster::load() const noexcept {
+  return static_cast<std::uint32_t>(context_.router.relayed_calls().in_use());
+}
+
+void Cluster::wants_flush() noexcept {
+  if (flush_pending_) return;
+  try {
+    context_.host.loop_context.scheduler->start(flush_timer_, nanoseconds{0});
+    flush_pending_ = true;
+  } catch (const std::bad_alloc&) {
+    // With the next tick.
+  }
+}
+
+void Cluster::flush() {
+  flush_pending_ = false;
+  tell_changes();
+  for (const auto& [name, node] : nodes_) node->flush();
+  bus_->flush();
+  for (const auto& [name, node] : nodes_) node->resume();
+}
+
+// ---- methods ----
+
+void Cluster::provided_changed(std::string_view method) noexcept {
+  try {
+    changed_.emplace(method);
+  } catch (const std::bad_alloc&) {
+    all_changed_ = true;
+  }
+  wants_flush();
+}
+
+void Cluster::subscription_changed(std::string_view pattern, std::string_view group) noexcept {
+  try {
+    topics_changed_.emplace(pattern, group);
+  } catch (const std::bad_alloc&) {
+    all_changed_ = true;
+  }
+  wants_flush();
+}
+
+void Cluster::tell_changes() {
+  if (std::exchange(all_changed_, false)) {
+    changed_.clear();
+    topics_changed_.clear();
+    for (const auto& [name, node] : nodes_) node->lose(broker::LostBy::node);  // the next session tells all
+    return;
+  }
+  if (!topics_changed_.empty()) {
+    for (const auto& [name, node] : nodes_) {
+      TopicNews news;
+      for (const auto& [pattern, group] : topics_changed_)
+        news.add(pattern, group, context_.router.topics().has_here(pattern, group));
+      node->tell_topics(news);
+    }
+    topics_changed_.clear();
+  }
+  if (changed_.empty()) return;
+  for (const auto& [name, node] : nodes_) {
+    if (!node->is_open()) continue;
+    MethodNewsWriter news;
+    for (const std::string& method : changed_) {
+      const broker::Route* const route = draining_ ? nullptr : context_.router.methods().find_registered(method);
+      if (route == nullptr) {
+        news.add_gone(method);
+      } else {
+        news.add(*route, providers_here(*route));
+      }
+    }
+    if (!news.empty()) node->tell_methods(news, false);
+  }
+  changed_.clear();
+}
+
+const Method* Cluster::find_absent(const broker::Peer& caller, std::string_view name) noexcept {
+  if (caller.of_node) return &moved_;
+  for (const auto& [node_name, node] : nodes_) {
+    if (node->state() == Node::State::unreachable && node->methods().contains(name)) return &unreachable_;
+  }
+  return nullptr;
+}
+
+void Cluster::drain() noexcept {
+  if (std::exchange(draining_, true)) return;
+  // What is not provided here any more the others ask of other nodes.
+  broker::if_memory_allows([this] {
+    std::string after;
+    const broker::MethodTable& methods = context_.router.methods();
+    for (const broker::Route* route = methods.next(after); route != nullptr; route = methods.next(after)) {
+      after = route->name();
+      if (providers_here(*route) != 0) changed_.insert(after);
+    }
+    for (const auto& own : context_.host.registry.methods()) changed_.insert(own->name());
+  });
+  send_heartbeat();
+  wants_flush();
+}
+
+bool Cluster::busy() const noexcept {
+  return std::ranges::any_of(nodes_, [](const auto& node) { return node.second->calls_here() != 0; });
+}
+
+// ---- who is there ----
+
+void Cluster::bus_changed() {
+  if (bus_->state() == Bus::State::connected) {
+    context_.log(LogLevel::info, "cluster: the bus is connected: " + bus_->url());
+    // Whoever is still there says so within a second.
+    for (const auto& [name, node] : nodes_) node->lose(broker::LostBy::bus);
+    send_heartbeat();
+    return;
+  }
+  context_.log(LogLevel::warning, "cluster: the bus is not connected: " + bus_->failure() +
+                                      "; calls of other nodes' methods are refused until it is");
+  for (const auto& [name, node] : nodes_) node->lose(broker::LostBy::bus);
+}
+
+bool Cluster::is_degraded() const noexcept { return bus_->state() != Bus::State::connected || is_silenced(); }
+
+const Node* Cluster::find(std::string_view node) const noexcept {
+  const auto found = nodes_.find(node);
+  return found == nodes_.end() ? nullptr : found->second.get();
+}
+
+Node* Cluster::node_of(std::string_view name) {
+  const auto found = nodes_.find(name);
+  if (found != nodes_.end()) return found->second.get();
+  if (nodes_.size() == kNodesMax) return nullptr;
+  std::string own{name};
+  auto node = std::make_unique<Node>(context_, own);
+  return nodes_.emplace(std::move(own), std::move(node)).first->second.get();
+}
+
+void Cluster::forget(std::string_view name, std::string_view why) {
+  const auto found = nodes_.find(name);
+  if (found == nodes_.end()) return;
+  if (found->second->is_in_use()) return found->second->lose(broker::LostBy::node);  // and later, by its silence
+  context_.log(LogLevel::warning, "cluster: node " + std::string{name} + " has gone: " + std::string{why});
+  nodes_.erase(found);
+}
+
+void Cluster::take_heartbeat(const BusMessage& message) {
+  const std::optional<Heartbeat> heartbeat = read_heartbeat(message.payload);
+  if (!heartbeat) return;
+  if (heartbeat->node == context_.own) {
+    if (heartbeat->epoch == context_.epoch) return;
+    const nanoseconds now = context_.now();
+    if (rival_heard_ < nanoseconds{0} || now - rival_heard_ > kSilence) {
+      context_.log(LogLevel::error,
+                   "cluster: another broker of realm " + realm_ + " is called " + context_.own +
+                       (heartbeat->epoch > context_.epoch ? " as well: this one takes no part" : " as well") +
+                       "; give one of them another --node");
+    }
+    rival_ = heartbeat->epoch;
+    rival_heard_ = now;
+    if (!is_silenced()) return;
+    for (const auto& [name, node] : nodes_) node->lose(broker::LostBy::node);
+    return;
+  }
+  if (is_silenced()) return;
+  Node* const node = node_of(heartbeat->node);
+  if (node == nullptr) return;
+  const bool known = node->last_heartbeat().epoch == heartbeat->epoch;
+  node->heard(*heartbeat);
+  if (!known) send_heartbeat();  // it may not have heard of us
+}
+
+void Cluster::take_frame(const BusMessage& message) {
+  const std::optional<Frame> frame = read_frame(message.payload);
+  if (!frame || frame->head.node == context_.own || is_silenced()) return;
+  if (frame->head.kind == FrameKind::leave) return forget(frame->head.node, "it has ended");
+  if (Node* const node = node_of(frame->head.node)) node->take(*frame);
+}
+
+void Cluster::take_gone(const BusMessage& message) {
+  if (!message.no_responders) return;
+  const std::string_view subject = message.subject;
+  forget(subject.substr(subject.rfind('.') + 1), "nobody subscribes to its subject");
+}
+
+// ---- what it tells ----
+
+std::shared_ptr<rpc::Rendering> Cluster::tell(rpc::Asker asker) const {
+  static_cast<void>(asker);
+  const std::string failure = bus_->failure();
+  ClusterTable table{.realm = realm_,
+                     .node = context_.own,
+                     .epoch = hexadecimal(context_.epoch),
+                     .state = draining_       ? "draining"
+                              : is_degraded() ? "degraded"
+                                              : "up",
+                     .bus = {.url = bus_->url(),
+                             .state = name_of(bus_->state()),
+                             .failure = failure.empty() ? std::nullopt : std::optional{failure}},
+                     .nodes = {}};
+  for (const auto& [name, node] : nodes_) {
+    const Heartbeat& last = node->last_heartbeat();
+    table.nodes.push_back(
+        {.node = name,
+         .epoch = hexadecimal(last.epoch),
+         .state = name_of(node->state()),
+         .version = last.version,
+         .load = last.load,
+         .methods = static_cast<std::uint32_t>(node->methods().size()),
+         .calls_sent = node->calls_sent(),
+         .calls_here = node->calls_here(),
+         .latency_us = std::chrono::duration<double, std::micro>(node->latency()).count(),
+         .silent_ms = std::chrono::floor<std::chrono::milliseconds>(context_.now() - node->heard_at()).count(),
+         .events_lost = node->events_lost(),
+         .sessions_lost = node->sessions_lost()});
+  }
+  return std::make_shared<rpc::PlainText>(to_json(table));
+}
+
+}  // namespace wirecall::cluster

@@ -1,0 +1,82 @@
+// Cluster: this broker among the others of its realm. It tells them each second that it is there, knows who else is,
+// and joins the router with each of them by a Node. A node that says nothing for kSilence, or to whose subject nobody
+// subscribes, has gone; while calls are pending at one it is pinged every kTick.
+// Owned by the Router. One thread. Pure: the bus brings what there is. Implements docs/cluster.md.
+#pragma once
+
+#include <unordered_set>
+
+#include "cluster/node.hpp"
+
+namespace wirecall::cluster {
+
+struct ClusterSettings {
+  std::string realm;        ///< a word (subjects.hpp)
+  std::string node;         ///< likewise
+  std::uint64_t epoch = 0;  ///< not 0, and not one that a node of this name has had before
+};
+
+class Cluster final : public broker::Realm, private Timer, private broker::SubscriptionWatcher {
+ public:
+  static constexpr std::chrono::milliseconds kTick{250};
+  static constexpr std::chrono::seconds kSilence{3};
+  static constexpr std::size_t kNodesMax = 1024;
+
+  /// All referred to outlive it.
+  Cluster(const rpc::BrokerHost& host, broker::Router& router, std::unique_ptr<Bus> bus, ClusterSettings settings);
+  ~Cluster() override;
+
+  void provided_changed(std::string_view method) noexcept override;
+  [[nodiscard]] const Method* find_absent(const broker::Peer& caller, std::string_view name) noexcept override;
+  [[nodiscard]] std::string_view node() const noexcept override { return context_.own; }
+  [[nodiscard]] std::shared_ptr<rpc::Rendering> tell(rpc::Asker asker) const override;
+  [[nodiscard]] bool is_degraded() const noexcept override;
+  void drain() noexcept override;
+  [[nodiscard]] bool busy() const noexcept override;
+
+  [[nodiscard]] const Node* find(std::string_view node) const noexcept;
+
+ private:
+  // Has the nodes flushed that want it.
+  class FlushTimer final : public Timer {
+   public:
+    explicit FlushTimer(Cluster& cluster) noexcept : cluster_(&cluster) {}
+    void expired() override { cluster_->flush(); }
+
+   private:
+    Cluster* cluster_;
+  };
+
+  void expired() override;
+  void subscription_changed(std::string_view pattern, std::string_view group) noexcept override;
+  void wants_flush() noexcept;
+  void flush();
+  void tell_changes();
+  void bus_changed();
+  void take_heartbeat(const BusMessage& message);
+  void take_frame(const BusMessage& message);
+  void take_gone(const BusMessage& message);
+  [[nodiscard]] Node* node_of(std::string_view name);
+  void forget(std::string_view name, std::string_view why);
+  void send_heartbeat() noexcept;
+  [[nodiscard]] std::uint32_t load() const noexcept;
+  [[nodiscard]] bool is_silenced() const noexcept;
+
+  const std::string realm_;
+  std::unique_ptr<Bus> bus_;
+  NodeContext context_;
+  const Method moved_;
+  const Method unreachable_;
+  std::map<std::string, std::unique_ptr<Node>, std::less<>> nodes_;
+  std::set<std::pair<std::string, std::string>> topics_changed_;  // subscriptions: pattern and group
+  std::unordered_set<std::string> changed_;                       // methods that the others have to be told of
+  bool all_changed_ = false;                                      // there was no memory to say which
+  FlushTimer flush_timer_{*this};
+  bool flush_pending_ = false;
+  int ticks_ = 0;
+  bool draining_ = false;
+  std::chrono::nanoseconds rival_heard_{-1};  // another node has our name; negative for never
+  std::uint64_t rival_ = 0;                   // its epoch
+};
+
+}  // namespace wirecall::cluster

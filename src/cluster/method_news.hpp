@@ -1,0 +1,48 @@
+// What a node says of the methods that its clients provide: JSON, {"set": [[3, {"method": "gpu.add"}], …], "gone":
+// ["gpu.sub"], "all": true}. Of each in `set` there are so many providers, and the object is the params of
+// rpc.register; `all` says that the other side knows all of them now. One thread. Implements docs/cluster.md "Methods".
+#pragma once
+
+#include <functional>
+
+#include "broker/method_table.hpp"
+#include "broker/registrar.hpp"
+#include "wirecall/bytes.hpp"
+#include "wirecall/codec.hpp"
+
+namespace wirecall::cluster {
+
+/// Collects one text.
+class MethodNewsWriter {
+ public:
+  /// The route as it is provided by clients of this broker, of whom there are `providers`; 0 for not any more.
+  void add(const broker::Route& route, std::uint32_t providers);
+  /// A method of the process's own.
+  void add_own(const Method& method);
+  void add_gone(std::string_view method);
+  [[nodiscard]] bool empty() const noexcept { return set_.empty() && gone_.empty(); }
+  [[nodiscard]] std::size_t bytes() const noexcept { return set_.size() + gone_.size(); }
+  /// Appends the text, and begins a new one.
+  void take(Buffer& out, bool all);
+
+ private:
+  void begin(std::uint32_t providers, std::string_view method);
+
+  std::string set_;
+  std::string gone_;
+};
+
+struct MethodNewsHandlers {
+  std::function<void(broker::Registration registration)> set;
+  std::function<void(std::string_view method)> gone;
+};
+
+/// Calls the handlers for each method of the text, which is padded. False for one that is no such text: then some may
+/// have been told already. `all` is whether the text says that all is known now. Throws what the handlers throw.
+[[nodiscard]] bool read_method_news(std::string_view json, const Codec& codec, const MethodNewsHandlers& handlers,
+                                    bool& all);
+
+/// How many clients of this broker provide the route.
+[[nodiscard]] std::uint32_t providers_here(const broker::Route& route) noexcept;
+
+}  // namespace wirecall::cluster

@@ -1,0 +1,393 @@
+// See node.hpp.
+#include "cluster/node.hpp"
+
+#include <cstring>
+
+#include "base/dotted_name.hpp"
+#include "message/own_error.hpp"
+#include "rpc/access.hpp"
+
+namespace wirecall::cluster {
+
+using std::chrono::nanoseconds;
+
+namespace {
+
+// Beyond so many principals those go that nobody of is calling.
+constexpr std::size_t kSidesMax = 256;
+constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max() / 4;
+// What a message may be larger than its limit, for what brokers add.
+constexpr std::size_t kEnvelopeBytes = 64 * 1024;
+
+// A node that its peers believe: what it may do for its callers they may do, whom it names.
+class NodeCredentials final : public rpc::CredentialKind {
+ public:
+  [[nodiscard]] std::string_view revoked() const noexcept override { return "the node is not known any more"; }
+  [[nodiscard]] const Principal* find(const rpc::Authority&, std::string_view) const noexcept override {
+    static const Principal node{.name = "node",
+                                .tokens = {},
+                                .call = {">"},
+                                .provide = {">"},
+                                .publish = {">"},
+                                .subscribe = {">"},
+                                .admin = false};
+    return &node;
+  }
+};
+
+// A principal for whom a node vouches, by name.
+class VouchedCredentials final : public rpc::CredentialKind {
+ public:
+  [[nodiscard]] std::string_view revoked() const noexcept override {
+    return "the principal for whom a node has vouched is not known any more";
+  }
+  [[nodiscard]] const Principal* find(const rpc::Authority& authority, std::string_view shown) const noexcept override {
+    return authority.find_named(shown);
+  }
+};
+
+const NodeCredentials kNodes;
+const VouchedCredentials kVouched;
+
+Limits limits_of_node(Limits limits) {
+  limits.rate = limits.principal_rate = 0;
+  limits.in_flight = limits.principal_calls = kNoLimit;
+  return limits;
+}
+
+}  // namespace
+
+Node::Node(NodeContext& context, std::string name)
+    : context_(&context),
+      name_(std::move(name)),
+      limits_(limits_of_node(context.host.limits)),
+      link_(context.bus, {.own = context.own, .subject = context.subjects.call(name_)},
+            context.epoch + (++context.sessions << 20),
+            {.body_bytes_max = context.host.limits.max_message_size + kEnvelopeBytes,
+             .waiting_bytes_max = context.host.limits.hard_output},
+            *this),
+      heard_at_(context.now()) {}
+
+Node::~Node() { end_session(losing_); }
+
+// ---- messages that go there ----
+
+Buffer& Node::Sink::open_message() {
+  RecordHead head{.kind = kind_};
+  if (kind_ == RecordKind::call && node_->next_call_) {
+    const CallFacts facts = *std::exchange(node_->next_call_, std::nullopt);
+    head.principal = facts.principal;
+    if (facts.left)
+      head.left_ms = static_cast<std::uint32_t>(std::min<std::int64_t>(facts.left->count(), RecordHead::kNoTime - 1));
+    ++node_->calls_sent_;
+    ++node_->unanswered_;
+  }
+  if (kind_ == RecordKind::event) head.principal = group_;
+  return node_->link_.begin_record(head);
+}
+
+bool Node::Sink::is_overfull() noexcept {
+  const bool overfull = node_->link_.waiting_bytes() > node_->context_->host.limits.soft_output;
+  node_->overfull_ = node_->overfull_ || overfull;
+  return overfull;
+}
+
+void Node::resume() {
+  if (!overfull_ || link_.waiting_bytes() > context_->host.limits.soft_output / 2) return;
+  overfull_ = false;
+  if (provides_ != nullptr) provides_->dispatcher.on_writable();
+  for (const auto& [principal, side] : callers_) side->dispatcher.on_writable();
+  for (const auto& [group, side] : events_) side->dispatcher.on_writable();
+}
+
+void Node::begin_call(const CallFacts& facts) noexcept { next_call_ = facts; }
+
+void Node::wants_flush() noexcept { context_->flush(); }
+
+// ---- the session ----
+
+void Node::opened() {
+  limits_ = limits_of_node(context_->host.limits);
+  provides_ = std::make_unique<Side>(*this, RecordKind::call);
+  broker::Peer& peer = provider();
+  peer.node = this;
+  peer.of_node = true;
+  state_ = State::joining;
+  losing_ = broker::LostBy::node;
+  unanswered_ = 0;
+  overfull_ = false;
+  methods_.clear();
+  heard_at_ = context_->now();
+  MethodNewsWriter news;
+  for (const auto& own : context_->host.registry.methods()) news.add_own(*own);
+  const broker::MethodTable& methods = context_->router.methods();
+  constexpr std::size_t kNewsBytes = 64 * 1024;
+  std::string after;
+  for (const broker::Route* route = methods.next(after); route != nullptr; route = methods.next(after)) {
+    after = route->name();
+    if (const std::uint32_t count = providers_here(*route); count != 0) news.add(*route, count);
+    if (news.bytes() > kNewsBytes) tell_methods(news, false);
+  }
+  tell_methods(news, true);
+  TopicNews topics;
+  context_->router.topics().each_here([&](std::string_view pattern, std::string_view group) {
+    topics.add(pattern, group, true);
+    if (topics.bytes() > kNewsBytes) tell_topics(topics);
+  });
+  tell_topics(topics);
+}
+
+void Node::tell_topics(TopicNews& news) {
+  if (!link_.is_open() || news.empty()) return;
+  news.take(link_.begin_record({.kind = RecordKind::topics}));
+  link_.end_record();
+}
+
+void Node::tell_methods(MethodNewsWriter& news, bool all) {
+  if (!link_.is_open()) return;
+  news.take(link_.begin_record({.kind = RecordKind::methods, .principal = {}}), all);
+  link_.end_record();
+}
+
+void Node::ended() {
+  ++sessions_lost_;
+  end_session(losing_);
+}
+
+void Node::end_session(broker::LostBy by) {
+  next_call_.reset();
+  callers_.clear();
+  events_.clear();
+  if (state_ != State::foreign) state_ = by == broker::LostBy::bus ? State::unreachable : State::joining;
+  if (by != broker::LostBy::bus) methods_.clear();
+  if (provides_ == nullptr) return;
+  broker::Peer& peer = provider();
+  peer.node = nullptr;
+  peer.lost_by = by;
+  const std::unique_ptr<Side> gone = std::move(provides_);
+}
+
+void Node::lose(broker::LostBy by) {
+  losing_ = by;
+  if (by == broker::LostBy::bus) heard_at_ = context_->now();  // it could not be heard
+  if (link_.is_open()) {
+    link_.reset();
+  } else {
+    end_session(by);
+  }
+}
+
+void Node::heard(const Heartbeat& heartbeat) {
+  heard_at_ = context_->now();
+  const bool first = heartbeat_.epoch == 0;
+  const bool other = !first && heartbeat.epoch != heartbeat_.epoch;
+  const bool was_foreign = state_ == State::foreign;
+  heartbeat_ = heartbeat;
+  const bool foreign = heartbeat.version != kProtocolVersion;
+  if (foreign && !was_foreign) {
+    lose(broker::LostBy::node);
+    state_ = State::foreign;
+    context_->log(LogLevel::warning, "cluster: node " + name_ + " speaks version " + std::to_string(heartbeat.version) +
+                                         " of the protocol, this one version " + std::to_string(kProtocolVersion) +
+                                         ": they do not call each other; update the older one");
+  }
+  if (!foreign && was_foreign) state_ = State::joining;
+  if (other && !foreign) {
+    context_->log(LogLevel::info, "cluster: node " + name_ + " has begun anew");
+    lose(broker::LostBy::node);
+  }
+  if (first && !foreign) link_.maintain();
+}
+
+void Node::take(const Frame& frame) {
+  heard_at_ = context_->now();
+  if (frame.head.kind == FrameKind::pong) return take_pong(frame.payload);
+  if (state_ == State::foreign) return;
+  link_.take(frame);
+}
+
+void Node::take_pong(std::string_view payload) {
+  std::int64_t sent = 0;
+  if (payload.size() != sizeof sent) return;
+  std::memcpy(&sent, payload.data(), sizeof sent);
+  const nanoseconds time = context_->now() - nanoseconds{sent};
+  if (time < nanoseconds{0} || time > std::chrono::minutes{1}) return;
+  latency_ = latency_ == nanoseconds{0} ? time : (7 * latency_ + time) / 8;
+}
+
+void Node::tick() {
+  if (state_ == State::foreign) return;
+  link_.maintain();
+  resume();
+  if (!link_.is_open()) return;
+  if (unanswered_ == 0 && latency_ != nanoseconds{0}) return;
+  const std::int64_t now = context_->now().count();
+  char payload[sizeof now];
+  std::memcpy(payload, &now, sizeof now);
+  link_.ping(context_->subjects.gone(context_->own, name_), {payload, sizeof payload});
+}
+
+// ---- what comes from there ----
+
+void Node::received(const Record& record) {
+  if (record.head.kind == RecordKind::methods) return take_methods(record.body);
+  if (record.head.kind == RecordKind::topics) return take_topics(record.body);
+  Received message;
+  const Scan scan = read_message(record.body, limits_, true, message);
+  if (scan.status != ScanStatus::complete || message.kind == MessageKind::batch) return link_.fail();
+  if (record.head.kind == RecordKind::answer) return take_answer(message);
+  if (record.head.kind == RecordKind::event) return take_event(record.head.principal.value_or(""), message);
+  take_call(record, message);
+}
+
+void Node::take_answer(const Received& message) {
+  if (provides_ == nullptr) return;
+  rpc::Dispatcher& dispatcher = provides_->dispatcher;
+  if (message.kind == MessageKind::response) {
+    if (unanswered_ != 0) --unanswered_;
+    static_cast<void>(dispatcher.response(message));
+    return;
+  }
+  if (message.kind != MessageKind::notification) return;
+  const rpc::Authority* const authority = context_->host.loop_context.services.authority.get();
+  if (authority != nullptr && !dispatcher.is_still_known())
+    dispatcher.identify(kNodes.find(*authority, {}), {kNodes, name_});
+  dispatcher.handle(message);
+}
+
+Node::Side* Node::side_of(std::string_view principal) {
+  const rpc::Authority* const authority = context_->host.loop_context.services.authority.get();
+  const Principal* const known = authority != nullptr ? authority->find_named(principal) : nullptr;
+  auto found = callers_.find(principal);
+  if (found != callers_.end() && !found->second->dispatcher.is_still_known()) {
+    found->second->dispatcher.end_calls(
+        message::make(ErrorCode::unauthenticated, "the principal may do other things than before", "maybe"));
+    callers_.erase(found);
+    found = callers_.end();
+  }
+  if (authority != nullptr && known == nullptr) return nullptr;
+  if (found != callers_.end()) return found->second.get();
+  if (callers_.size() >= kSidesMax) drop_idle_sides();
+  found = callers_.emplace(std::string{principal}, std::make_unique<Side>(*this, RecordKind::answer)).first;
+  Side& side = *found->second;
+  auto& peer = static_cast<broker::Peer&>(*side.dispatcher.join_broker());
+  peer.node = this;
+  peer.of_node = true;
+  if (known != nullptr) side.dispatcher.identify(known, {kVouched, std::string{principal}});
+  return &side;
+}
+
+void Node::drop_idle_sides() {
+  std::erase_if(callers_, [](const auto& one) {
+    return one.second->dispatcher.in_flight() == 0 && !one.second->dispatcher.idle_exempt();
+  });
+}
+
+void Node::refuse_principal(const Received& message) {
+  if (message.kind != MessageKind::request) return;
+  Buffer& out = link_.begin_record({.kind = RecordKind::answer, .principal = {}});
+  write_error(
+      out,
+      message::make(ErrorCode::unauthenticated, "the node vouches for a principal that this node does not know", "no"),
+      message.id());
+  link_.end_record();
+}
+
+void Node::take_call(const Record& record, const Received& message) {
+  if (message.kind == MessageKind::response) return link_.fail();
+  if (!record.head.principal) {
+    // Of a call that is in progress, by its id, which is unique among all those of the node.
+    if (message.kind != MessageKind::notification) return link_.fail();
+    for (const auto& [principal, side] : callers_) {
+      if (side->dispatcher.is_still_known()) side->dispatcher.handle(message);
+    }
+    return;
+  }
+  Side* const side = side_of(*record.head.principal);
+  if (side == nullptr) return refuse_principal(message);
+  const bool bounded = record.head.left_ms < limits_.call_timeout_ms;
+  side->dispatcher.limit_timeout(bounded ? record.head.left_ms : rpc::Dispatcher::kNoTimeout);
+  side->dispatcher.handle(message);
+}
+
+// ---- its methods ----
+
+void Node::take_methods(std::string_view json) {
+  if (provides_ == nullptr) return;
+  bool all = false;
+  const MethodNewsHandlers handlers{
+      .set = [this](broker::Registration registration) { set_method(std::move(registration)); },
+      .gone =
+          [this](std::string_view method) {
+            static_cast<void>(context_->router.registrar().unregister(provider(), method));
+            if (const auto found = methods_.find(method); found != methods_.end()) methods_.erase(found);
+          }};
+  if (!read_method_news(json, context_->host.loop_context.codecs.codec, handlers, all)) return link_.fail();
+  if (!all || state_ == State::up) return;
+  state_ = State::up;
+  context_->log(LogLevel::info,
+                "cluster: node " + name_ + " is up, with " + std::to_string(methods_.size()) + " methods");
+}
+
+// One that this broker has itself, or knows otherwise, is not called there.
+void Node::set_method(broker::Registration registration) {
+  const std::string method = registration.name;
+  if (context_->host.registry.find(method) != nullptr) return;
+  registration.policy_given = true;
+  std::vector<broker::Registration> one;
+  one.push_back(std::move(registration));
+  try {
+    context_->router.registrar().register_methods(provider(), std::move(one));
+    methods_.insert(method);
+  } catch (const Error& error) {
+    context_->log(LogLevel::warning, "cluster: " + method + " of node " + name_ + " is not called from here: " +
+                                         error.data() + "; register it alike on all nodes");
+  }
+}
+
+// ---- events ----
+
+// The peer that subscribes for those of the node's clients that are in that group, or in none, and publishes for the
+// node to those of ours.
+broker::Peer& Node::events_of(std::string_view group) {
+  auto found = events_.find(group);
+  if (found == events_.end()) {
+    auto side = std::make_unique<Side>(*this, RecordKind::event, std::string{group});
+    found = events_.emplace(std::string{group}, std::move(side)).first;
+    auto& made = static_cast<broker::Peer&>(*found->second->dispatcher.join_broker());
+    made.node = this;
+    made.of_node = true;
+    made.topics.of_node = true;
+    made.topics.group = group;
+  }
+  return static_cast<broker::Peer&>(*found->second->dispatcher.join_broker());
+}
+
+void Node::take_topics(std::string_view json) {
+  broker::Subscriptions& topics = context_->router.topics();
+  const auto take = [&](std::string_view pattern, std::string_view group, bool there) {
+    broker::Peer& peer = events_of(group);
+    if (!there) {
+      topics.unsubscribe(peer.topics, pattern);
+    } else if (topics.admits(peer.topics, pattern)) {
+      topics.subscribe(peer.topics, pattern, {.group = group, .echo = false});
+    }
+  };
+  if (!read_topic_news(json, context_->host.loop_context.codecs.codec, take)) link_.fail();
+}
+
+void Node::take_event(std::string_view group, const Received& message) {
+  if (message.kind != MessageKind::notification || message.method_escaped || !is_name(message.method())) return;
+  if (message.method() == "rpc.lagged") return static_cast<void>(++events_lost_);
+  Buffer text{message.text};
+  context_->router.events().deliver(
+      &events_of(group), {.topic = message.method(), .text = text.view(), .params = message.params(), .owned = &text});
+}
+
+std::size_t Node::calls_here() const noexcept {
+  std::size_t calls = 0;
+  for (const auto& [principal, side] : callers_) calls += side->dispatcher.in_flight();
+  return calls;
+}
+
+}  // namespace wirecall::cluster

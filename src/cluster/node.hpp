@@ -1,0 +1,159 @@
+// Node: another broker of the realm, as this one deals with it. By its link come the calls of its callers, which
+// dispatchers of this node serve, one for each principal; and the answers to calls that callers of this node make of
+// methods of its clients, which are provided by one peer of our router. So a link is what a connection is to a client,
+// and routes, policies, queues, credit, cancelling and limits are the same.
+// Owned by the Cluster. One thread.
+#pragma once
+
+#include <map>
+#include <set>
+
+#include "broker/realm.hpp"
+#include "broker/router.hpp"
+#include "cluster/heartbeat.hpp"
+#include "cluster/method_news.hpp"
+#include "cluster/node_link.hpp"
+#include "cluster/subjects.hpp"
+#include "cluster/topic_news.hpp"
+#include "rpc/broker.hpp"
+#include "rpc/dispatcher.hpp"
+#include "wirecall/limits.hpp"
+
+namespace wirecall::cluster {
+
+/// What the nodes of one cluster share. All referred to outlive them.
+struct NodeContext {
+  [[nodiscard]] std::chrono::nanoseconds now() const noexcept { return host.loop_context.now(); }
+  void log(LogLevel level, std::string_view line) const { host.loop_context.write_log(level, line); }
+
+  const rpc::BrokerHost host;
+  broker::Router& router;
+  Bus& bus;
+  const Subjects subjects;
+  const std::string own;          ///< this node's name
+  const std::uint64_t epoch;      ///< this node's
+  std::function<void()> flush{};  ///< has Node::flush called in this turn or the next
+  std::uint64_t sessions = 0;     ///< of links, that have begun
+};
+
+class Node final : public broker::RemoteNode, private NodeLink::User {
+ public:
+  enum class State : std::uint8_t {
+    joining,      ///< it has no session yet
+    up,           ///< all its methods are known
+    foreign,      ///< it speaks another version
+    unreachable,  ///< since the bus is down
+  };
+  Node(NodeContext& context, std::string name);
+  Node(Node&&) = delete;
+  ~Node();
+
+  void heard(const Heartbeat& heartbeat);
+  /// A frame of this node's.
+  void take(const Frame& frame);
+  void flush() { link_.flush(); }
+  /// What has waited for room goes on, once there is some.
+  void resume();
+  /// Every kTick of the cluster's.
+  void tick();
+  /// Nobody subscribes to what it is sent, or it has been silent for too long; or, by the bus, nothing can be sent.
+  void lose(broker::LostBy by);
+  void leave() noexcept { link_.leave(); }
+  /// Whether it must not be destroyed: a handler runs that it has called.
+  [[nodiscard]] bool is_in_use() const noexcept { return link_.is_reading(); }
+  /// The session, if there is one, tells these.
+  void tell_methods(MethodNewsWriter& news, bool all);
+  void tell_topics(TopicNews& news);
+
+  [[nodiscard]] State state() const noexcept { return state_; }
+  [[nodiscard]] const Heartbeat& last_heartbeat() const noexcept { return heartbeat_; }
+  [[nodiscard]] std::chrono::nanoseconds heard_at() const noexcept { return heard_at_; }
+  [[nodiscard]] bool is_open() const noexcept { return link_.is_open(); }
+  /// What its clients provide, as far as is known.
+  [[nodiscard]] const std::set<std::string, std::less<>>& methods() const noexcept { return methods_; }
+  /// Calls of its callers that are in progress here.
+  [[nodiscard]] std::size_t calls_here() const noexcept;
+  [[nodiscard]] std::uint64_t calls_sent() const noexcept { return calls_sent_; }
+  /// Events that were not sent here, since too much waited.
+  [[nodiscard]] std::uint64_t events_lost() const noexcept { return events_lost_; }
+  [[nodiscard]] std::uint64_t sessions_lost() const noexcept { return sessions_lost_; }
+
+  // broker::RemoteNode
+
+  void begin_call(const CallFacts& facts) noexcept override;
+  [[nodiscard]] std::string_view name() const noexcept override { return name_; }
+  [[nodiscard]] std::uint32_t load() const noexcept override { return heartbeat_.load; }
+  [[nodiscard]] std::chrono::nanoseconds latency() const noexcept override { return latency_; }
+
+ private:
+  // Where messages for the node go: of our callers (call), or for its callers (answer).
+  class Sink final : public rpc::MessageSink {
+   public:
+    Sink(Node& node, RecordKind kind, std::string group) : node_(&node), kind_(kind), group_(std::move(group)) {}
+
+    Buffer& open_message() override;
+    void close_message() override { node_->link_.end_record(); }
+    void discard_message() noexcept override { node_->link_.discard_record(); }
+    [[nodiscard]] bool writable() noexcept override { return !is_overfull(); }
+    [[nodiscard]] bool is_overfull() noexcept override;
+    [[nodiscard]] rpc::PeerCapabilities capabilities() const noexcept override { return rpc::PeerCapabilities::all(); }
+    [[nodiscard]] std::string peer_source() const override { return "node:" + node_->name_; }
+    [[nodiscard]] std::string_view protocol() const noexcept override { return "cluster"; }
+    [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return node_->link_.waiting_bytes(); }
+
+   private:
+    Node* node_;
+    const RecordKind kind_;
+    const std::string group_;  // of events
+  };
+  struct Side {
+    Side(Node& node, RecordKind kind, std::string group = {})
+        : sink(node, kind, std::move(group)),
+          dispatcher(node.context_->host.registry, sink, node.limits_, node.context_->host.loop_context) {}
+
+    Sink sink;
+    rpc::Dispatcher dispatcher;
+  };
+
+  void opened() override;
+  void ended() override;
+  void received(const Record& record) override;
+  void wants_flush() noexcept override;
+  void take_call(const Record& record, const Received& message);
+  void take_answer(const Received& message);
+  void take_methods(std::string_view json);
+  void set_method(broker::Registration registration);
+  void take_topics(std::string_view json);
+  void take_event(std::string_view group, const Received& message);
+  [[nodiscard]] broker::Peer& events_of(std::string_view group);
+  void take_pong(std::string_view payload);
+  [[nodiscard]] Side* side_of(std::string_view principal);
+  void drop_idle_sides();
+  void refuse_principal(const Received& message);
+  void end_session(broker::LostBy by);
+  [[nodiscard]] broker::Peer& provider() const {
+    return static_cast<broker::Peer&>(*provides_->dispatcher.join_broker());
+  }
+
+  NodeContext* context_;
+  const std::string name_;
+  Limits limits_;  // of its callers: those of connections are kept by the broker that they are connected to
+  NodeLink link_;
+  State state_ = State::joining;
+  Heartbeat heartbeat_;
+  std::chrono::nanoseconds heard_at_;
+  std::chrono::nanoseconds latency_{0};
+  std::set<std::string, std::less<>> methods_;
+  std::unique_ptr<Side> provides_;                                     // null without a session
+  std::map<std::string, std::unique_ptr<Side>, std::less<>> callers_;  // by principal
+  std::map<std::string, std::unique_ptr<Side>, std::less<>> events_;   // by group
+  std::optional<CallFacts> next_call_;
+  std::uint64_t calls_sent_ = 0;
+  std::uint64_t unanswered_ = 0;  // calls sent, about: cancelled ones may be among them
+  std::uint64_t sessions_lost_ = 0;
+  std::uint64_t events_lost_ = 0;
+  bool overfull_ = false;  // it has been told, and not that there is room again
+  broker::LostBy losing_ = broker::LostBy::node;
+};
+
+}  // namespace wirecall::cluster

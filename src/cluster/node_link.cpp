@@ -1,0 +1,203 @@
+// See node_link.hpp.
+#include "cluster/node_link.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "base/assert.hpp"
+
+namespace wirecall::cluster {
+
+// What an opening side says that wants to hear back.
+constexpr std::string_view kAsks = "?";
+
+NodeLink::NodeLink(Bus& bus, Names names, std::uint64_t session, const Bounds& bounds, User& user)
+    : bus_(&bus), names_(std::move(names)), bounds_(bounds), user_(&user), session_(session) {}
+
+void NodeLink::fail() noexcept {
+  failed_ = true;
+  if (!flush_wanted_) user_->wants_flush();
+  flush_wanted_ = true;
+}
+
+// ---- sending ----
+
+Buffer& NodeLink::begin_record(const RecordHead& head) {
+  WIRECALL_ASSERT(!record_);
+  if (out_.empty()) {
+    append_frame_head(out_, {.kind = FrameKind::data,
+                             .from_session = session_,
+                             .to_session = peer_session_,
+                             .sequence = 0,
+                             .node = names_.own});
+    head_ = out_.size();
+  }
+  record_.emplace(out_, head);
+  return out_;
+}
+
+void NodeLink::end_record() {
+  WIRECALL_ASSERT(record_);
+  try {
+    if (!record_->close()) fail();
+  } catch (const std::bad_alloc&) {
+    record_->discard();
+    fail();
+  }
+  record_.reset();
+  if (!is_open() || out_.size() > bounds_.waiting_bytes_max) fail();
+  if (!flush_wanted_) user_->wants_flush();
+  flush_wanted_ = true;
+}
+
+void NodeLink::discard_record() noexcept {
+  if (record_) record_->discard();
+  record_.reset();
+}
+
+void NodeLink::flush() {
+  flush_wanted_ = false;
+  check();
+  if (!is_open() || out_.size() <= head_ || record_) return;
+  if (!send_pieces()) {
+    failed_ = true;
+    check();
+  }
+}
+
+// False where the bus has refused one.
+bool NodeLink::send_pieces() {
+  const std::size_t payload_max = bus_->payload_bytes_max();
+  if (out_.size() <= payload_max) {
+    renumber_frame(out_.data(), peer_session_, sent_++);
+    const bool sent = bus_->publish(names_.subject, {}, out_.view());
+    out_.clear();
+    return sent;
+  }
+  // The head comes before each piece, over bytes that have been sent.
+  const std::size_t piece_max = payload_max - head_;
+  scratch_.clear();
+  std::size_t at = head_;
+  for (bool sent = true; at != out_.size(); at += std::min(piece_max, out_.size() - at)) {
+    scratch_.clear();
+    scratch_.append(out_.view().substr(0, head_));
+    scratch_.append(out_.view().substr(at, piece_max));
+    renumber_frame(scratch_.data(), peer_session_, sent_++);
+    sent = bus_->publish(names_.subject, {}, scratch_.view());
+    if (!sent) return false;
+  }
+  out_.clear();
+  scratch_.release();
+  return true;
+}
+
+bool NodeLink::send(FrameKind kind, std::string_view payload, std::string_view reply) noexcept try {
+  Buffer frame;
+  append_frame_head(
+      frame, {.kind = kind, .from_session = session_, .to_session = peer_session_, .sequence = 0, .node = names_.own});
+  frame.append(payload);
+  return bus_->publish(names_.subject, reply, frame.view());
+} catch (const std::bad_alloc&) {
+  return false;  // as if it were lost
+}
+
+void NodeLink::send_open(bool ask) noexcept {
+  if (opens_left_ == 0) return;
+  --opens_left_;
+  static_cast<void>(send(FrameKind::open, ask ? kAsks : std::string_view{}));
+}
+
+void NodeLink::ping(std::string_view gone, std::string_view payload) noexcept {
+  static_cast<void>(send(FrameKind::ping, payload, gone));
+}
+
+void NodeLink::leave() noexcept { static_cast<void>(send(FrameKind::leave, {})); }
+
+void NodeLink::maintain() {
+  opens_left_ = kOpensMax;
+  check();
+  if (!is_open()) return send_open(true);
+  if (!flush_wanted_ && out_.size() > head_) flush();
+}
+
+// ---- sessions ----
+
+void NodeLink::reset() {
+  if (reading_ || record_) return fail();  // and later
+  ++session_;
+  const bool was_open = std::exchange(state_, State::opening) == State::open;
+  sent_ = taken_ = 0;
+  failed_ = false;
+  out_.clear();
+  in_.clear();
+  if (was_open) user_->ended();
+  send_open(true);
+}
+
+void NodeLink::check() {
+  if (failed_ && !reading_ && !record_) reset();
+}
+
+void NodeLink::become_open(std::uint64_t peer_session) {
+  peer_session_ = peer_session;
+  state_ = State::open;
+  user_->opened();
+}
+
+void NodeLink::take(const Frame& frame) {
+  if (reading_) return fail();  // by another thread, while a handler is off the loop: as if it were lost
+  switch (frame.head.kind) {
+    case FrameKind::open: return take_open(frame);
+    case FrameKind::data: return take_data(frame);
+    case FrameKind::ping: return static_cast<void>(send(FrameKind::pong, frame.payload));
+    case FrameKind::pong:
+    case FrameKind::leave: return;  // the node's
+  }
+}
+
+void NodeLink::take_open(const Frame& frame) {
+  const bool asks = frame.payload == kAsks;
+  const bool known = frame.head.from_session == peer_session_;
+  if (is_open() && !known) reset();  // the other side has begun anew
+  peer_session_ = frame.head.from_session;
+  if (!is_open() && frame.head.to_session == session_) {
+    become_open(peer_session_);
+    return send_open(false);
+  }
+  if (asks || !is_open()) send_open(!is_open());
+}
+
+void NodeLink::take_data(const Frame& frame) {
+  if (frame.head.to_session != session_) return;
+  if (!is_open()) become_open(frame.head.from_session);
+  if (frame.head.from_session != peer_session_) return;
+  if (frame.head.sequence != taken_) return reset();
+  ++taken_;
+  in_.append(frame.payload);
+  read_records();
+}
+
+void NodeLink::read_records() {
+  const std::string_view stream = in_.padded();
+  std::size_t at = 0;
+  reading_ = true;
+  while (!failed_ && at != stream.size()) {
+    const RecordRead read = read_record(stream.substr(at), bounds_.body_bytes_max);
+    if (read.status == RecordRead::Status::incomplete) break;
+    if (read.status == RecordRead::Status::malformed) {
+      failed_ = true;
+      break;
+    }
+    at += read.bytes;
+    user_->received(read.record);
+  }
+  reading_ = false;
+  if (failed_) return check();
+  if (at == in_.size()) {
+    in_.clear();
+  } else {
+    in_.drop_front(at);
+  }
+}
+
+}  // namespace wirecall::cluster

@@ -1,0 +1,112 @@
+// NodeLink: two streams of records between this node and another, by frames of the bus. The bus may lose a frame; then
+// the session ends, and with it all that was under way, and both sides begin a new one: so what is received in a
+// session is all that was sent in it, in order. Several records of one turn leave as one frame, and one that is longer
+// than a frame may be as several.
+//
+// A side is `opening` until it knows that the other side knows its session; it sends no records before. Frames of other
+// sessions than the present two are passed over.
+// Owned by its Node. One thread. Pure. Implements docs/cluster.md "Sessions".
+#pragma once
+
+#include <string>
+
+#include "cluster/bus.hpp"
+#include "cluster/link_frame.hpp"
+#include "wirecall/bytes.hpp"
+
+namespace wirecall::cluster {
+
+class NodeLink {
+ public:
+  /// Who has the link. Called from `take`, `flush` and `maintain` only.
+  class User {
+   public:
+    /// Both sides have begun a session: nothing of an earlier one is under way.
+    virtual void opened() = 0;
+    /// The session has ended, and what was under way is over.
+    virtual void ended() = 0;
+    /// The record lasts until this returns.
+    virtual void received(const Record& record) = 0;
+    /// There is something to flush, once a turn.
+    virtual void wants_flush() noexcept = 0;
+
+   protected:
+    ~User() = default;
+  };
+  struct Names {
+    std::string own;      ///< of this node
+    std::string subject;  ///< of the other one
+  };
+  struct Bounds {
+    std::size_t body_bytes_max;     ///< of one record
+    std::size_t waiting_bytes_max;  ///< that the bus has not taken; beyond it the session ends
+  };
+
+  /// All referred to outlive it. Sessions are numbered from `session` on, which no other link of this node has, nor has
+  /// had before.
+  NodeLink(Bus& bus, Names names, std::uint64_t session, const Bounds& bounds, User& user);
+  NodeLink(NodeLink&&) = delete;
+
+  [[nodiscard]] bool is_open() const noexcept { return state_ == State::open; }
+  /// Bytes that wait to be sent.
+  [[nodiscard]] std::size_t waiting_bytes() const noexcept { return out_.size() + bus_->waiting_bytes(); }
+  /// The session, where anything was wrong with it, ends when nobody is on the way through it any more.
+  void fail() noexcept;
+
+  // ---- records, while it is open ----
+
+  Buffer& begin_record(const RecordHead& head);
+  void end_record();
+  void discard_record() noexcept;
+  /// Sends what has been collected, as far as the bus takes it.
+  void flush();
+
+  // ---- frames ----
+
+  /// A frame of the other node.
+  void take(const Frame& frame);
+  /// Now and then: asks for a session where there is none, and sends what the bus would not take before.
+  void maintain();
+  /// Asks whether the other is there; `gone` is told where it is not. `payload` comes back to User by no record: by
+  /// Node.
+  void ping(std::string_view gone, std::string_view payload) noexcept;
+  void leave() noexcept;
+  /// Whether a record is being received: by this thread, or by one that is off the loop.
+  [[nodiscard]] bool is_reading() const noexcept { return reading_; }
+  /// Ends the session, and asks for another one; where it is reading, afterwards.
+  void reset();
+
+ private:
+  enum class State : std::uint8_t { opening, open };
+  static constexpr int kOpensMax = 8;
+
+  void take_open(const Frame& frame);
+  void take_data(const Frame& frame);
+  void read_records();
+  void become_open(std::uint64_t peer_session);
+  [[nodiscard]] bool send(FrameKind kind, std::string_view payload, std::string_view reply = {}) noexcept;
+  void send_open(bool ask) noexcept;
+  [[nodiscard]] bool send_pieces();
+  void check();
+
+  Bus* bus_;
+  const Names names_;
+  const Bounds bounds_;
+  User* user_;
+  State state_ = State::opening;
+  std::uint64_t session_;
+  std::uint64_t peer_session_ = 0;
+  std::uint32_t sent_ = 0;
+  std::uint32_t taken_ = 0;
+  Buffer out_;            // a head and records; empty for none
+  std::size_t head_ = 0;  // its bytes
+  std::optional<RecordWriter> record_;
+  Buffer in_;  // what is not a whole record yet
+  bool reading_ = false;
+  bool failed_ = false;
+  bool flush_wanted_ = false;
+  int opens_left_ = kOpensMax;  // until `maintain`: where two brokers have one name, both answer
+  Buffer scratch_;
+};
+
+}  // namespace wirecall::cluster

@@ -1,0 +1,499 @@
+// See nats_bus.hpp.
+#include "nats/nats_bus.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <limits>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "nats/nats_library.hpp"
+#include "runtime/inbox.hpp"
+
+namespace wirecall::net {
+
+namespace {
+
+using cluster::BusMessage;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kConnectTimeout{2000};
+constexpr milliseconds kConnectPause{250};
+constexpr milliseconds kReconnectWait{100};
+constexpr milliseconds kPingInterval{20'000};
+constexpr milliseconds kClosing{1000};
+// What waits to be sent, or to be taken, before messages are lost: then sessions end.
+constexpr int kWaitingBytesMax = 64 * 1024 * 1024;
+
+// libnats says of bytes: int.
+int size_of(std::string_view text) noexcept { return static_cast<int>(text.size()); }
+
+// Without what is secret in it.
+std::string shown(const std::string& urls) {
+  std::string result;
+  for (std::size_t at = 0; at <= urls.size();) {
+    const std::size_t end = std::min(urls.find(',', at), urls.size());
+    std::string url = urls.substr(at, end - at);
+    const std::size_t scheme = url.find("://");
+    const std::size_t host = scheme == std::string::npos ? 0 : scheme + 3;
+    if (const std::size_t user = url.rfind('@'); user != std::string::npos && user >= host)
+      url.erase(host, user + 1 - host);
+    if (!result.empty()) result += ',';
+    result += url;
+    at = end + 1;
+  }
+  return result;
+}
+
+class NatsBus final : public cluster::Bus {
+ public:
+  NatsBus(Loop& loop, const ClusterOptions& options, std::string_view node);
+  ~NatsBus() override;
+
+  [[nodiscard]] State state() const noexcept override { return state_; }
+  void on_state(std::function<void()> changed) override { changed_ = std::move(changed); }
+  void subscribe(std::string subject, Handler handler) override { add(std::move(subject), std::move(handler), false); }
+  void subscribe_to_absence(std::string subject, Handler handler) override {
+    add(std::move(subject), std::move(handler), true);
+  }
+  [[nodiscard]] bool publish(std::string_view subject, std::string_view reply,
+                             std::string_view payload) noexcept override;
+  void flush() noexcept override;
+  [[nodiscard]] std::size_t payload_bytes_max() const noexcept override { return payload_bytes_max_; }
+  [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return waiting_bytes_; }
+  [[nodiscard]] std::string url() const override { return url_; }
+  [[nodiscard]] std::string failure() const override { return failure_; }
+
+ private:
+  struct OptionsDeleter {
+    const NatsLibrary* nats;
+    void operator()(natsOptions* options) const noexcept { nats->natsOptions_Destroy(options); }
+  };
+  using NatsOptions = std::unique_ptr<natsOptions, OptionsDeleter>;
+
+  // What libnats's threads, and the one that connects, have of it. It outlives all of them.
+  struct Shared {
+    Shared(std::shared_ptr<runtime::Inbox> own_inbox, NatsBus& own_bus) : inbox(std::move(own_inbox)), bus(&own_bus) {}
+
+    // Runs it on the loop, unless the bus has gone by then.
+    template <class F>
+    void post(std::shared_ptr<Shared> self, F act) {
+      inbox->post_owed([self = std::move(self), act] {
+        if (self->bus != nullptr) act(*self->bus);
+      });
+    }
+
+    const std::shared_ptr<runtime::Inbox> inbox;
+    NatsBus* bus;  // the loop's; null once it has gone
+    std::atomic<bool> wants_write{false};
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool stopping = false;           // under the mutex
+    bool closed = false;             // likewise
+    natsConnection* made = nullptr;  // likewise: until `connected`
+  };
+  // Of the callbacks: null once closed.
+  struct Closure {
+    std::shared_ptr<Shared> shared;
+  };
+  struct Subscription {
+    std::string subject;
+    Handler handler;
+    bool to_absence = false;
+    natsSubscription* subscribed = nullptr;
+  };
+
+  static void keep(std::unique_ptr<Closure> closure);
+  void set_options(const ClusterOptions& options, std::string_view node);
+  void require(natsStatus status, std::string_view option) const;
+  void connect() noexcept;
+  void connected();
+  void lost();
+  void could_not_connect(std::string why);
+  void attached(int socket);
+  void link_changed();
+  void ready(Readiness ready);
+  void take_messages();
+  void add(std::string subject, Handler handler, bool to_absence);
+  bool subscribe_at(Subscription& subscription);
+  void nobody_subscribes(const std::string& subject);
+  void become(State state);
+  void want_write();
+
+  const NatsLibrary& nats_;
+  Loop* loop_;
+  const std::string url_;
+  std::string failure_;
+  NatsOptions options_;
+  std::unique_ptr<Closure> closure_;
+  State state_ = State::connecting;
+  std::function<void()> changed_;
+  std::vector<std::unique_ptr<Subscription>> subscriptions_;
+  natsConnection* connection_ = nullptr;
+  Watch watch_;
+  bool watches_ = false;
+  bool watches_writes_ = false;
+  int socket_ = -1;  // libnats's
+  std::size_t payload_bytes_max_ = 1 << 20;
+  std::size_t waiting_bytes_ = 0;
+  std::string subject_;  // scratch, ended by zero
+  std::string reply_;
+  std::thread connecting_;
+};
+
+// On which the library calls back while the loop is in a function of it: what it asks for is seen to afterwards.
+thread_local bool in_library = false;
+
+struct InLibrary {
+  InLibrary() noexcept { in_library = true; }
+  InLibrary(InLibrary&&) = delete;
+  ~InLibrary() { in_library = false; }
+};
+
+// ---- making it ----
+
+NatsBus::NatsBus(Loop& loop, const ClusterOptions& options, std::string_view node)
+    : nats_(NatsLibrary::get()),
+      loop_(&loop),
+      url_(shown(options.url)),
+      options_(nullptr, OptionsDeleter{&nats_}),
+      closure_(new Closure{std::make_shared<Shared>(loop.inbox(), *this)}) {
+  set_options(options, node);
+  connecting_ = std::thread{[this] { connect(); }};
+}
+
+NatsBus::~NatsBus() {
+  const std::shared_ptr<Shared> shared = closure_->shared;
+  {
+    const std::scoped_lock lock{shared->mutex};
+    shared->stopping = true;
+  }
+  shared->changed.notify_all();
+  connecting_.join();
+  shared->bus = nullptr;
+  watch_ = Watch{};
+  if (connection_ == nullptr) connection_ = std::exchange(shared->made, nullptr);  // not known here yet
+  if (connection_ == nullptr) return;
+  for (const auto& subscription : subscriptions_) nats_.natsSubscription_Destroy(subscription->subscribed);
+  {
+    const InLibrary in;
+    nats_.natsConnection_ProcessWriteEvent(connection_);  // the last words
+  }
+  nats_.natsConnection_Close(connection_);
+  {
+    std::unique_lock lock{shared->mutex};
+    shared->changed.wait_for(lock, kClosing, [&] { return shared->closed; });
+  }
+  nats_.natsConnection_Destroy(connection_);
+  keep(std::move(closure_));
+}
+
+// Of a thread of libnats's that is calling back nobody can tell when it has ended: so what it is given stays.
+void NatsBus::keep(std::unique_ptr<Closure> closure) {
+  static std::mutex mutex;
+  static std::vector<std::unique_ptr<Closure>> kept;
+  const std::scoped_lock lock{mutex};
+  kept.push_back(std::move(closure));
+}
+
+void NatsBus::require(natsStatus status, std::string_view option) const {
+  if (status == NATS_OK) return;
+  const char* const said = nats_.nats_GetLastError(nullptr);
+  throw std::invalid_argument{"cluster." + std::string{option} + ": " +
+                              (said != nullptr ? said : nats_.natsStatus_GetText(status))};
+}
+
+void NatsBus::set_options(const ClusterOptions& options, std::string_view node) {
+  natsOptions* made = nullptr;
+  require(nats_.natsOptions_Create(&made), "url");
+  options_.reset(made);
+  std::vector<std::string> urls;
+  for (std::size_t at = 0; at <= options.url.size();) {
+    const std::size_t end = std::min(options.url.find(',', at), options.url.size());
+    urls.push_back(options.url.substr(at, end - at));
+    at = end + 1;
+  }
+  std::vector<const char*> texts;
+  for (const std::string& url : urls) texts.push_back(url.c_str());
+  require(nats_.natsOptions_SetServers(made, texts.data(), static_cast<int>(texts.size())), "url");
+  require(nats_.natsOptions_SetName(made, ("wirecall " + std::string{node}).c_str()), "node");
+  if (!options.credentials.empty())
+    require(nats_.natsOptions_SetUserCredentialsFromFiles(made, options.credentials.c_str(), nullptr), "credentials");
+  if (!options.nkey_seed.empty()) {
+    require(nats_.natsOptions_SetNKeyFromSeed(made, options.nkey.c_str(), options.nkey_seed.c_str()), "nkey_seed");
+  }
+  if (!options.ca.empty() || !options.cert.empty()) require(nats_.natsOptions_SetSecure(made, true), "ca");
+  if (!options.ca.empty()) require(nats_.natsOptions_LoadCATrustedCertificates(made, options.ca.c_str()), "ca");
+  if (!options.cert.empty()) {
+    require(nats_.natsOptions_LoadCertificatesChain(made, options.cert.c_str(), options.key.c_str()), "cert");
+  }
+  require(nats_.natsOptions_SetTimeout(made, kConnectTimeout.count()), "url");
+  // A message leaves with the turn, not a millisecond later; and what could not be sent is not sent at all.
+  require(nats_.natsOptions_SetSendAsap(made, true), "url");
+  require(nats_.natsOptions_SetReconnectBufSize(made, 1), "url");
+  require(nats_.natsOptions_SetMaxReconnect(made, -1), "url");
+  require(nats_.natsOptions_SetReconnectWait(made, kReconnectWait.count()), "url");
+  require(nats_.natsOptions_SetReconnectJitter(made, kReconnectWait.count(), kReconnectWait.count()), "url");
+  require(nats_.natsOptions_SetPingInterval(made, kPingInterval.count()), "url");
+  require(nats_.natsOptions_SetNoEcho(made, true), "url");
+
+  require(nats_.natsOptions_SetDisconnectedCB(
+              made,
+              [](natsConnection*, void* closure) {
+                const std::shared_ptr<Shared> shared = static_cast<Closure*>(closure)->shared;
+                shared->post(shared, [](NatsBus& bus) { bus.lost(); });
+              },
+              closure_.get()),
+          "url");
+  require(nats_.natsOptions_SetReconnectedCB(
+              made,
+              [](natsConnection*, void* closure) {
+                const std::shared_ptr<Shared> shared = static_cast<Closure*>(closure)->shared;
+                shared->post(shared, [](NatsBus& bus) { bus.link_changed(); });
+              },
+              closure_.get()),
+          "url");
+  require(nats_.natsOptions_SetClosedCB(
+              made,
+              [](natsConnection*, void* closure) {
+                const std::shared_ptr<Shared> shared = static_cast<Closure*>(closure)->shared;
+                const std::scoped_lock lock{shared->mutex};
+                shared->closed = true;
+                shared->changed.notify_all();
+              },
+              closure_.get()),
+          "url");
+  // A message that was lost for want of room is found by its number.
+  require(nats_.natsOptions_SetErrorHandler(
+              made, [](natsConnection*, natsSubscription*, natsStatus, void*) {}, nullptr),
+          "url");
+  require(nats_.natsOptions_SetEventLoop(
+              made, closure_.get(),
+              [](void** data, void* loop, natsConnection*, natsSock socket) {
+                *data = loop;
+                const std::shared_ptr<Shared> shared = static_cast<Closure*>(loop)->shared;
+                shared->post(shared, [socket](NatsBus& bus) { bus.attached(socket); });
+                return NATS_OK;
+              },
+              [](void*, bool) { return NATS_OK; },
+              [](void* data, bool add) {
+                if (data == nullptr) return NATS_OK;
+                const std::shared_ptr<Shared> shared = static_cast<Closure*>(data)->shared;
+                shared->wants_write.store(add);
+                if (add && !in_library) shared->post(shared, [](NatsBus& bus) { bus.want_write(); });
+                return NATS_OK;
+              },
+              [](void*) { return NATS_OK; }),
+          "url");
+}
+
+// ---- the connection ----
+
+// On its own thread, until there is one.
+void NatsBus::connect() noexcept {
+  const std::shared_ptr<Shared> shared = closure_->shared;
+  while (true) {
+    natsConnection* made = nullptr;
+    const natsStatus status = nats_.natsConnection_Connect(&made, options_.get());
+    if (status == NATS_OK) {
+      const std::scoped_lock lock{shared->mutex};
+      shared->made = made;
+      shared->post(shared, [](NatsBus& bus) { bus.connected(); });
+      return;
+    }
+    const char* const said = nats_.nats_GetLastError(nullptr);
+    std::string why = said != nullptr && *said != '\0' ? said : nats_.natsStatus_GetText(status);
+    shared->post(shared, [why = std::move(why)](NatsBus& bus) { bus.could_not_connect(why); });
+    std::unique_lock lock{shared->mutex};
+    if (shared->changed.wait_for(lock, kConnectPause, [&] { return shared->stopping; })) return;
+  }
+}
+
+void NatsBus::could_not_connect(std::string why) {
+  const bool first = failure_.empty();
+  failure_ = std::move(why);
+  if (first && changed_) changed_();
+}
+
+void NatsBus::connected() {
+  {
+    const std::scoped_lock lock{closure_->shared->mutex};
+    connection_ = std::exchange(closure_->shared->made, nullptr);
+  }
+  for (const auto& subscription : subscriptions_) static_cast<void>(subscribe_at(*subscription));
+  link_changed();
+}
+
+// The socket of a new connection, or of one that was made again.
+void NatsBus::attached(int socket) {
+  socket_ = socket;
+  watches_writes_ = false;
+  try {
+    watch_ = loop_->watch(socket, Readiness::readable, [this](Readiness is, int) { ready(is); });
+    watches_ = true;
+  } catch (const std::exception& error) {
+    failure_ = error.what();
+  }
+}
+
+// It may be there again by now, by a new socket: then both are told.
+void NatsBus::lost() {
+  if (connection_ == nullptr) return;
+  failure_ = "the connection to NATS is lost";
+  become(State::disconnected);
+  link_changed();
+  if (state_ == State::connected) return;
+  watch_ = Watch{};  // of a socket that has ended, and would be ready for ever
+  watches_ = false;
+}
+
+void NatsBus::link_changed() {
+  if (connection_ == nullptr || nats_.natsConnection_Status(connection_) != NATS_CONN_STATUS_CONNECTED) return;
+  if (!watches_ && socket_ >= 0) attached(socket_);
+  const std::int64_t payload_max = nats_.natsConnection_GetMaxPayload(connection_);
+  if (payload_max > 1024) payload_bytes_max_ = static_cast<std::size_t>(payload_max);
+  failure_.clear();
+  become(State::connected);
+  flush();
+}
+
+void NatsBus::become(State state) {
+  if (state_ == state) return;
+  state_ = state;
+  if (changed_) changed_();
+}
+
+// ---- messages ----
+
+// A subscription that is read tells of absence without saying whose, so these are called back for, by another thread.
+bool NatsBus::subscribe_at(Subscription& subscription) {
+  const InLibrary in;
+  const auto told = [](natsConnection*, natsSubscription*, natsMsg* message, void* closure) {
+    const NatsLibrary& nats = NatsLibrary::get();
+    const std::shared_ptr<Shared> shared = static_cast<Closure*>(closure)->shared;
+    if (nats.natsMsg_IsNoResponders(message)) {
+      shared->post(shared, [subject = std::string{nats.natsMsg_GetSubject(message)}](NatsBus& bus) {
+        bus.nobody_subscribes(subject);
+      });
+    }
+    nats.natsMsg_Destroy(message);
+  };
+  const natsStatus status =
+      subscription.to_absence
+          ? nats_.natsConnection_Subscribe(&subscription.subscribed, connection_, subscription.subject.c_str(), told,
+                                           closure_.get())
+          : nats_.natsConnection_SubscribeSync(&subscription.subscribed, connection_, subscription.subject.c_str());
+  if (status != NATS_OK) return false;
+  nats_.natsSubscription_SetPendingLimits(subscription.subscribed, -1, kWaitingBytesMax);
+  return true;
+}
+
+void NatsBus::nobody_subscribes(const std::string& subject) {
+  for (const auto& subscription : subscriptions_) {
+    if (subscription->to_absence)
+      subscription->handler({.subject = subject, .reply = {}, .payload = {}, .no_responders = true});
+  }
+}
+
+void NatsBus::add(std::string subject, Handler handler, bool to_absence) {
+  auto added = std::make_unique<Subscription>(
+      Subscription{.subject = std::move(subject), .handler = std::move(handler), .to_absence = to_absence});
+  subscriptions_.push_back(std::move(added));
+  if (connection_ == nullptr) return;
+  static_cast<void>(subscribe_at(*subscriptions_.back()));
+  want_write();
+}
+
+bool NatsBus::publish(std::string_view subject, std::string_view reply, std::string_view payload) noexcept {
+  if (state_ != State::connected || waiting_bytes_ > kWaitingBytesMax) return false;
+  try {
+    subject_.assign(subject);
+    reply_.assign(reply);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  const InLibrary in;
+  waiting_bytes_ += payload.size();
+  const natsStatus status =
+      reply.empty() ? nats_.natsConnection_Publish(connection_, subject_.c_str(), payload.data(), size_of(payload))
+                    : nats_.natsConnection_PublishRequest(connection_, subject_.c_str(), reply_.c_str(), payload.data(),
+                                                          size_of(payload));
+  if (status != NATS_OK) return false;
+  return true;
+}
+
+void NatsBus::flush() noexcept {
+  if (connection_ == nullptr) return;
+  if (closure_->shared->wants_write.load()) {
+    const InLibrary in;
+    nats_.natsConnection_ProcessWriteEvent(connection_);
+  }
+  if (closure_->shared->wants_write.load()) {
+    want_write();
+    const int buffered = nats_.natsConnection_Buffered(connection_);
+    waiting_bytes_ = buffered > 0 ? static_cast<std::size_t>(buffered) : 0;
+  } else {
+    waiting_bytes_ = 0;
+  }
+}
+
+// What the system has not taken goes when it can.
+void NatsBus::want_write() {
+  if (watches_writes_) return;
+  try {
+    watch_.want(Readiness::both);
+    watches_writes_ = true;
+  } catch (const std::bad_alloc&) {
+    // With the next flush.
+  }
+}
+
+void NatsBus::ready(Readiness ready) {
+  if (connection_ == nullptr) return;
+  if (wants(ready, Readiness::writable)) {
+    flush();
+    if (!closure_->shared->wants_write.load()) {
+      watch_.want(Readiness::readable);
+      watches_writes_ = false;
+    }
+  }
+  if (!wants(ready, Readiness::readable)) return;
+  {
+    const InLibrary in;
+    nats_.natsConnection_ProcessReadEvent(connection_);
+  }
+  take_messages();
+  flush();
+}
+
+void NatsBus::take_messages() {
+  // By index: a handler may subscribe to more.
+  for (std::size_t i = 0; i != subscriptions_.size(); ++i) {
+    if (subscriptions_[i]->to_absence) continue;
+    natsSubscription* const subscribed = subscriptions_[i]->subscribed;
+    for (natsMsg* message = nullptr;
+         subscribed != nullptr && nats_.natsSubscription_NextMsg(&message, subscribed, 0) == NATS_OK;) {
+      struct Deleter {
+        const NatsLibrary* nats;
+        void operator()(natsMsg* one) const noexcept { nats->natsMsg_Destroy(one); }
+      };
+      const std::unique_ptr<natsMsg, Deleter> owned{message, Deleter{&nats_}};
+      const char* const reply = nats_.natsMsg_GetReply(message);
+      subscriptions_[i]->handler(BusMessage{
+          .subject = nats_.natsMsg_GetSubject(message),
+          .reply = reply != nullptr ? reply : "",
+          .payload = {nats_.natsMsg_GetData(message), static_cast<std::size_t>(nats_.natsMsg_GetDataLength(message))},
+          .no_responders = nats_.natsMsg_IsNoResponders(message)});
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<cluster::Bus> make_nats_bus(Loop& loop, const ClusterOptions& options, std::string_view node) {
+  return std::make_unique<NatsBus>(loop, options, node);
+}
+
+}  // namespace wirecall::net

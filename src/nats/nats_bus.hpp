@@ -1,0 +1,20 @@
+// NatsBus: the bus of a cluster over NATS, by libnats. The connection is made by a thread of its own, and what
+// libnats's threads tell is posted to the loop; everything else is on the loop, which watches the socket and never
+// blocks. What was not sent before the connection was lost is not sent after it (docs/cluster.md "What fails"). Thread:
+// the loop's.
+#pragma once
+
+#include <memory>
+
+#include "cluster/bus.hpp"
+#include "wirecall/loop.hpp"
+#include "wirecall/options.hpp"
+
+namespace wirecall::net {
+
+/// Connects, as the options say, from now on and whenever the connection is lost. `loop` outlives it. Throws
+/// std::runtime_error where there is no libnats, std::invalid_argument for options that it refuses.
+[[nodiscard]] std::unique_ptr<cluster::Bus> make_nats_bus(Loop& loop, const ClusterOptions& options,
+                                                          std::string_view node);
+
+}  // namespace wirecall::net

@@ -1,0 +1,529 @@
+// Calls across brokers on a simulated bus: registered at one, made at another.
+#include <gtest/gtest.h>
+
+#include "tests/cluster/cluster_world.hpp"
+#include "wirecall/registry.hpp"
+
+namespace wirecall::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class ClusterTest : public testing::Test {
+ protected:
+  // So long it takes until nodes know each other, and what they provide.
+  static constexpr auto kMeet = 100ms;
+  static constexpr auto kHop = 1ms;
+
+  void advance(std::chrono::nanoseconds by) { scheduler.advance(by); }
+  static std::string remote_error(std::string_view reason, std::string_view delivered,
+                                  std::string_view origin = "remote", std::string_view id = "1") {
+    return error_reply(-32001, "Provider lost",
+                       R"({"reason":")" + std::string{reason} + R"(","origin":")" + std::string{origin} +
+                           R"(","delivered":")" + std::string{delivered} + "\"}",
+                       id);
+  }
+
+  VirtualScheduler scheduler;
+  SimulatedNetwork network{scheduler};
+  std::unique_ptr<BrokerNode> a = std::make_unique<BrokerNode>(network, scheduler, "a", 0x1000000000);
+  std::unique_ptr<BrokerNode> b = std::make_unique<BrokerNode>(network, scheduler, "b", 0x2000000000);
+};
+
+TEST_F(ClusterTest, AMethodOfAnotherNodeIsCalledAndAnswered) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  caller.send(request("gpu.add", "[1,2]", "\"x\""));
+  advance(kHop);
+  const std::string asked = provider.received();
+  EXPECT_EQ(asked, request("gpu.add", "[1,2]", id_of(asked)));
+  provider.send(result_reply("3", id_of(asked)));
+  advance(kHop);
+  EXPECT_EQ(caller.received(), result_reply("3", "\"x\""));
+}
+
+TEST_F(ClusterTest, AMethodRegisteredLaterIsKnownAndOneUnregisteredIsNot) {
+  NodeClient caller{*a};
+  NodeClient provider{*b};
+  advance(kMeet);
+  EXPECT_NE(caller.ask(request("gpu.add", "[]")).find("-32601"), std::string::npos);
+  provider.provide("gpu.add");
+  advance(kHop);
+  caller.send(request("gpu.add", "[]"));
+  advance(kHop);
+  EXPECT_EQ(caller.received(), "");
+  const std::string asked = provider.received();
+  provider.send(result_reply("1", id_of(asked)));
+  advance(kHop);
+  EXPECT_EQ(caller.received(), result_reply("1"));
+  EXPECT_EQ(provider.ask(request("rpc.unregister", R"({"method":"gpu.add"})")), result_reply("1"));
+  advance(kHop);
+  EXPECT_NE(caller.ask(request("gpu.add", "[]")).find("-32601"), std::string::npos);
+}
+
+TEST_F(ClusterTest, AnErrorOfTheProviderComesAsItIs) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  caller.send(request("gpu.add", "[1,2]"));
+  advance(kHop);
+  const std::string id = id_of(provider.received());
+  provider.send(error_reply(7, "out of paper", R"({"tray":2})", id));
+  advance(kHop);
+  EXPECT_EQ(caller.received(), error_reply(7, "out of paper", R"({"tray":2})"));
+}
+
+TEST_F(ClusterTest, AFreeProviderOfTheOwnNodeIsPreferredAndThenAnotherNodeIsAsked) {
+  NodeClient own{*a};
+  own.provide("gpu.add", R"(,"concurrency":1)");
+  NodeClient other{*b};
+  other.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  caller.send(request("gpu.add", "[1]", "1"));
+  caller.send(request("gpu.add", "[2]", "2"));
+  advance(kHop);
+  EXPECT_NE(own.received().find("[1]"), std::string::npos);
+  EXPECT_NE(other.received().find("[2]"), std::string::npos);
+}
+
+TEST_F(ClusterTest, AProviderOfTheOtherNodeThatIsLostIsLostForItsCallers) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  caller.send(request("gpu.add", "[1,2]"));
+  advance(kHop);
+  provider.leave();
+  advance(kHop);
+  EXPECT_EQ(caller.received(), remote_error("the provider has gone", "maybe"));
+}
+
+TEST_F(ClusterTest, ANodeThatGoesEndsItsCallsAtOnceAndIsForgotten) {
+  NodeClient caller{*a};
+  NodeClient patient{*a};
+  {
+    NodeClient provider{*b};
+    provider.provide("gpu.add");
+    advance(kMeet);
+    caller.send(request("gpu.add", "[1,2]"));
+    advance(kHop);
+    EXPECT_NE(provider.received(), "");
+    b->bus->become(cluster::Bus::State::disconnected);  // as if it were killed
+    advance(300ms);                                     // a ping finds nobody
+    EXPECT_EQ(caller.received(), remote_error("the provider's node has gone", "maybe"));
+  }
+  EXPECT_EQ(a->cluster->find("b"), nullptr);
+  EXPECT_NE(caller.ask(request("gpu.add", "[]")).find("-32601"), std::string::npos);
+}
+
+TEST_F(ClusterTest, ANodeThatIsCutOffEndsItsCallsWithinFourSeconds) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  caller.send(request("gpu.add", "[1,2]"));
+  advance(kHop);
+  network.part(*a->bus, *b->bus);
+  advance(3400ms);
+  EXPECT_EQ(caller.received(), remote_error("the provider's node has gone", "maybe"));
+  // Nothing is replayed when they meet again, and calls go on.
+  static_cast<void>(provider.received());
+  network.heal();
+  advance(2s);
+  EXPECT_EQ(provider.received().find("\"method\":\"gpu.add\""), std::string::npos);
+  caller.send(request("gpu.add", "[3]"));
+  advance(kHop);
+  const std::string asked = provider.received();
+  provider.send(result_reply("3", id_of(asked)));
+  advance(kHop);
+  EXPECT_EQ(caller.received(), result_reply("3"));
+}
+
+TEST_F(ClusterTest, WithoutTheBusPendingCallsFailNewOnesAreRefusedAndOwnOnesGoOn) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  NodeClient own{*a};
+  own.provide("own.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  caller.send(request("gpu.add", "[1,2]"));
+  advance(kHop);
+  a->bus->become(cluster::Bus::State::disconnected);
+  advance(kHop);
+  EXPECT_EQ(caller.received(), remote_error("the bus between the nodes has failed", "maybe", "bus"));
+  EXPECT_EQ(caller.ask(request("gpu.add", "[1]", "2")),
+            remote_error("the bus between the nodes has failed", "no", "bus", "2"));
+  EXPECT_TRUE(a->cluster->is_degraded());
+  caller.send(request("own.add", "[1]", "3"));
+  own.send(result_reply("1", id_of(own.received())));
+  EXPECT_EQ(caller.received(), result_reply("1", "3"));
+  a->bus->become(cluster::Bus::State::connected);
+  advance(1500ms);
+  EXPECT_FALSE(a->cluster->is_degraded());
+  static_cast<void>(provider.received());
+  caller.send(request("gpu.add", "[5]", "4"));
+  advance(kHop);
+  provider.send(result_reply("5", id_of(provider.received())));
+  advance(kHop);
+  EXPECT_EQ(caller.received(), result_reply("5", "4"));
+}
+
+TEST_F(ClusterTest, ACallIsCancelledAtTheOtherNode) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  caller.send(request("gpu.add", "[1,2]", "\"x\""));
+  advance(kHop);
+  const std::string asked = provider.received();
+  caller.send(cancel_notification("\"x\""));
+  EXPECT_EQ(caller.received(), cancelled("\"x\""));
+  advance(kHop);
+  EXPECT_EQ(provider.received(), cancel_notification(id_of(asked)));
+  EXPECT_EQ(b->router.relayed_calls().in_use(), 0U);
+}
+
+TEST_F(ClusterTest, ACallThatRunsOutOfTimeEndsAtBothNodes) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  caller.send(R"({"jsonrpc":"2.0","method":"gpu.add","params":[1],"id":1,"timeout_ms":500})");
+  advance(kHop);
+  const std::string asked = provider.received();
+  EXPECT_NE(asked.find("\"timeout_ms\":"), std::string::npos);
+  advance(510ms);
+  EXPECT_EQ(caller.received(), timed_out());
+  EXPECT_EQ(provider.received(), cancel_notification(id_of(asked)));
+  EXPECT_EQ(a->router.relayed_calls().in_use(), 0U);
+  EXPECT_EQ(b->router.relayed_calls().in_use(), 0U);
+}
+
+TEST_F(ClusterTest, AStreamComesItemByItemAsItsCallerTakesIt) {
+  NodeClient provider{*b};
+  provider.provide("numbers");
+  NodeClient caller{*a};
+  advance(kMeet);
+  caller.send(R"({"jsonrpc":"2.0","method":"numbers","id":7,"stream":2})");
+  advance(kHop);
+  const std::string asked = provider.received();
+  const std::string id = id_of(asked);
+  EXPECT_NE(asked.find("\"stream\":2"), std::string::npos) << asked;
+  const auto item = [&](std::string_view of, int number) {
+    return R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":)" + std::string{of} + R"(,"value":)" +
+           std::to_string(number) + "}}";
+  };
+  provider.send(item(id, 1));
+  provider.send(item(id, 2));
+  advance(kHop);
+  EXPECT_EQ(caller.received(), item("7", 1) + "\n" + item("7", 2));
+  EXPECT_EQ(provider.received(), "");
+  caller.send(R"({"jsonrpc":"2.0","method":"rpc.credit","params":{"id":7,"n":3}})");
+  advance(kHop);
+  EXPECT_NE(provider.received().find("\"n\":3"), std::string::npos);
+  provider.send(item(id, 3));
+  provider.send(result_reply("null", id));
+  advance(kHop);
+  EXPECT_EQ(caller.received(), item("7", 3) + "\n" + result_reply("null", "7"));
+}
+
+TEST_F(ClusterTest, ACallThatComesTooLateForItsProviderIsMadeOnceElsewhere) {
+  BrokerNode c{network, scheduler, "c", 0x3000000000};
+  NodeClient first{*b};
+  first.provide("gpu.add");
+  NodeClient second{c};
+  second.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  // Both go at the same time as the calls are on their way, but for one of them.
+  caller.send(request("gpu.add", "[1]", "1"));
+  caller.send(request("gpu.add", "[2]", "2"));
+  first.leave();
+  advance(kHop);
+  std::string asked = second.received();
+  EXPECT_NE(asked.find("[1]"), std::string::npos);
+  EXPECT_NE(asked.find("[2]"), std::string::npos);
+}
+
+TEST_F(ClusterTest, WhatComesFromANodeIsNeverPassedOn) {
+  BrokerNode c{network, scheduler, "c", 0x3000000000};
+  NodeClient provider{c};
+  provider.provide("gpu.add");
+  NodeClient leaving{*b};
+  leaving.provide("gpu.add", R"(,"policy":"last")");
+  advance(kMeet);
+  NodeClient caller{*a};
+  caller.send(request("gpu.add", "[1]", "1"));
+  leaving.leave();
+  advance(kHop);
+  // Whichever was asked, b has not asked c.
+  EXPECT_EQ(b->router.relayed_calls().in_use(), 0U);
+}
+
+TEST_F(ClusterTest, ALostFrameEndsTheSessionAndAllThatWasUnderWay) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  network.lost_of_million = 1'000'000;
+  caller.send(request("gpu.add", "[1]", "1"));
+  advance(kHop);
+  network.lost_of_million = 0;
+  EXPECT_EQ(provider.received(), "");
+  caller.send(request("gpu.add", "[2]", "2"));
+  advance(kMeet);
+  EXPECT_EQ(caller.received(), remote_error("the provider's node has gone", "maybe", "remote", "1") + "\n" +
+                                   remote_error("the provider's node has gone", "maybe", "remote", "2"));
+  caller.send(request("gpu.add", "[3]", "3"));
+  advance(kHop);
+  provider.send(result_reply("3", id_of(provider.received())));
+  advance(kHop);
+  EXPECT_EQ(caller.received(), result_reply("3", "3"));
+}
+
+TEST_F(ClusterTest, AMessageLargerThanTheBusTakesComesInPieces) {
+  network.payload_bytes_max = 1000;
+  NodeClient provider{*b};
+  provider.provide("echo");
+  NodeClient caller{*a};
+  advance(kMeet);
+  const std::string long_text(10'000, 'x');
+  caller.send(request("echo", "[\"" + long_text + "\"]"));
+  advance(kHop);
+  const std::string asked = provider.received();
+  EXPECT_NE(asked.find(long_text), std::string::npos);
+  provider.send(result_reply('"' + long_text + '"', id_of(asked)));
+  advance(kHop);
+  EXPECT_EQ(caller.received(), result_reply('"' + long_text + '"'));
+}
+
+TEST_F(ClusterTest, ManyCallsOfOneTurnLeaveAsOneMessage) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  const std::uint64_t before = network.published;
+  for (int i = 0; i != 100; ++i) caller.send(request("gpu.add", "[1]", std::to_string(i)));
+  advance(200us);
+  EXPECT_EQ(network.published - before, 1U);
+  EXPECT_EQ(provider.sink.messages.size(), 100U);
+}
+
+TEST_F(ClusterTest, AMethodOfTheProcessItselfIsCalledFromOtherNodes) {
+  SimulatedNetwork other{scheduler};
+  BrokerNode d{other, scheduler, "d", 0x4000000000};
+  d.registry.method("own.add", [](std::int64_t x, std::int64_t y) { return x + y; });
+  BrokerNode e{other, scheduler, "e", 0x5000000000};
+  NodeClient caller{e};
+  advance(kMeet);
+  caller.send(request("own.add", "[1,2]"));
+  advance(kHop);
+  EXPECT_EQ(caller.received(), result_reply("3"));
+}
+
+TEST_F(ClusterTest, AnEventReachesSubscribersOfAllNodesOnce) {
+  BrokerNode c{network, scheduler, "c", 0x3000000000};
+  NodeClient here{*a};
+  NodeClient there{*b};
+  NodeClient far{c};
+  NodeClient other{c};
+  for (NodeClient* const one : {&here, &there, &far}) {
+    EXPECT_EQ(one->ask(request("rpc.subscribe", R"({"topic":"orders.>"})")), result_reply("true"));
+    EXPECT_EQ(one->ask(request("rpc.subscribe", R"({"topic":"orders.*"})")), result_reply("true"));
+  }
+  EXPECT_EQ(other.ask(request("rpc.subscribe", R"({"topic":"bills"})")), result_reply("true"));
+  advance(kMeet);
+  NodeClient publisher{*a};
+  const std::uint64_t before = network.published;
+  publisher.send(notification("orders.new", R"({"n":1})"));
+  publisher.send(notification("orders.new", R"({"n":2})"));
+  advance(kHop);
+  const std::string both = notification("orders.new", R"({"n":1})") + "\n" + notification("orders.new", R"({"n":2})");
+  EXPECT_EQ(here.received(), both);
+  EXPECT_EQ(there.received(), both);
+  EXPECT_EQ(far.received(), both);
+  EXPECT_EQ(other.received(), "");
+  EXPECT_EQ(network.published - before, 2U);  // one message to each node, for both
+  // Who subscribes no more is told no more, and nothing is sent where nobody does.
+  EXPECT_EQ(there.ask(request("rpc.unsubscribe", R"({"topic":"orders.>"})")), result_reply("true"));
+  EXPECT_EQ(there.ask(request("rpc.unsubscribe", R"({"topic":"orders.*"})")), result_reply("true"));
+  far.leave();
+  advance(kHop);
+  const std::uint64_t after = network.published;
+  publisher.send(notification("orders.new", "[3]"));
+  advance(100us);
+  EXPECT_EQ(network.published, after);
+  EXPECT_EQ(here.received(), notification("orders.new", "[3]"));
+}
+
+TEST_F(ClusterTest, OfAGroupOneMemberOfAllNodesIsTold) {
+  NodeClient here{*a};
+  NodeClient there{*b};
+  for (NodeClient* const one : {&here, &there})
+    EXPECT_EQ(one->ask(request("rpc.subscribe", R"({"topic":"jobs","group":"workers"})")), result_reply("true"));
+  advance(kMeet);
+  NodeClient publisher{*a};
+  for (int i = 0; i != 4; ++i) {
+    publisher.send(notification("jobs", "[" + std::to_string(i) + "]"));
+    advance(kHop);
+  }
+  EXPECT_EQ(here.sink.messages.size(), 2U);
+  EXPECT_EQ(there.sink.messages.size(), 2U);
+}
+
+TEST_F(ClusterTest, ANotificationToAMethodOfAnotherNodeIsOneEventThere) {
+  NodeClient provider{*b};
+  provider.provide("note");
+  NodeClient subscriber{*b};
+  EXPECT_EQ(subscriber.ask(request("rpc.subscribe", R"({"topic":"note"})")), result_reply("true"));
+  advance(kMeet);
+  NodeClient caller{*a};
+  caller.send(notification("note", "[1]"));
+  advance(kHop);
+  EXPECT_EQ(provider.received(), notification("note", "[1]"));
+  EXPECT_EQ(subscriber.received(), notification("note", "[1]"));
+}
+
+// Nodes at which peers have to say who they are.
+class ClusterAccessTest : public ClusterTest {
+ protected:
+  static Principal principal(std::string name, std::vector<std::string> call, std::vector<std::string> provide = {}) {
+    return {.name = name,
+            .tokens = {name + "-token"},
+            .call = std::move(call),
+            .provide = std::move(provide),
+            .publish = {},
+            .subscribe = {}};
+  }
+  static void know(BrokerNode& node, std::vector<Principal> principals) {
+    node.loop_context.services.authority = std::make_shared<const rpc::Authority>(std::move(principals));
+  }
+  static void greet(NodeClient& client, const std::string& name) {
+    const std::string answer = client.ask(request("rpc.hello", R"({"token":")" + name + "-token\"}"));
+    EXPECT_NE(answer.find("\"result\""), std::string::npos) << answer;
+  }
+  // What ada at a is answered who calls gpu.add, which somebody at b provides.
+  std::string called() {
+    NodeClient provider{*b};
+    greet(provider, "worker");
+    provider.provide("gpu.add");
+    NodeClient ada{*a};
+    greet(ada, "ada");
+    advance(kMeet);
+    ada.send(request("gpu.add", "[1]", "7"));
+    advance(kHop);
+    if (const std::string asked = provider.received(); !asked.empty()) provider.send(result_reply("1", id_of(asked)));
+    advance(kHop);
+    return ada.received();
+  }
+};
+
+TEST_F(ClusterAccessTest, ACallIsMadeWhoseCallerMayMakeItAtBothNodes) {
+  know(*a, {principal("ada", {"gpu.*"}), principal("worker", {}, {">"})});
+  know(*b, {principal("ada", {"gpu.*"}), principal("worker", {}, {">"})});
+  EXPECT_EQ(called(), result_reply("1", "7"));
+}
+
+TEST_F(ClusterAccessTest, AMethodThatTheCallerMayNotCallAtTheOtherNodeIsUnknown) {
+  know(*a, {principal("ada", {"gpu.*"})});
+  know(*b, {principal("ada", {"other"}), principal("worker", {}, {">"})});
+  EXPECT_NE(called().find("-32601"), std::string::npos);
+}
+
+TEST_F(ClusterAccessTest, AMethodThatTheCallerMayNotCallHereIsUnknown) {
+  know(*a, {principal("ada", {"other"})});
+  know(*b, {principal("ada", {"gpu.*"}), principal("worker", {}, {">"})});
+  EXPECT_NE(called().find("-32601"), std::string::npos);
+  EXPECT_EQ(a->cluster->find("b")->calls_sent(), 0U);
+}
+
+TEST_F(ClusterAccessTest, APrincipalThatTheOtherNodeDoesNotKnowIsRefusedThere) {
+  know(*a, {principal("ada", {"gpu.*"})});
+  know(*b, {principal("worker", {}, {">"})});
+  const std::string answer = called();
+  EXPECT_NE(answer.find("-32004"), std::string::npos) << answer;
+  EXPECT_NE(answer.find(R"("origin":"remote","delivered":"no")"), std::string::npos) << answer;
+}
+
+TEST_F(ClusterAccessTest, ACallEndsWhosePrincipalIsTakenAwayAtTheOtherNode) {
+  know(*a, {principal("ada", {"gpu.*"})});
+  know(*b, {principal("ada", {"gpu.*"}), principal("worker", {}, {">"})});
+  NodeClient provider{*b};
+  greet(provider, "worker");
+  provider.provide("gpu.add");
+  NodeClient ada{*a};
+  greet(ada, "ada");
+  advance(kMeet);
+  ada.send(request("gpu.add", "[1]", "7"));
+  advance(kHop);
+  EXPECT_NE(provider.received(), "");
+  know(*b, {principal("worker", {}, {">"})});
+  ada.send(request("gpu.add", "[2]", "8"));
+  advance(kHop);
+  const std::string answers = ada.received();
+  EXPECT_NE(answers.find("\"id\":7"), std::string::npos) << answers;
+  EXPECT_NE(answers.find("\"id\":8"), std::string::npos) << answers;
+  EXPECT_EQ(answers.find("\"result\""), std::string::npos) << answers;
+}
+
+TEST_F(ClusterAccessTest, AStreamComesFromANodeAtWhichPeersSayWhoTheyAre) {
+  know(*a, {principal("ada", {"gpu.*"})});
+  know(*b, {principal("ada", {"gpu.*"}), principal("worker", {}, {">"})});
+  NodeClient provider{*b};
+  greet(provider, "worker");
+  provider.provide("gpu.count");
+  NodeClient ada{*a};
+  greet(ada, "ada");
+  advance(kMeet);
+  ada.send(R"({"jsonrpc":"2.0","method":"gpu.count","id":7,"stream":2})");
+  advance(kHop);
+  const std::string id = id_of(provider.received());
+  const auto item = [](std::string_view of) {
+    return R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":)" + std::string{of} + R"(,"value":1}})";
+  };
+  provider.send(item(id));
+  provider.send(result_reply("null", id));
+  advance(kHop);
+  EXPECT_EQ(ada.received(), item("7") + "\n" + result_reply("null", "7"));
+}
+
+TEST_F(ClusterTest, OneNodeOfTwoWithOneNameTakesNoPart) {
+  BrokerNode twin{network, scheduler, "b", 0x6000000000};
+  advance(2500ms);
+  EXPECT_TRUE(b->cluster->is_degraded());
+  EXPECT_FALSE(twin.cluster->is_degraded());
+}
+
+TEST_F(ClusterTest, ANodeOfAnotherVersionIsSeenAndNotCalled) {
+  SimulatedBus old{network};
+  ASSERT_TRUE(old.publish("wc.shop.hb", {}, R"({"node":"old","epoch":"77","version":99,"load":1})"));
+  advance(kMeet);
+  NodeClient asker{*a};
+  asker.send(request("rpc.cluster"));
+  EXPECT_NE(asker.received().find(R"("state":"other version","version":99)"), std::string::npos);
+}
+
+TEST_F(ClusterTest, GarbageOnItsSubjectsHurtsNobody) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  SimulatedBus stranger{network};
+  for (const std::string_view subject : {"wc.shop.hb", "wc.shop.n.a.call", "wc.shop.n.b.call", "wc.shop.n.a.gone.b"}) {
+    for (const std::string_view text : {"", "W", "{}", "null", "W\x01\x02\x03", "{\"node\":\"..\",\"epoch\":\"1\"}"})
+      ASSERT_TRUE(stranger.publish(subject, {}, text));
+  }
+  advance(kHop);
+  caller.send(request("gpu.add", "[3]"));
+  advance(kHop);
+  provider.send(result_reply("3", id_of(provider.received())));
+  advance(kHop);
+  EXPECT_EQ(caller.received(), result_reply("3"));
+}
+
+}  // namespace
+}  // namespace wirecall::test

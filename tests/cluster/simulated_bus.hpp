@@ -1,0 +1,182 @@
+// A bus without a network: what is published arrives after a delay on a clock that a test moves, in the order of its
+// sender, or is lost where the test says so.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cluster/bus.hpp"
+#include "wirecall/context.hpp"
+
+namespace wirecall::test {
+
+class SimulatedBus;
+
+/// What the buses of all brokers meet in. Outlives them.
+class SimulatedNetwork {
+ public:
+  explicit SimulatedNetwork(Scheduler& scheduler, std::uint64_t seed = 0) : scheduler_(&scheduler), random_(seed) {}
+  SimulatedNetwork(SimulatedNetwork&&) = delete;
+  ~SimulatedNetwork();
+
+  void add(SimulatedBus& bus);
+  void remove(SimulatedBus& bus);
+  void publish(SimulatedBus& from, std::string_view subject, std::string_view reply, std::string_view payload);
+  /// The two cannot reach each other, until `heal`.
+  void part(const SimulatedBus& one, const SimulatedBus& other) { parted_.push_back({&one, &other}); }
+  void heal() { parted_.clear(); }
+
+  std::chrono::nanoseconds delay = std::chrono::microseconds{40};
+  std::chrono::nanoseconds delay_more{0};  ///< up to so much is added, by chance
+  unsigned lost_of_million = 0;            ///< messages, by chance
+  std::size_t payload_bytes_max = 1 << 20;
+  std::uint64_t published = 0;
+  std::uint64_t published_bytes = 0;
+
+ private:
+  struct Delivery;
+  [[nodiscard]] bool are_parted(const SimulatedBus& one, const SimulatedBus& other) const;
+  [[nodiscard]] unsigned chance(unsigned of) { return static_cast<unsigned>(random_() % of); }
+  void deliver(Delivery& delivery);
+
+  Scheduler* scheduler_;
+  std::mt19937_64 random_;
+  std::vector<SimulatedBus*> buses_;
+  std::vector<std::pair<const SimulatedBus*, const SimulatedBus*>> parted_;
+  std::map<Delivery*, std::unique_ptr<Delivery>> deliveries_;
+};
+
+class SimulatedBus final : public cluster::Bus {
+ public:
+  explicit SimulatedBus(SimulatedNetwork& network) : network_(&network) { network.add(*this); }
+  ~SimulatedBus() override { network_->remove(*this); }
+
+  [[nodiscard]] State state() const noexcept override { return state_; }
+  void on_state(std::function<void()> changed) override { changed_ = std::move(changed); }
+  void subscribe(std::string subject, Handler handler) override {
+    subscriptions_.push_back({std::move(subject), std::move(handler)});
+  }
+  void subscribe_to_absence(std::string subject, Handler handler) override {
+    subscribe(std::move(subject), std::move(handler));
+  }
+  [[nodiscard]] bool publish(std::string_view subject, std::string_view reply,
+                             std::string_view payload) noexcept override {
+    if (state_ != State::connected || payload.size() > network_->payload_bytes_max) return false;
+    network_->publish(*this, subject, reply, payload);
+    return true;
+  }
+  [[nodiscard]] std::size_t payload_bytes_max() const noexcept override { return network_->payload_bytes_max; }
+  [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return 0; }
+  [[nodiscard]] std::string url() const override { return "simulated"; }
+  [[nodiscard]] std::string failure() const override { return state_ == State::connected ? "" : "cut off"; }
+
+  /// As a test wants it.
+  void become(State state) {
+    state_ = state;
+    if (changed_) changed_();
+  }
+
+ private:
+  friend class SimulatedNetwork;
+  struct Subscription {
+    std::string subject;
+    Handler handler;
+  };
+  [[nodiscard]] static bool matches(std::string_view pattern, std::string_view subject) {
+    while (!pattern.empty()) {
+      const std::size_t dot = pattern.find('.');
+      const std::size_t end = subject.find('.');
+      const std::string_view word = pattern.substr(0, dot);
+      if (word == ">") return !subject.empty();
+      if (subject.empty() || (word != "*" && word != subject.substr(0, end))) return false;
+      pattern = dot == pattern.npos ? std::string_view{} : pattern.substr(dot + 1);
+      subject = end == subject.npos ? std::string_view{} : subject.substr(end + 1);
+    }
+    return subject.empty();
+  }
+
+  SimulatedNetwork* network_;
+  State state_ = State::connected;
+  std::function<void()> changed_;
+  std::vector<Subscription> subscriptions_;
+  std::chrono::nanoseconds last_{0};  // when what it published last arrives
+};
+
+struct SimulatedNetwork::Delivery final : Timer {
+  explicit Delivery(SimulatedNetwork& owner) : network(&owner) {}
+  void expired() override { network->deliver(*this); }
+
+  SimulatedNetwork* network;
+  const SimulatedBus* from = nullptr;
+  std::string subject;
+  std::string reply;
+  std::string payload;
+};
+
+inline SimulatedNetwork::~SimulatedNetwork() {
+  for (const auto& [delivery, owned] : deliveries_) scheduler_->stop(*delivery);
+}
+
+inline void SimulatedNetwork::add(SimulatedBus& bus) { buses_.push_back(&bus); }
+inline void SimulatedNetwork::remove(SimulatedBus& bus) { std::erase(buses_, &bus); }
+
+inline bool SimulatedNetwork::are_parted(const SimulatedBus& one, const SimulatedBus& other) const {
+  for (const auto& [a, b] : parted_) {
+    if ((a == &one && b == &other) || (a == &other && b == &one)) return true;
+  }
+  return false;
+}
+
+inline void SimulatedNetwork::publish(SimulatedBus& from, std::string_view subject, std::string_view reply,
+                                      std::string_view payload) {
+  ++published;
+  published_bytes += payload.size();
+  if (lost_of_million != 0 && chance(1'000'000) < lost_of_million) return;
+  auto delivery = std::make_unique<Delivery>(*this);
+  delivery->from = &from;
+  delivery->subject = subject;
+  delivery->reply = reply;
+  delivery->payload = payload;
+  std::chrono::nanoseconds at = scheduler_->now() + delay;
+  if (delay_more.count() != 0)
+    at +=
+        std::chrono::nanoseconds{static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(delay_more.count()))};
+  from.last_ = at = std::max(at, from.last_);
+  Delivery& one = *delivery;
+  deliveries_.emplace(&one, std::move(delivery));
+  scheduler_->start(one, at - scheduler_->now());
+}
+
+inline void SimulatedNetwork::deliver(Delivery& delivery) {
+  const auto node = deliveries_.extract(&delivery);
+  const std::vector<SimulatedBus*> buses = buses_;
+  SimulatedBus* sender = nullptr;
+  for (SimulatedBus* const bus : buses) {
+    if (bus == delivery.from) sender = bus;
+  }
+  bool any = false;
+  for (SimulatedBus* const bus : buses) {
+    if (bus->state_ != cluster::Bus::State::connected) continue;
+    const bool parted = sender != nullptr && are_parted(*bus, *sender);
+    for (const auto& subscription : bus->subscriptions_) {
+      if (!SimulatedBus::matches(subscription.subject, delivery.subject)) continue;
+      any = true;
+      // Its memory goes when the handler has returned.
+      const std::string payload = delivery.payload;
+      if (!parted) subscription.handler({.subject = delivery.subject, .reply = delivery.reply, .payload = payload});
+    }
+  }
+  if (any || sender == nullptr || delivery.reply.empty()) return;
+  for (const auto& subscription : sender->subscriptions_) {
+    if (SimulatedBus::matches(subscription.subject, delivery.reply))
+      subscription.handler({.subject = delivery.reply, .reply = {}, .payload = {}, .no_responders = true});
+  }
+}
+
+}  // namespace wirecall::test

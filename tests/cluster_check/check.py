@@ -1,0 +1,386 @@
+"""Brokers over a real nats-server: three processes of the command, clients by TCP, and what happens when each of them is
+killed. Needs `nats-server`; exits with 77 where there is none. `check.py WIRECALL`."""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+SKIPPED = 77
+# It is 1 s and 3.5 s, which tests/cluster holds exactly on a clock of its own; here the machine may be busy.
+KILLED_SECONDS = 10
+STOPPED_SECONDS = 20
+# The example that ships, which so is known to work.
+CONFIGURATION = pathlib.Path(__file__).parents[2] / "examples" / "deploy" / "nats.conf"
+
+
+def until(what, condition, seconds=60.0):
+    """Waits for a condition, whose value it returns."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if value := condition():
+            return value
+        time.sleep(0.01)
+    raise AssertionError(f"not within {seconds} s: {what}")
+
+
+class Nats:
+    """A nats-server on a port that the system has chosen, and that stays its own when it begins anew."""
+
+    BROKER_PASSWORD = "of-brokers"
+    OTHERS_PASSWORD = "of-others"
+
+    def __init__(self, program, folder):
+        self.program = program
+        self.folder = folder
+        self.port = -1
+        self.start()
+
+    def start(self):
+        for old in self.folder.glob("*.ports"):
+            old.unlink()
+        command = [self.program, "-c", str(CONFIGURATION), "-a", "127.0.0.1", "-p", str(self.port)]
+        command += ["--ports_file_dir", str(self.folder)]
+        passwords = {"BROKER_PASSWORD": self.BROKER_PASSWORD, "OTHERS_PASSWORD": self.OTHERS_PASSWORD}
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **passwords}
+        )
+        path = until("nats-server listens", lambda: next(iter(self.folder.glob("*.ports")), None))
+        ports = until("its ports file", lambda: path.read_text())
+        self.url = json.loads(ports)["nats"][0]
+        self.port = int(self.url.rsplit(":", 1)[1])
+
+    def url_of(self, node):
+        return f"nats://{node}:{self.BROKER_PASSWORD}@127.0.0.1:{self.port}"
+
+    def answer_to(self, user, password, command):
+        """What the server says to a user who gives a command."""
+        with socket.create_connection(("127.0.0.1", self.port), 10) as connection:
+            options = {"verbose": True, "user": user, "pass": password}
+            connection.sendall(f"CONNECT {json.dumps(options)}\r\n{command}\r\nPING\r\n".encode())
+            said = ""
+            while "PONG" not in said and (block := connection.recv(4096)):
+                said += block.decode()
+            return said
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Broker:
+    def __init__(self, program, folder, nats, node):
+        self.program = program
+        self.node = node
+        self.socket = folder / f"{node}.sock"
+        self.log = open(folder / f"{node}.log", "ab")
+        self.process = subprocess.Popen(
+            [
+                program,
+                "serve",
+                "--listen",
+                f"unix://{self.socket}",
+                "--cluster",
+                nats.url_of(node),
+                "--realm",
+                "shop",
+                "--node",
+                node,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=self.log,
+        )
+        until(f"{node} listens", self.socket.exists)
+
+    def tool(self, *words, status=0):
+        done = subprocess.run(
+            [self.program, *words, "--url", f"unix://{self.socket}"], capture_output=True, text=True, timeout=30
+        )
+        assert done.returncode == status, (words, done.returncode, done.stdout, done.stderr)
+        return done.stdout
+
+    def methods(self):
+        return {one["name"]: one for one in json.loads(self.tool("ls", "--json"))}
+
+    def cluster(self):
+        return json.loads(self.tool("cluster", "--json"))
+
+    def knows(self, node):
+        return any(one["node"] == node and one["state"] == "up" for one in self.cluster()["nodes"])
+
+    def end(self, signal_number=signal.SIGTERM):
+        self.process.send_signal(signal_number)
+        try:
+            self.process.wait(20)
+        finally:
+            self.process.kill()
+            self.log.close()
+
+
+class Client:
+    """A connection that sends and receives messages, one a line."""
+
+    def __init__(self, broker):
+        self.connection = socket.socket(socket.AF_UNIX)
+        self.connection.connect(str(broker.socket))
+        self.received = b""
+        self.last = 0
+
+    def send(self, **message):
+        self.connection.sendall(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    def receive(self, seconds=20):
+        self.connection.settimeout(seconds)
+        while b"\n" not in self.received:
+            block = self.connection.recv(1 << 20)
+            assert block, "the broker has closed the connection"
+            self.received += block
+        line, self.received = self.received.split(b"\n", 1)
+        return json.loads(line)
+
+    def begin(self, method, *params):
+        self.last += 1
+        self.send(method=method, params=list(params), id=self.last)
+        return self.last
+
+    def call(self, method, *params):
+        identity = self.begin(method, *params)
+        answer = self.receive()
+        assert answer["id"] == identity, answer
+        return answer
+
+    def provide(self, method, **terms):
+        self.last += 1
+        self.send(method="rpc.register", params={"method": method, **terms}, id=self.last)
+        assert self.receive()["result"] == 1
+
+    def close(self):
+        self.connection.close()
+
+
+def error_of(answer):
+    error = answer["error"]
+    return error["code"], error.get("data", {}).get("origin"), error.get("data", {}).get("delivered")
+
+
+class Check:
+    def __init__(self, program, folder):
+        self.folder = folder
+        self.nats = Nats(shutil.which("nats-server"), folder)
+        self.brokers = {node: Broker(program, folder, self.nats, node) for node in ("one", "two", "three")}
+
+    def broker(self, node):
+        return self.brokers[node]
+
+    def all_know_each_other(self):
+        for broker in self.brokers.values():
+            for other in self.brokers.values():
+                if other is not broker:
+                    until(f"{broker.node} knows {other.node}", lambda: broker.knows(other.node))
+
+    def answer_one(self, provider, result):
+        asked = provider.receive()
+        provider.send(result=result, id=asked["id"])
+        return asked
+
+    def calls(self):
+        provider = Client(self.broker("two"))
+        provider.provide("gpu.add", summary="Adds")
+        for node in ("one", "three"):
+            until(f"{node} lists it", lambda: "gpu.add" in self.broker(node).methods())
+        listed = self.broker("one").methods()["gpu.add"]
+        assert (listed["providers"], listed["summary"]) == (1, "Adds"), listed
+        caller = Client(self.broker("one"))
+        identity = caller.begin("gpu.add", 1, 2)
+        asked = self.answer_one(provider, 3)
+        assert asked["params"] == [1, 2], asked
+        assert caller.receive() == {"jsonrpc": "2.0", "result": 3, "id": identity}
+        # Cancelled at one, and so at two.
+        identity = caller.begin("gpu.add", 1, 2)
+        asked = provider.receive()
+        caller.send(method="$/cancelRequest", params={"id": identity})
+        assert caller.receive()["error"]["code"] == -32800
+        assert provider.receive()["params"]["id"] == asked["id"]
+        # Many at once, and each its own answer.
+        first = [caller.begin("gpu.add", number) for number in range(500)]
+        for _ in first:
+            asked = provider.receive()
+            provider.send(result=asked["params"], id=asked["id"])
+        answers = {}
+        for _ in first:
+            answer = caller.receive()
+            answers[answer["id"]] = answer["result"]
+        assert answers == {identity: [number] for number, identity in enumerate(first)}
+        # A message larger than the bus takes at once.
+        long_text = "x" * 3_000_000
+        identity = caller.begin("gpu.add", long_text)
+        assert self.answer_one(provider, long_text)["params"] == [long_text]
+        assert caller.receive()["result"] == long_text
+        # The provider is killed.
+        caller.begin("gpu.add", 1)
+        provider.receive()
+        begun = time.monotonic()
+        provider.close()
+        assert error_of(caller.receive()) == (-32001, "remote", "maybe")
+        assert time.monotonic() - begun < KILLED_SECONDS
+        until("the method is gone", lambda: "gpu.add" not in self.broker("one").methods())
+        caller.close()
+
+    def events(self):
+        subscriber = Client(self.broker("three"))
+        subscriber.send(method="rpc.subscribe", params={"topic": "orders.>"}, id=1)
+        assert subscriber.receive()["result"] is True
+        publisher = Client(self.broker("one"))
+
+        def told():
+            publisher.send(method="orders.new", params={"id": 1})
+            try:
+                return subscriber.receive(0.1)
+            except TimeoutError:
+                return None
+
+        event = until("three is told", told)
+        assert event == {"jsonrpc": "2.0", "method": "orders.new", "params": {"id": 1}}, event
+        publisher.close()
+        subscriber.close()
+
+    def only_brokers_speak(self):
+        for command in ("PUB wc.shop.n.one.call 1\r\nx", "SUB wc.shop.n.one.call 1", "PUB wc.shop.hb 1\r\nx"):
+            said = self.nats.answer_to("others", self.nats.OTHERS_PASSWORD, command)
+            assert "Permissions Violation" in said, (command, said)
+        said = self.nats.answer_to("two", self.nats.BROKER_PASSWORD, "SUB wc.shop.n.one.call 1")
+        assert "Permissions Violation" in said, said
+
+    def broker_is_killed(self):
+        provider = Client(self.broker("three"))
+        provider.provide("gpu.mul")
+        until("one lists it", lambda: "gpu.mul" in self.broker("one").methods())
+        caller = Client(self.broker("one"))
+        caller.begin("gpu.mul", 1)
+        provider.receive()
+        begun = time.monotonic()
+        self.broker("three").end(signal.SIGKILL)
+        assert error_of(caller.receive()) == (-32001, "remote", "maybe")
+        assert time.monotonic() - begun < KILLED_SECONDS, time.monotonic() - begun
+        assert caller.call("gpu.mul", 1)["error"]["code"] == -32601
+        provider.close()
+        # It begins anew under its name.
+        self.broker("three").socket.unlink(missing_ok=True)
+        self.brokers["three"] = Broker(self.broker("one").program, self.folder, self.nats, "three")
+        self.all_know_each_other()
+        caller.close()
+
+    def broker_is_stopped(self):
+        provider = Client(self.broker("three"))
+        provider.provide("gpu.div")
+        until("one lists it", lambda: "gpu.div" in self.broker("one").methods())
+        caller = Client(self.broker("one"))
+        caller.begin("gpu.div", 1)
+        provider.receive()
+        begun = time.monotonic()
+        self.broker("three").process.send_signal(signal.SIGSTOP)
+        assert error_of(caller.receive()) == (-32001, "remote", "maybe")
+        assert time.monotonic() - begun < STOPPED_SECONDS, time.monotonic() - begun
+        self.broker("three").process.send_signal(signal.SIGCONT)
+        self.all_know_each_other()
+        caller.close()
+        provider.close()
+
+    def nats_is_killed(self):
+        provider = Client(self.broker("two"))
+        provider.provide("far.add")
+        own = Client(self.broker("one"))
+        own.provide("near.add")
+        until("one lists it", lambda: "far.add" in self.broker("one").methods())
+        caller = Client(self.broker("one"))
+        caller.begin("far.add", 1)
+        provider.receive()
+        begun = time.monotonic()
+        self.nats.kill()
+        assert error_of(caller.receive()) == (-32001, "bus", "maybe")
+        assert time.monotonic() - begun < KILLED_SECONDS
+        assert error_of(caller.call("far.add", 1)) == (-32001, "bus", "no")
+        assert self.broker("one").cluster()["state"] == "degraded"
+        identity = caller.begin("near.add", 1)
+        self.answer_one(own, 4)
+        assert caller.receive() == {"jsonrpc": "2.0", "result": 4, "id": identity}
+        self.nats.start()
+        self.all_know_each_other()
+        until("one lists it again", lambda: "far.add" in self.broker("one").methods())
+        identity = caller.begin("far.add", 7)
+        asked = provider.receive()
+        while asked.get("method") != "far.add":  # what was cancelled when the bus went
+            asked = provider.receive()
+        assert asked["params"] == [7], asked  # and not the first call once more
+        provider.send(result=8, id=asked["id"])
+        assert caller.receive() == {"jsonrpc": "2.0", "result": 8, "id": identity}
+        for client in (provider, own, caller):
+            client.close()
+
+    def drained(self):
+        provider = Client(self.broker("two"))
+        provider.provide("slow.add")
+        until("one lists it", lambda: "slow.add" in self.broker("one").methods())
+        caller = Client(self.broker("one"))
+        identity = caller.begin("slow.add", 1)
+        asked = provider.receive()
+        self.broker("two").process.send_signal(signal.SIGTERM)
+        until("it is provided no more", lambda: "slow.add" not in self.broker("one").methods())
+        provider.send(result=5, id=asked["id"])
+        assert caller.receive() == {"jsonrpc": "2.0", "result": 5, "id": identity}
+        self.broker("two").process.wait(20)
+        caller.close()
+        provider.close()
+
+    def run(self):
+        self.all_know_each_other()
+        for step in (
+            self.calls,
+            self.events,
+            self.only_brokers_speak,
+            self.broker_is_killed,
+            self.broker_is_stopped,
+            self.nats_is_killed,
+            self.drained,
+        ):
+            begun = time.monotonic()
+            step()
+            print(f"{step.__name__}: {time.monotonic() - begun:.2f} s")
+
+    def end(self):
+        for broker in self.brokers.values():
+            if broker.process.poll() is None:
+                broker.end(signal.SIGKILL)
+        self.nats.kill()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("wirecall")
+    program = parser.parse_args().wirecall
+    if shutil.which("nats-server") is None:
+        print("skipped: there is no nats-server; tools/install_packages.sh test installs it")
+        return SKIPPED
+    with tempfile.TemporaryDirectory(prefix="wirecall-cluster-") as folder:
+        check = Check(os.path.abspath(program), pathlib.Path(folder))
+        try:
+            check.run()
+        except BaseException:
+            for log in sorted(pathlib.Path(folder).glob("*.log")):
+                print(f"---- {log.name}\n{log.read_text()}", file=sys.stderr)
+            raise
+        finally:
+            check.end()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
