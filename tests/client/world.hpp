@@ -53,8 +53,10 @@ struct World {
       if (serve) serve();
     };
   }
-  // The client's loop runs its last turn after the objects behind `serve` are gone.
-  ~World() { backend->before_turn = nullptr; }
+  // The client's loop runs its last turn after the objects behind `serve` are gone. The backend is the client's.
+  ~World() {
+    if (client) backend->before_turn = nullptr;
+  }
 
   static std::vector<Endpoint> tcp_endpoints(std::size_t count) {
     std::vector<Endpoint> endpoints;
