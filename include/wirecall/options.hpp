@@ -89,6 +89,12 @@ struct DurableOptions {
   std::size_t queue_bytes = 1024 * 1024 * 1024;
   /// The same of the jobs of one principal, in all queues. More is -32005.
   std::size_t principal_bytes = 256 * 1024 * 1024;
+  /// Jobs of one principal that are not done, in all queues. More is -32005.
+  std::size_t principal_jobs = 1'000'000;
+  /// Events that one principal has published and that are kept, of all topics, and bytes of them as in
+  /// DurableTopic::max_bytes. More is -32005; 0 for no limit but those of the topics.
+  std::size_t principal_events = 0;
+  std::size_t principal_event_bytes = 0;
 };
 
 /// How a broker joins others, on this machine and others, by a bus (docs/cluster.md). Without a URL it is alone.

@@ -95,7 +95,7 @@ def test_a_task_that_fails_has_the_event_again(broker: str) -> None:
 
 def test_a_pushed_job_runs_when_a_provider_comes(broker: str) -> None:
     with wirecall.connect(broker) as c:
-        job = c.push("report", 2024, _msg_id="r")
+        job = c.push("report", 2024, _msg_id="r", _timeout_ms=60_000)
         assert c.push("report", 2024, _msg_id="r") == job
         assert c.rpc.queue.result(job)["state"] == "waiting"
         done: queue.Queue[Any] = queue.Queue()

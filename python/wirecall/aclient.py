@@ -213,10 +213,19 @@ class AsyncClient(BaseClient):
         _msg_id: str | None = None,
         _delay_ms: int | None = None,
         _max_deliver: int | None = None,
+        _timeout_ms: int | None = None,
         **kwargs: Any,
     ) -> int:
         """At a broker with a durable store: pushes a call that is made later; as `Client.push`."""
-        params = push_params(method, args, kwargs, msg_id=_msg_id, delay_ms=_delay_ms, max_deliver=_max_deliver)
+        params = push_params(
+            method,
+            args,
+            kwargs,
+            msg_id=_msg_id,
+            delay_ms=_delay_ms,
+            max_deliver=_max_deliver,
+            timeout_ms=_timeout_ms,
+        )
         pushed: Any = await self._start("rpc.queue.push", (), params)
         return int(pushed["id"])
 

@@ -109,13 +109,23 @@ class Client(BaseClient):
         _msg_id: str | None = None,
         _delay_ms: int | None = None,
         _max_deliver: int | None = None,
+        _timeout_ms: int | None = None,
         **kwargs: Any,
     ) -> int:
         """At a broker with a durable store: pushes a call that the broker makes when a client provides the method, and
         returns the job's id once it is safe. `c.rpc.queue.result(id)` tells what has become of it. `_msg_id`: a job of
         the same method and id is pushed once. `_delay_ms`: the call is made no sooner. `_max_deliver`: it is made so
-        often at most (default 5; 0 for no limit)."""
-        params = push_params(method, args, kwargs, msg_id=_msg_id, delay_ms=_delay_ms, max_deliver=_max_deliver)
+        often at most (default 5; 0 for no limit). `_timeout_ms`: a provider has to answer in that time (default one
+        hour)."""
+        params = push_params(
+            method,
+            args,
+            kwargs,
+            msg_id=_msg_id,
+            delay_ms=_delay_ms,
+            max_deliver=_max_deliver,
+            timeout_ms=_timeout_ms,
+        )
         pushed: Any = self._native.call("rpc.queue.push", (), params, None, "", None, False, None)
         return int(pushed["id"])
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "broker/errors.hpp"
+#include "broker/peer.hpp"
 #include "durable/store.hpp"
 #include "rpc/reserved_params.hpp"
 #include "wirecall/call.hpp"
@@ -32,6 +33,12 @@ template <std::size_t N>
   if (given->kind != ValueKind::array && given->kind != ValueKind::object)
     params.refuse("params", params.find(at), "array or object");
   return json_of(reader, "params", *given);
+}
+
+/// On whose account a peer's events and jobs are: its principal's, or that of where it comes from.
+[[nodiscard]] inline std::string account_of(const Peer& peer) {
+  const auto& account = peer.load().calls.account();
+  return account ? account->name : std::string{};
 }
 
 /// An id of a message, by which it is known when it comes again; empty for none.

@@ -283,7 +283,7 @@ void DurableConsumer::bury(Pending::iterator event, std::string_view error_json)
   durable::Then<durable::Appended> then;
   if (progress.dead) {
     then = [topics = topics_, dead = *progress.dead](const durable::Outcome<durable::Appended>& outcome) {
-      if (outcome) topics->kept(dead.topic, dead.params, outcome->seq);
+      if (outcome && outcome->seq != 0) topics->kept(dead.topic, dead.params, outcome->seq);
     };
   }
   topics_->store_->progress(std::move(progress), std::move(then));

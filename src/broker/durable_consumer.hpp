@@ -3,6 +3,7 @@
 // Owned by DurableTopics. One thread.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <vector>
@@ -27,6 +28,10 @@ class DurableConsumer final : private Timer {
   /// Events that were read, and not acknowledged.
   [[nodiscard]] std::size_t pending() const noexcept { return pending_.size(); }
   [[nodiscard]] std::size_t members() const noexcept { return members_.size(); }
+  /// Whether a member has been sent what it has not answered.
+  [[nodiscard]] bool at_work() const noexcept {
+    return std::ranges::any_of(members_, [](const Joined& one) { return one.in_flight != 0; });
+  }
 
   /// Other settings, but for name and pattern.
   void set(const durable::ConsumerSettings& settings) { settings_ = settings; }

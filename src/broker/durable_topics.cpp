@@ -136,9 +136,13 @@ DurableTopics::DurableTopics(BrokerContext& context, EventBus& events, durable::
       list_(untyped_method<[](DurableTopics& own, Call& call) { own.list(call); }>("rpc.durable.ls", *this)),
       read_(untyped_method<[](DurableTopics& own, Call& call) { own.read(call); }>("rpc.durable.read", *this)),
       forget_(untyped_method<[](DurableTopics& own, Call& call) { own.forget(call); }>("rpc.durable.forget", *this)) {
-  if (store_ == nullptr) return;
-  last_seq_ = store_->last_seq();
-  for (const durable::ConsumerState& state : store_->consumers()) static_cast<void>(consumer_of(state));
+  if (store_ != nullptr) open(*store_);
+}
+
+void DurableTopics::open(durable::Store& store) {
+  store_ = &store;
+  last_seq_ = store.last_seq();
+  for (const durable::ConsumerState& state : store.consumers()) static_cast<void>(consumer_of(state));
 }
 
 DurableTopics::~DurableTopics() = default;
@@ -211,8 +215,10 @@ void DurableTopics::publish(Call& call) {
   const bool retain = params.as<bool>(2).value_or(false);
   const bool asked = params.as<bool>(3).value_or(false);
   std::string msg_id = msg_id_of(params, 4);
-  durable::NewEvent event{
-      .topic = *topic, .params = kept_params(call.reader(), params, 1), .msg_id = std::move(msg_id)};
+  durable::NewEvent event{.topic = *topic,
+                          .params = kept_params(call.reader(), params, 1),
+                          .msg_id = std::move(msg_id),
+                          .principal = account_of(caller)};
   if (!rpc::may_publish(caller.principal, *topic)) throw forbidden();
   durable::Store& store = require_store();
   if (caller.has_ended() && asked) throw has_ended();
@@ -279,23 +285,23 @@ void DurableTopics::notified(const Peer& publisher, std::string_view topic, cons
       return context_->log.failed(topic, &publisher, error);
     }
   }
-  keep(std::string{topic}, std::move(params));
+  keep(std::string{topic}, std::move(params), account_of(publisher));
 }
 
 void DurableTopics::publish_own(std::string topic, std::string params) {
   if (!is_name(topic)) return;
   Buffer text = rpc::event_of(topic, params);
   events_->deliver(nullptr, {.topic = topic, .text = text.view(), .params = params, .owned = &text});
-  if (keeps(topic)) keep(std::move(topic), std::move(params));
+  if (keeps(topic)) keep(std::move(topic), std::move(params), {});
 }
 
 // What nobody waits for.
-void DurableTopics::keep(std::string topic, std::string params) {
+void DurableTopics::keep(std::string topic, std::string params, std::string account) {
   if (store_->waiting() > kWaitingMax) {
     ++context_->loop.stats.events_dropped;
     return;
   }
-  durable::NewEvent event{.topic = topic, .params = params};
+  durable::NewEvent event{.topic = topic, .params = params, .principal = std::move(account)};
   store_->append(std::move(event), [this, topic = std::move(topic),
                                     params = std::move(params)](const durable::Outcome<durable::Appended>& outcome) {
     if (!outcome) {
@@ -365,6 +371,15 @@ void DurableTopics::subscribe(Call& call) {
       consumer.join(*peer);
     });
   });
+}
+
+void DurableTopics::go_on() {
+  draining_ = false;
+  for (const auto& [name, consumer] : consumers_) consumer->pump();
+}
+
+bool DurableTopics::at_work() const noexcept {
+  return std::ranges::any_of(consumers_, [](const auto& one) { return one.second->at_work(); });
 }
 
 void DurableTopics::unsubscribe(Call& call) {

@@ -27,6 +27,8 @@ class DurableTopics {
   DurableTopics(BrokerContext& context, EventBus& events, durable::Store* store, std::vector<std::string> patterns);
   DurableTopics(DurableTopics&&) = delete;
   ~DurableTopics();
+  /// There is a store now. Once, where there was none.
+  void open(durable::Store& store);
 
   /// The method that serves the message under that reserved name; null where it is none of this.
   [[nodiscard]] const Method* find(std::string_view name, const Received& message);
@@ -40,8 +42,11 @@ class DurableTopics {
   void leave(Peer& peer) noexcept;
   /// The peer may be sent more.
   void resume(const Peer& peer);
-  /// Nothing more is sent.
+  /// Nothing more is sent, until it goes on.
   void drain() noexcept { draining_ = true; }
+  void go_on();
+  /// Whether a client has been sent an event that it has not answered.
+  [[nodiscard]] bool at_work() const noexcept;
 
  private:
   friend class DurableConsumer;
@@ -61,7 +66,7 @@ class DurableTopics {
   struct Publication;
   void published(Publication& publication, const durable::Appended& appended);
   void tell_subscribers(Peer* publisher, Publication& publication);
-  void keep(std::string topic, std::string params);
+  void keep(std::string topic, std::string params, std::string account);
   void kept(const std::string& topic, const std::string& params, std::uint64_t seq);
   void join(const durable::ConsumerState& state, Peer& peer);
   [[nodiscard]] DurableConsumer& consumer_of(const durable::ConsumerState& state);

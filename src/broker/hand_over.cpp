@@ -42,7 +42,36 @@ struct HandedBroker {
 
 }  // namespace
 
+bool Router::settle() noexcept {
+  if (store_ == nullptr) return true;
+  durable_topics_.drain();
+  work_queues_.drain();
+  return !durable_topics_.at_work() && !work_queues_.at_work();
+}
+
+void Router::replaced() noexcept {
+  replaced_ = true;
+  if (store_ != nullptr) if_memory_allows([&] { store_->leave(); });
+}
+
+void Router::stay() noexcept {
+  if (store_ == nullptr || draining_) return;
+  if_memory_allows([&] {
+    store_->resume();
+    durable_topics_.go_on();
+    work_queues_.go_on();
+  });
+}
+
+void Router::open_store() {
+  if (!open_) return;
+  store_ = std::exchange(open_, {})();
+  durable_topics_.open(*store_);
+  work_queues_.open(*store_);
+}
+
 std::string Router::hand_over() {
+  if (store_ != nullptr) store_->pause();
   HandedBroker state;
   const SessionKeys::Handed keys = sessions_.keys().hand_over(context_.now());
   state.session_key.assign(keys.key.begin(), keys.key.end());

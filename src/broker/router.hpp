@@ -66,8 +66,11 @@ class Router final : public rpc::Broker {
     work_queues_.drain();
     if (context_.realm) context_.realm->drain();
   }
+  [[nodiscard]] bool settle() noexcept override;
   [[nodiscard]] std::string hand_over() override;
-  void replaced() noexcept override { replaced_ = true; }
+  void replaced() noexcept override;
+  void stay() noexcept override;
+  void open_store() override;
   void take_over(std::string_view state, rpc::BrokerPeer& link) override;
   [[nodiscard]] std::string_view degraded() const noexcept override {
     return context_.realm && context_.realm->is_degraded() ? "the other brokers cannot be reached" : std::string_view{};
@@ -78,6 +81,9 @@ class Router final : public rpc::Broker {
   }
   [[nodiscard]] rpc::RetainedPosition retained_position() override;
   [[nodiscard]] Subscriptions& topics() noexcept { return context_.topics; }
+  using OpenStore = std::move_only_function<std::unique_ptr<durable::Store>()>;
+  /// It is given no store yet, but opens one that way when it takes over.
+  void open_store_by(OpenStore open) { open_ = std::move(open); }
   /// The broker belongs to a cluster from now on. Once.
   void join(std::unique_ptr<Realm> realm) { context_.realm = std::move(realm); }
   void count_by(std::function<Stats()> counters) override { inventory_.count_by(std::move(counters)); }
@@ -118,6 +124,7 @@ class Router final : public rpc::Broker {
  private:
   BrokerContext context_;
   std::unique_ptr<durable::Store> store_;  // it tells nobody any more once it has gone
+  OpenStore open_;                         // that of a broker that is to take over; null for none
   NullSink null_sink_;
   std::string epoch_;  // of the numbers of what is retained; empty before anybody asks
   bool draining_ = false;

@@ -25,6 +25,7 @@ constexpr milliseconds kUntriedPause{250};
 constexpr std::uint32_t kPeekDefault = 20;
 constexpr std::uint32_t kPeekMax = 1000;
 constexpr std::uint64_t kDelayMaxMs = 366ULL * 86'400'000;
+constexpr std::uint32_t kTimeoutMaxMs = 7U * 86'400'000U;
 
 struct PushedRow {
   std::uint64_t id;
@@ -138,7 +139,9 @@ class WorkQueues::Queue final : private Timer {
 class WorkQueues::JobCaller final : private rpc::MessageSink {
  public:
   explicit JobCaller(WorkQueues& queues)
-      : queues_(&queues), dispatcher_(queues.context_->own, *this, queues.context_->limits, queues.context_->loop) {
+      : queues_(&queues),
+        limits_(queues.context_->limits),
+        dispatcher_(queues.context_->own, *this, limits_, queues.context_->loop) {
     principal_.name = "queues of the broker";
     principal_.call.emplace_back(">");
   }
@@ -147,7 +150,11 @@ class WorkQueues::JobCaller final : private rpc::MessageSink {
 
   void call(const Job& job) {
     if (queues_->context_->loop.services.authority != nullptr) dispatcher_.identify(&principal_, {});
-    rpc::invoke(dispatcher_, {.method = job.method, .id = Digits{job.id}.view()}, job.params);
+    // A job has its own time, which may be longer than that of a call that somebody waits for.
+    limits_ = queues_->context_->limits;
+    limits_.call_timeout_ms = job.timeout_ms;
+    const Digits id{job.id};
+    rpc::invoke(dispatcher_, {.method = job.method, .id = id.view(), .timeout_ms = job.timeout_ms}, job.params);
   }
 
  private:
@@ -167,6 +174,7 @@ class WorkQueues::JobCaller final : private rpc::MessageSink {
   WorkQueues* queues_;
   Buffer text_;
   Principal principal_;
+  Limits limits_;
   rpc::Dispatcher dispatcher_;
 };
 
@@ -180,8 +188,12 @@ WorkQueues::WorkQueues(BrokerContext& context, DurableTopics& topics, durable::S
       peek_(untyped_method<[](WorkQueues& own, Call& call) { own.peek(call); }>("rpc.queue.peek", *this)),
       retry_(untyped_method<[](WorkQueues& own, Call& call) { own.retry(call); }>("rpc.queue.retry", *this)),
       drop_(untyped_method<[](WorkQueues& own, Call& call) { own.drop(call); }>("rpc.queue.drop", *this)) {
-  if (store_ == nullptr) return;
-  for (const std::string& method : store_->waiting_methods()) {
+  if (store_ != nullptr) open(*store_);
+}
+
+void WorkQueues::open(durable::Store& store) {
+  store_ = &store;
+  for (const std::string& method : store.waiting_methods()) {
     auto& queue = queues_[method];
     if (queue == nullptr) queue = std::make_unique<Queue>(*this, method);
     queue->look_in(nanoseconds{0});
@@ -189,6 +201,15 @@ WorkQueues::WorkQueues(BrokerContext& context, DurableTopics& topics, durable::S
 }
 
 WorkQueues::~WorkQueues() = default;
+
+void WorkQueues::go_on() {
+  draining_ = false;
+  provided();
+}
+
+bool WorkQueues::at_work() const noexcept {
+  return !running_.empty() || std::ranges::any_of(queues_, [](const auto& one) { return one.second->taking; });
+}
 
 void WorkQueues::stop() noexcept {
   draining_ = true;
@@ -212,8 +233,9 @@ durable::Store& WorkQueues::require_store() const {
 // ---- what peers ask ----
 
 void WorkQueues::push(Call& call) {
-  constexpr std::array<std::string_view, 5> kNames{"method", "params", "msg_id", "delay_ms", "max_deliver"};
-  const ReservedParams<5> params{call.reader(), call.params(), kNames};
+  constexpr std::array<std::string_view, 6> kNames{"method",   "params",      "msg_id",
+                                                   "delay_ms", "max_deliver", "timeout_ms"};
+  const ReservedParams<6> params{call.reader(), call.params(), kNames};
   const Peer& caller = caller_of(call);
   if (caller.sink().capabilities().datagrams)
     throw Error::with_data(ErrorCode::invalid_request, R"({"reason":"needs_connection"})");
@@ -221,9 +243,10 @@ void WorkQueues::push(Call& call) {
   job.delay_ms = params.as<std::uint64_t>(3).value_or(0);
   if (job.delay_ms > kDelayMaxMs) params.refuse("delay_ms", params.find(3), "number of at most 366 days");
   job.max_deliver = number_of(params, "max_deliver", 4, job.max_deliver, 0, 1'000'000);
+  job.timeout_ms = number_of(params, "timeout_ms", 5, job.timeout_ms, 1, kTimeoutMaxMs);
   job.params = kept_params(call.reader(), params, 1);
   if (!rpc::may_call(caller.principal, job.method)) throw forbidden();
-  if (const auto& account = caller.load().calls.account()) job.principal = account->name;
+  job.principal = account_of(caller);
   durable::Store& store = require_store();
   ReplySink sink = call.detach();
   sink.keeps(job.method.size() + job.params.size());
@@ -390,6 +413,7 @@ void WorkQueues::taken(const std::string& method, const durable::Outcome<durable
 
 void WorkQueues::begin(const Job& job) {
   running_[job.id] = {.method = job.method, .deliveries = job.deliveries, .max_deliver = job.max_deliver};
+  if (draining_) return finish(job.id, {.id = job.id, .state = Job::State::waiting, .untried = true});
   try {
     if (caller_ == nullptr) caller_ = std::make_unique<JobCaller>(*this);
     caller_->call(job);

@@ -21,13 +21,18 @@ class WorkQueues {
   WorkQueues(BrokerContext& context, DurableTopics& topics, durable::Store* store);
   WorkQueues(WorkQueues&&) = delete;
   ~WorkQueues();
+  /// There is a store now. Once, where there was none.
+  void open(durable::Store& store);
 
   /// The method of that reserved name; null where it is none of this.
   [[nodiscard]] const Method* find(std::string_view name) const noexcept;
   /// There may be a provider for jobs that wait.
   void provided();
-  /// No more jobs begin.
+  /// No more jobs begin, until it goes on.
   void drain() noexcept { draining_ = true; }
+  void go_on();
+  /// Whether jobs run, or are about to.
+  [[nodiscard]] bool at_work() const noexcept;
   /// The same, and none is waited for any more.
   void stop() noexcept;
 

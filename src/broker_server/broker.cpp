@@ -20,7 +20,10 @@ static local_store::LocalStoreOptions store_options(const DurableOptions& option
       .result_ms = options.result_ms,
       .queue_count = options.queue_count,
       .queue_bytes = options.queue_bytes,
-      .principal_bytes = options.principal_bytes};
+      .principal_bytes = options.principal_bytes,
+      .principal_jobs = options.principal_jobs,
+      .principal_events = options.principal_events,
+      .principal_event_bytes = options.principal_event_bytes};
   for (const DurableTopic& topic : options.topics) {
     store.rules.push_back({.pattern = topic.pattern,
                            .max_age_ms = topic.max_age_ms,
@@ -30,18 +33,24 @@ static local_store::LocalStoreOptions store_options(const DurableOptions& option
   return store;
 }
 
-rpc::BrokerFactory net::broker_factory(const Options& options) {
+rpc::BrokerFactory net::broker_factory(const Options& options, StoreOpens opens) {
   broker::Settings settings{.disclose_callers = options.disclose_callers,
                             .log_calls_every = options.log_calls_every,
                             .kick_time = std::chrono::milliseconds{options.kick_ms}};
   for (const DurableTopic& topic : options.durable.topics) settings.durable_patterns.push_back(topic.pattern);
   if (options.cluster.on()) require_valid_cluster(options.cluster);
-  return [settings, cluster = options.cluster, store = store_options(options.durable),
+  return [settings, opens, cluster = options.cluster, store = store_options(options.durable),
           log = options.log.at_least(options.log_level)](const rpc::BrokerHost& host) -> std::unique_ptr<rpc::Broker> {
+    const auto open = [store, executor = host.loop_context.tasks.executor(), log](local_store::Opening how) {
+      return local_store::open_local_store(store, executor, log, how);
+    };
+    const bool has_store = !store.folder.empty();
     std::unique_ptr<durable::Store> opened;
-    if (!store.folder.empty()) opened = local_store::open_local_store(store, host.loop_context.tasks.executor(), log);
+    if (has_store && opens == StoreOpens::at_once) opened = open(local_store::Opening::first);
     auto router =
         std::make_unique<broker::Router>(host.registry, host.limits, host.loop_context, settings, std::move(opened));
+    if (has_store && opens == StoreOpens::by_takeover)
+      router->open_store_by([open] { return open(local_store::Opening::handed); });
     if (cluster.on()) join_cluster(*router, host, cluster);
     return router;
   };

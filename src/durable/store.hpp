@@ -25,6 +25,7 @@ struct Failure {
     full,      ///< a limit, whose name is `limit`
     conflict,  ///< with what there is of that name
     unknown,   ///< there is none of that name or number
+    moved,     ///< another process has the store (Store::leave)
   };
 
   Kind kind = Kind::broken;
@@ -45,6 +46,7 @@ struct NewEvent {
   std::string params;  ///< empty for none
   std::string msg_id =
       {};  ///< one that comes again with its topic, within the window, is not kept twice; empty for none
+  std::string principal = {};  ///< on whose account it is; empty for nobody's
 };
 
 struct Appended {
@@ -130,6 +132,7 @@ struct NewJob {
   std::string principal = {};  ///< on whose account it is
   std::uint64_t delay_ms = 0;
   std::uint32_t max_deliver = 5;
+  std::uint32_t timeout_ms = 3'600'000;  ///< in which a provider has to answer it
 };
 
 struct Pushed {
@@ -148,6 +151,7 @@ struct Job {
   std::uint32_t max_deliver = 0;
   std::int64_t at_ms = 0;
   std::string result = {};  ///< of one that is done; of one that is dead, or failed before, its last error
+  std::uint32_t timeout_ms = 3'600'000;
 };
 
 /// What becomes of a running job.
@@ -197,6 +201,16 @@ class Store {
   [[nodiscard]] virtual const std::vector<std::string>& waiting_methods() const noexcept = 0;
   /// Changes that are not safe yet.
   [[nodiscard]] virtual std::size_t waiting() const noexcept = 0;
+
+  // Another process may take over from this one, and the store with it.
+
+  /// Does what it has been asked for, and lets go of what only one process may have. What it is asked for from then on
+  /// waits for one of the next two. Blocks as long as the disk needs.
+  virtual void pause() = 0;
+  /// No other process has taken over: goes on as soon as none has the store.
+  virtual void resume() = 0;
+  /// Another process has it: what waits, and all that it is asked for from now on, fails as `moved`.
+  virtual void leave() = 0;
 
   virtual void append(NewEvent event, Then<Appended> then) = 0;
   virtual void fetch(Fetch fetch, Then<Fetched> then) = 0;

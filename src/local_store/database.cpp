@@ -39,9 +39,13 @@ struct Database::Statements {
   Statement save_time{database, "UPDATE clock SET ms=?1"};
   Statement save_stream{database, "UPDATE stream SET count=?2, bytes=?3, last_seq=?4 WHERE id=?1"};
 
-  Statement add_event{database, "INSERT INTO event(seq,stream,at,size,topic,params) VALUES(?1,?2,?3,?4,?5,?6)"};
+  Statement save_usage{database, "INSERT OR REPLACE INTO usage(principal,events,bytes) VALUES(?1,?2,?3)"};
+  Statement remove_usage{database, "DELETE FROM usage WHERE principal=?1"};
+
+  Statement add_event{database,
+                      "INSERT INTO event(seq,stream,at,size,topic,params,principal) VALUES(?1,?2,?3,?4,?5,?6,?7)"};
   Statement read_events{database, "SELECT seq,at,topic,params FROM event WHERE seq>?1 ORDER BY seq"};
-  Statement oldest_event{database, "SELECT seq,at,size FROM event WHERE stream=?1 ORDER BY seq LIMIT 1"};
+  Statement oldest_event{database, "SELECT seq,at,size,principal FROM event WHERE stream=?1 ORDER BY seq LIMIT 1"};
   Statement remove_event{database, "DELETE FROM event WHERE seq=?1"};
   Statement find_seen{database, "SELECT number FROM seen WHERE scope=?1 AND msg_id=?2"};
   Statement add_seen{database, "INSERT OR REPLACE INTO seen(scope,msg_id,number,at) VALUES(?1,?2,?3,?4)"};
@@ -63,18 +67,19 @@ struct Database::Statements {
   Statement forget_tried{database, "DELETE FROM tried WHERE consumer=?1 AND seq<=?2"};
 
   Statement add_job{database,
-                    "INSERT INTO job(method,state,due,at,principal,deliveries,max_deliver,params,result) "
-                    "VALUES(?1,0,?2,?3,?4,0,?5,?6,x'')"};
+                    "INSERT INTO job(method,state,due,at,principal,deliveries,max_deliver,params,result,timeout) "
+                    "VALUES(?1,0,?2,?3,?4,0,?5,?6,x'',?7)"};
   Statement due_jobs{database,
-                     "SELECT id,method,params,state,deliveries,max_deliver,at,result,principal FROM job "
+                     "SELECT id,method,params,state,deliveries,max_deliver,at,result,timeout,principal FROM job "
                      "WHERE method=?1 AND state=0 AND due<=?2 ORDER BY due,id LIMIT ?3"};
   Statement next_due{database, "SELECT due FROM job WHERE method=?1 AND state=0 ORDER BY due LIMIT 1"};
   Statement start_job{database, "UPDATE job SET state=1, deliveries=deliveries+1 WHERE id=?1"};
   Statement end_job{database, "UPDATE job SET state=?2, due=?3, deliveries=deliveries-?4, result=?5 WHERE id=?1"};
   Statement read_job{database,
-                     "SELECT id,method,params,state,deliveries,max_deliver,at,result,principal FROM job WHERE id=?1"};
+                     "SELECT id,method,params,state,deliveries,max_deliver,at,result,timeout,principal FROM job "
+                     "WHERE id=?1"};
   Statement peek_jobs{database,
-                      "SELECT id,method,params,state,deliveries,max_deliver,at,result,principal FROM job "
+                      "SELECT id,method,params,state,deliveries,max_deliver,at,result,timeout,principal FROM job "
                       "WHERE method=?1 AND state=?2 AND id>?3 ORDER BY id LIMIT ?4"};
   Statement renew_job{database, "UPDATE job SET state=0, due=?2, deliveries=0 WHERE id=?1"};
   Statement remove_job{database, "DELETE FROM job WHERE id=?1"};
@@ -99,7 +104,7 @@ void Database::Close::operator()(sqlite3* database) const noexcept { sqlite3_clo
 
 // ---- opening ----
 
-Database::Database(LocalStoreOptions options, std::int64_t now_ms) : options_(std::move(options)) {
+Database::Database(LocalStoreOptions options, std::int64_t now_ms, Opening opening) : options_(std::move(options)) {
   std::error_code error;
   if (std::filesystem::create_directories(options_.folder, error)) sync_folder(options_.folder);
   if (error || !std::filesystem::is_directory(options_.folder)) {
@@ -111,8 +116,8 @@ Database::Database(LocalStoreOptions options, std::int64_t now_ms) : options_(st
     throw cannot_open(options_.folder, std::string{std::strerror(errno)}.append(kToWrite));
   const std::string path = (std::filesystem::path{options_.folder} / kFileName).string();
   try {
-    open(path);
-    execute("UPDATE job SET state=0 WHERE state=1");  // what ran when the last process ended waits again
+    open(path, opening == Opening::first);
+    if (opening != Opening::again) execute("UPDATE job SET state=0 WHERE state=1");
     load();
   } catch (const Failed& failed) {
     const int code = sqlite3_errcode(database_.get()) & 0xFF;
@@ -135,7 +140,7 @@ void Database::execute(const char* sql) {
     throw Failed{{.kind = Failure::Kind::broken, .why = sqlite3_errmsg(database_.get())}};
 }
 
-void Database::open(const std::string& path) {
+void Database::open(const std::string& path, bool is_to_be_checked) {
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   const bool is_new = error || size == 0;
@@ -154,7 +159,7 @@ void Database::open(const std::string& path) {
   execute("PRAGMA journal_size_limit=67108864");
   if (is_new) make_tables();
   if (options_.fsync == Fsync::everysec) execute("PRAGMA synchronous=NORMAL");
-  if (!is_new && size <= kCheckedBytes) {
+  if (!is_new && is_to_be_checked && size <= kCheckedBytes) {
     Statement check{made, "PRAGMA quick_check(1)"};
     if (!check.step() || check.text(0) != "ok")
       throw cannot_open(
@@ -182,7 +187,9 @@ void Database::make_tables() {
       "CREATE TABLE stream(id INTEGER PRIMARY KEY, pattern BLOB NOT NULL UNIQUE, count INTEGER NOT NULL,"
       " bytes INTEGER NOT NULL, last_seq INTEGER NOT NULL);"
       "CREATE TABLE event(seq INTEGER PRIMARY KEY, stream INTEGER NOT NULL, at INTEGER NOT NULL, size INTEGER NOT NULL,"
-      " topic BLOB NOT NULL, params BLOB NOT NULL);"
+      " topic BLOB NOT NULL, params BLOB NOT NULL, principal BLOB NOT NULL);"
+      "CREATE TABLE usage(principal BLOB NOT NULL PRIMARY KEY, events INTEGER NOT NULL, bytes INTEGER NOT NULL)"
+      " WITHOUT ROWID;"
       "CREATE INDEX event_of_stream ON event(stream);"
       "CREATE TABLE seen(scope BLOB NOT NULL, msg_id BLOB NOT NULL, number INTEGER NOT NULL, at INTEGER NOT NULL,"
       " PRIMARY KEY(scope,msg_id)) WITHOUT ROWID;"
@@ -193,7 +200,7 @@ void Database::make_tables() {
       " acknowledged INTEGER NOT NULL, PRIMARY KEY(consumer,seq)) WITHOUT ROWID;"
       "CREATE TABLE job(id INTEGER PRIMARY KEY AUTOINCREMENT, method BLOB NOT NULL, state INTEGER NOT NULL,"
       " due INTEGER NOT NULL, at INTEGER NOT NULL, principal BLOB NOT NULL, deliveries INTEGER NOT NULL,"
-      " max_deliver INTEGER NOT NULL, params BLOB NOT NULL, result BLOB NOT NULL);"
+      " max_deliver INTEGER NOT NULL, params BLOB NOT NULL, result BLOB NOT NULL, timeout INTEGER NOT NULL);"
       "CREATE INDEX job_due ON job(method,state,due);"
       "CREATE INDEX job_done ON job(due) WHERE state=2;");
   execute(("PRAGMA application_id=" + std::to_string(kApplication)).c_str());
@@ -235,7 +242,10 @@ void Database::load() {
   Statement clock{database, "SELECT ms FROM clock"};
   if (clock.step()) last_ms_ = std::max(last_ms_, clock.integer(0));
   queues_.clear();
-  principals_.clear();
+  usages_.clear();
+  changed_usages_.clear();
+  Statement usage{database, "SELECT principal,events,bytes FROM usage"};
+  while (usage.step()) usages_[usage.text(0)] = {.events = usage.number(1), .event_bytes = usage.number(2)};
   Statement jobs{database,
                  "SELECT method,principal,state,count(*),sum(length(params)) FROM job GROUP BY method,principal,state"};
   while (jobs.step()) {
@@ -258,6 +268,14 @@ void Database::commit(std::int64_t now_ms) {
     statements_->save_stream.run(stream.id, stream.count, stream.bytes, stream.last_seq);
     stream.changed = false;
   }
+  for (const std::string& principal : changed_usages_) {
+    const auto usage = usages_.find(principal);
+    if (usage == usages_.end() || usage->second.events == 0)
+      statements_->remove_usage.run(principal);
+    else
+      statements_->save_usage.run(principal, usage->second.events, usage->second.event_bytes);
+  }
+  changed_usages_.clear();
   statements_->save_time.run(last_ms_);
   statements_->commit.run();
 }
@@ -303,9 +321,16 @@ durable::Appended Database::append(const durable::NewEvent& event, std::int64_t 
   if (stream.rule.max_bytes != 0 && size > stream.rule.max_bytes)
     throw Failed{
         {.kind = Failure::Kind::full, .why = "the event is larger than its topic may be", .limit = "max_bytes"}};
+  require_room_for(event.principal, size);
   const std::uint64_t seq = last_seq_ + 1;
-  statements_->add_event.run(seq, stream.id, now_ms, size, event.topic, event.params);
+  statements_->add_event.run(seq, stream.id, now_ms, size, event.topic, event.params, event.principal);
   last_seq_ = seq;
+  if (!event.principal.empty()) {
+    Usage& usage = usages_[event.principal];
+    ++usage.events;
+    usage.event_bytes += size;
+    changed_usages_.insert(event.principal);
+  }
   stream.last_seq = seq;
   ++stream.count;
   stream.bytes += size;
@@ -315,15 +340,39 @@ durable::Appended Database::append(const durable::NewEvent& event, std::int64_t 
   return {.seq = seq};
 }
 
+// Of one more event. What nobody has published (dead letters) is on no account.
+void Database::require_room_for(const std::string& principal, std::uint64_t size) const {
+  const auto found = usages_.find(principal);
+  if (principal.empty()) return;
+  const Usage usage = found != usages_.end() ? found->second : Usage{};
+  if (options_.principal_events != 0 && usage.events >= options_.principal_events) {
+    throw Failed{{.kind = Failure::Kind::full,
+                  .why = "as many events of this principal are kept as may be",
+                  .limit = "durable.principal_events"}};
+  }
+  if (options_.principal_event_bytes != 0 && usage.event_bytes + size > options_.principal_event_bytes) {
+    throw Failed{{.kind = Failure::Kind::full,
+                  .why = "the events of this principal hold too many bytes",
+                  .limit = "durable.principal_event_bytes"}};
+  }
+}
+
 bool Database::remove_oldest(Stream& stream, std::int64_t older_than_ms) {
   Statement& oldest = statements_->oldest_event.with(stream.id);
   if (!oldest.step()) return false;
   const std::int64_t seq = oldest.integer(0);
   const std::int64_t at = oldest.integer(1);
   const std::uint64_t size = oldest.number(2);
+  const std::string principal = oldest.text(3);
   while (oldest.step()) continue;
   if (at >= older_than_ms) return false;
   statements_->remove_event.run(seq);
+  if (const auto usage = usages_.find(principal); usage != usages_.end()) {
+    usage->second.events -= std::min<std::uint64_t>(usage->second.events, 1);
+    usage->second.event_bytes -= std::min(usage->second.event_bytes, size);
+    if (usage->second.is_none()) usages_.erase(usage);
+    changed_usages_.insert(principal);
+  }
   stream.count -= std::min<std::uint64_t>(stream.count, 1);
   stream.bytes -= std::min(stream.bytes, size);
   stream.changed = true;
@@ -438,7 +487,13 @@ std::vector<durable::ConsumerState> Database::consumers() {
 }
 
 durable::Appended Database::progress(const durable::Progress& progress, std::int64_t now_ms) {
-  const durable::Appended dead = progress.dead ? append(*progress.dead, now_ms) : durable::Appended{};
+  durable::Appended dead;
+  try {
+    if (progress.dead) dead = append(*progress.dead, now_ms);
+  } catch (const Failed& failed) {
+    // One that is too large for its topic is given up without a trace; else it would come for ever.
+    if (failed.failure.kind != Failure::Kind::full) throw;
+  }
   // One that has been forgotten meanwhile is not made anew.
   if (statements_->move_floor.run(progress.consumer, progress.floor) == 0) return dead;
   statements_->forget_tried.run(progress.consumer, progress.floor);
@@ -474,7 +529,10 @@ void Database::count_job(const JobRow& jobs, std::int64_t by) {
   if (jobs.state == Job::State::done) return;
   const std::uint64_t change = by < 0 ? 0 - jobs.bytes : jobs.bytes;
   queue.bytes += change;
-  if ((principals_[jobs.principal] += change) == 0) principals_.erase(jobs.principal);
+  const auto usage = usages_.try_emplace(jobs.principal).first;
+  usage->second.jobs += static_cast<std::uint64_t>(by);
+  usage->second.job_bytes += change;
+  if (usage->second.is_none()) usages_.erase(usage);
 }
 
 durable::Pushed Database::push(const durable::NewJob& job, std::int64_t now_ms) {
@@ -490,14 +548,20 @@ durable::Pushed Database::push(const durable::NewJob& job, std::int64_t now_ms) 
       throw Failed{
           {.kind = Failure::Kind::full, .why = "the queue of this method is full", .limit = "durable.queue_bytes"}};
   }
-  const auto principal = principals_.find(job.principal);
-  if ((principal != principals_.end() ? principal->second : 0) + job.params.size() > options_.principal_bytes) {
+  const auto found = usages_.find(job.principal);
+  const Usage usage = found != usages_.end() ? found->second : Usage{};
+  if (usage.jobs >= options_.principal_jobs) {
+    throw Failed{{.kind = Failure::Kind::full,
+                  .why = "as many jobs of this principal wait, run or are dead as may be",
+                  .limit = "durable.principal_jobs"}};
+  }
+  if (usage.job_bytes + job.params.size() > options_.principal_bytes) {
     throw Failed{{.kind = Failure::Kind::full,
                   .why = "the jobs of this principal hold too many bytes",
                   .limit = "durable.principal_bytes"}};
   }
   statements_->add_job.run(job.method, now_ms + static_cast<std::int64_t>(job.delay_ms), now_ms, job.principal,
-                           job.max_deliver, job.params);
+                           job.max_deliver, job.params, job.timeout_ms);
   const auto id = static_cast<std::uint64_t>(sqlite3_last_insert_rowid(database_.get()));
   count_job(
       {.method = job.method, .principal = job.principal, .state = Job::State::waiting, .bytes = job.params.size()}, 1);
@@ -513,14 +577,15 @@ Job Database::read_job(const Statement& row) {
           .deliveries = static_cast<std::uint32_t>(row.integer(4)),
           .max_deliver = static_cast<std::uint32_t>(row.integer(5)),
           .at_ms = row.integer(6),
-          .result = row.text(7)};
+          .result = row.text(7),
+          .timeout_ms = static_cast<std::uint32_t>(row.integer(8))};
 }
 
 Database::JobRow Database::job_row(std::uint64_t id) {
   Statement& row = statements_->read_job.with(id);
   if (!row.step()) throw Failed{{.kind = Failure::Kind::unknown, .why = "there is no job of that id"}};
   JobRow read{.method = row.text(1),
-              .principal = row.text(8),
+              .principal = row.text(9),
               .state = static_cast<Job::State>(row.integer(3)),
               .bytes = row.text(2).size()};
   while (row.step()) continue;
@@ -533,7 +598,7 @@ durable::Taken Database::take(const durable::Take& take, std::int64_t now_ms) {
   Statement& due = statements_->due_jobs.with(take.method, now_ms, static_cast<std::uint64_t>(take.count));
   while (due.step()) {
     taken.jobs.push_back(read_job(due));
-    principals.push_back(due.text(8));
+    principals.push_back(due.text(9));
   }
   for (std::size_t i = 0; i != taken.jobs.size(); ++i) {
     Job& job = taken.jobs[i];

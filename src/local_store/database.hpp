@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,7 @@ struct Failed {
 class Database {
  public:
   /// Throws std::runtime_error that says what is wrong with the folder or the file, and what helps.
-  Database(LocalStoreOptions options, std::int64_t now_ms);
+  Database(LocalStoreOptions options, std::int64_t now_ms, Opening opening = Opening::first);
   ~Database();
   Database(Database&&) = delete;
 
@@ -72,13 +73,22 @@ class Database {
     std::uint64_t last_seq = 0;
     bool changed = false;
   };
+  /// What a principal has in the store.
+  struct Usage {
+    std::uint64_t events = 0;
+    std::uint64_t event_bytes = 0;
+    std::uint64_t jobs = 0;  ///< that are not done
+    std::uint64_t job_bytes = 0;
+    [[nodiscard]] bool is_none() const noexcept { return events == 0 && jobs == 0; }
+  };
 
-  void open(const std::string& path);
+  void open(const std::string& path, bool is_to_be_checked);
   void check_file(const std::string& path);
   void make_tables();
   void prepare();
   void load();
   [[nodiscard]] Stream& stream_of(const std::string& topic);
+  void require_room_for(const std::string& principal, std::uint64_t size) const;
   void trim(Stream& stream);
   [[nodiscard]] bool remove_oldest(Stream& stream, std::int64_t older_than_ms);
   [[nodiscard]] std::optional<std::uint64_t> seen(const std::string& scope, const std::string& msg_id);
@@ -105,7 +115,8 @@ class Database {
   std::uint64_t last_seq_ = 0;
   std::int64_t last_ms_ = 0;
   std::map<std::string, durable::QueueCounts> queues_;
-  std::map<std::string, std::uint64_t> principals_;  // bytes of jobs that are not done
+  std::map<std::string, Usage> usages_;   // by principal
+  std::set<std::string> changed_usages_;  // of those whose events have changed since the last commit
 };
 
 }  // namespace wirecall::local_store

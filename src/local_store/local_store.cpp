@@ -15,6 +15,9 @@ constexpr std::chrono::seconds kHousekeeping{1};
 // For such a part of what a commit takes others are waited for that may share the next one.
 constexpr int kShareOfCommit = 8;
 constexpr milliseconds kGatherMax{2};
+// Before a file is tried again that another process has open.
+constexpr milliseconds kOpenPause{50};
+const Failure kMoved{.kind = Failure::Kind::moved, .why = "another process has taken over"};
 
 static std::int64_t wall_clock_ms() {
   return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -62,28 +65,57 @@ class LocalStore::Answers final : public detail::Executor::Continuation {
   std::weak_ptr<const void> store_;
 };
 
-LocalStore::LocalStore(LocalStoreOptions options, std::shared_ptr<detail::Executor> executor, LogSink log)
-    : fsync_(options.fsync),
+LocalStore::LocalStore(LocalStoreOptions options, std::shared_ptr<detail::Executor> executor, LogSink log,
+                       Opening opening)
+    : options_(std::move(options)),
       executor_(std::move(executor)),
       log_(std::move(log)),
       began_(std::chrono::steady_clock::now()),
-      database_(std::move(options), wall_clock_ms()),
-      began_ms_(database_.last_ms()),
-      first_seq_(database_.last_seq()),
-      consumers_(database_.consumers()) {
-  for (const durable::QueueCounts& queue : database_.list_queues()) {
+      database_(std::in_place, options_, wall_clock_ms(), opening),
+      began_ms_(database_->last_ms()),
+      first_seq_(database_->last_seq()),
+      consumers_(database_->consumers()) {
+  for (const durable::QueueCounts& queue : database_->list_queues()) {
     if (queue.waiting != 0) waiting_methods_.push_back(queue.method);
   }
   thread_ = std::thread{[this] { serve(); }};
 }
 
-LocalStore::~LocalStore() {
+LocalStore::~LocalStore() { end_thread(); }
+
+// With what it has been asked for.
+void LocalStore::end_thread() {
+  if (!thread_.joinable()) return;
   {
     const std::scoped_lock lock{mutex_};
     stopping_ = true;
   }
   asked_.notify_one();
   thread_.join();
+  stopping_ = false;
+}
+
+void LocalStore::pause() {
+  end_thread();
+  database_.reset();
+}
+
+void LocalStore::resume() {
+  if (!thread_.joinable() && !has_left_) thread_ = std::thread{[this] { serve(); }};
+}
+
+void LocalStore::leave() {
+  pause();
+  has_left_ = true;
+  Requests waiting;
+  {
+    const std::scoped_lock lock{mutex_};
+    waiting.swap(reads_);
+    for (std::unique_ptr<Request>& change : std::exchange(changes_, {})) waiting.push_back(std::move(change));
+  }
+  waiting_.store(0, std::memory_order_relaxed);
+  for (const std::unique_ptr<Request>& request : waiting) request->fail(kMoved);
+  tell(std::move(waiting));
 }
 
 std::int64_t LocalStore::now_ms() const noexcept {
@@ -92,7 +124,22 @@ std::int64_t LocalStore::now_ms() const noexcept {
 
 // ---- the thread ----
 
+// False where it is to end before it can.
+bool LocalStore::open_again() {
+  while (!database_) {
+    try {
+      database_.emplace(options_, now_ms(), Opening::again);
+    } catch (const std::exception& error) {
+      broken({.why = error.what()});
+      std::unique_lock lock{mutex_};
+      if (asked_.wait_for(lock, kOpenPause, [this] { return stopping_; })) return false;
+    }
+  }
+  return true;
+}
+
 void LocalStore::serve() noexcept {
+  if (!open_again()) return;
   std::chrono::steady_clock::time_point housekeeping = std::chrono::steady_clock::now();
   for (;;) {
     Requests reads;
@@ -131,7 +178,7 @@ void LocalStore::gather(std::unique_lock<std::mutex>& lock) {
 void LocalStore::read(Requests requests) {
   for (const std::unique_ptr<Request>& request : requests) {
     try {
-      request->run(database_, now_ms());
+      request->run(*database_, now_ms());
     } catch (const Failed& failed) {
       request->fail(failed.failure);
       broken(failed.failure);
@@ -145,14 +192,14 @@ void LocalStore::change(Requests requests) {
   const auto before = std::chrono::steady_clock::now();
   together_ = requests.size();
   try {
-    database_.begin();
+    database_->begin();
     const std::int64_t now = now_ms();
-    for (const std::unique_ptr<Request>& request : requests) request->run(database_, now);
-    database_.commit(now);
+    for (const std::unique_ptr<Request>& request : requests) request->run(*database_, now);
+    database_->commit(now);
     dirty_ = true;
     if (std::exchange(is_broken_, false)) log_(LogLevel::info, "the durable store works again");
   } catch (const Failed& failed) {
-    database_.rollback();
+    database_->rollback();
     for (const std::unique_ptr<Request>& request : requests) request->fail(failed.failure);
     broken(failed.failure);
   }
@@ -165,13 +212,13 @@ void LocalStore::tell(Requests requests) { executor_->post(std::make_shared<Answ
 
 void LocalStore::keep_house() {
   try {
-    while (!database_.expire(now_ms())) {
+    while (!database_->expire(now_ms())) {
       const std::scoped_lock lock{mutex_};
       if (stopping_ || !reads_.empty() || !changes_.empty()) break;
     }
-    if (fsync_ == Fsync::everysec && std::exchange(dirty_, false)) database_.sync();
+    if (options_.fsync == Fsync::everysec && std::exchange(dirty_, false)) database_->sync();
   } catch (const Failed& failed) {
-    database_.rollback();
+    database_->rollback();
     broken(failed.failure);
   }
 }
@@ -186,6 +233,12 @@ void LocalStore::broken(const Failure& failure) {
 template <class T, class Act>
 void LocalStore::ask(bool is_change, Act act, Then<T> then) {
   auto request = std::make_unique<RequestOf<T, Act>>(std::move(act), std::move(then));
+  if (has_left_) {
+    request->fail(kMoved);
+    Requests failed;
+    failed.push_back(std::move(request));
+    return tell(std::move(failed));
+  }
   {
     const std::scoped_lock lock{mutex_};
     (is_change ? changes_ : reads_).push_back(std::move(request));

@@ -8,6 +8,9 @@
 //
 // The clock of the store is that of the machine at start, but no earlier than what the store has seen before; from then
 // on it is monotonic, so that nobody who sets the machine's clock makes events older or jobs due.
+//
+// `pause` ends the thread and closes the file, which another process may open then. After `resume` the thread tries to
+// open it until it can, and then does what has waited.
 #pragma once
 
 #include <atomic>
@@ -15,6 +18,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -29,7 +33,8 @@ class LocalStore final : public durable::Store {
  public:
   /// `executor` runs what follows each change on the loop's thread. Opens the folder at once, and throws
   /// std::runtime_error where that cannot be.
-  LocalStore(LocalStoreOptions options, std::shared_ptr<detail::Executor> executor, LogSink log);
+  LocalStore(LocalStoreOptions options, std::shared_ptr<detail::Executor> executor, LogSink log,
+             Opening opening = Opening::first);
   /// What has been asked for is done still; nobody is told.
   ~LocalStore() override;
 
@@ -37,6 +42,10 @@ class LocalStore final : public durable::Store {
   [[nodiscard]] const std::vector<durable::ConsumerState>& consumers() const noexcept override { return consumers_; }
   [[nodiscard]] const std::vector<std::string>& waiting_methods() const noexcept override { return waiting_methods_; }
   [[nodiscard]] std::size_t waiting() const noexcept override { return waiting_.load(std::memory_order_relaxed); }
+
+  void pause() override;
+  void resume() override;
+  void leave() override;
 
   void append(durable::NewEvent event, durable::Then<durable::Appended> then) override;
   void fetch(durable::Fetch fetch, durable::Then<durable::Fetched> then) override;
@@ -72,7 +81,9 @@ class LocalStore final : public durable::Store {
 
   template <class T, class Act>
   void ask(bool is_change, Act act, durable::Then<T> then);
+  void end_thread();
   void serve() noexcept;
+  [[nodiscard]] bool open_again();
   void gather(std::unique_lock<std::mutex>& lock);
   void read(Requests requests);
   void change(Requests requests);
@@ -81,15 +92,16 @@ class LocalStore final : public durable::Store {
   void broken(const durable::Failure& failure);
   [[nodiscard]] std::int64_t now_ms() const noexcept;
 
-  const Fsync fsync_;
+  const LocalStoreOptions options_;
   const std::shared_ptr<detail::Executor> executor_;
   const LogSink log_;
   const std::chrono::steady_clock::time_point began_;
-  Database database_;  // the thread's, once it runs
+  std::optional<Database> database_;  // the thread's, while it runs; none while another process may have the file
   const std::int64_t began_ms_;
   const std::uint64_t first_seq_;
   std::vector<durable::ConsumerState> consumers_;
   std::vector<std::string> waiting_methods_;
+  bool has_left_ = false;
   const std::shared_ptr<const void> alive_ = std::make_shared<char>();  // as long as anybody is to be told
 
   std::mutex mutex_;

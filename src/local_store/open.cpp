@@ -6,8 +6,8 @@
 namespace wirecall::local_store {
 
 std::unique_ptr<durable::Store> open_local_store(LocalStoreOptions options, std::shared_ptr<detail::Executor> executor,
-                                                 LogSink log) {
-  return std::make_unique<LocalStore>(std::move(options), std::move(executor), std::move(log));
+                                                 LogSink log, Opening opening) {
+  return std::make_unique<LocalStore>(std::move(options), std::move(executor), std::move(log), opening);
 }
 
 }  // namespace wirecall::local_store

@@ -13,6 +13,7 @@ namespace wirecall::local_store {
 /// `executor` runs what follows each change on the loop's thread. Throws std::runtime_error that says what is wrong and
 /// what helps.
 [[nodiscard]] std::unique_ptr<durable::Store> open_local_store(LocalStoreOptions options,
-                                                               std::shared_ptr<detail::Executor> executor, LogSink log);
+                                                               std::shared_ptr<detail::Executor> executor, LogSink log,
+                                                               Opening opening = Opening::first);
 
 }  // namespace wirecall::local_store

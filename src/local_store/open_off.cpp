@@ -5,7 +5,8 @@
 
 namespace wirecall::local_store {
 
-std::unique_ptr<durable::Store> open_local_store(LocalStoreOptions, std::shared_ptr<detail::Executor>, LogSink) {
+std::unique_ptr<durable::Store> open_local_store(LocalStoreOptions, std::shared_ptr<detail::Executor>, LogSink,
+                                                 Opening) {
   throw std::runtime_error{
       "durable.path: this build of wirecall has no durable store; build it where SQLite (Debian's libsqlite3-dev) is "
       "installed"};

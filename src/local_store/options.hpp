@@ -13,6 +13,13 @@ namespace wirecall::local_store {
 /// the end of the process.
 enum class Fsync : std::uint8_t { always, everysec };
 
+/// Who has had the file before it is opened.
+enum class Opening : std::uint8_t {
+  first,   ///< nobody knows: it is looked at as a whole, unless it is large, and jobs that ran wait again
+  handed,  ///< another process, which has just let go of it: jobs that ran there wait again
+  again    ///< this process: jobs that ran go on running
+};
+
 struct LocalStoreOptions {
   std::string folder;  ///< made where it is not there
   Fsync fsync = Fsync::always;
@@ -22,6 +29,9 @@ struct LocalStoreOptions {
   std::uint64_t queue_count = 1'000'000;          ///< jobs of one method that are not done, and results, at most
   std::uint64_t queue_bytes = 1ULL << 30;         ///< of params of jobs of one method that are not done
   std::uint64_t principal_bytes = 256ULL << 20U;  ///< the same of one principal, over all methods
+  std::uint64_t principal_jobs = 1'000'000;       ///< jobs of one principal that are not done, over all methods
+  std::uint64_t principal_events = 0;             ///< events of one principal, over all topics; 0 for no limit
+  std::uint64_t principal_event_bytes = 0;  ///< what these hold, as TopicRule::max_bytes counts it; 0 for no limit
 };
 
 /// The rule of the topics that no other says anything of.

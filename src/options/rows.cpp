@@ -190,6 +190,15 @@ std::vector<OptionRow> make_rows() {
       durable_row<&DurableOptions::principal_bytes>("durable.principal_bytes",
                                                     "The same of the jobs of one principal, in all queues",
                                                     {.unit = "bytes", .min = 1024, .max = std::uint64_t{1} << 40U}),
+      durable_row<&DurableOptions::principal_jobs>("durable.principal_jobs",
+                                                   "Jobs of one principal that are not done, in all queues, at most",
+                                                   {.min = 1, .max = 1'000'000'000}),
+      durable_row<&DurableOptions::principal_events>(
+          "durable.principal_events", "Events of one principal that are kept, at most; 0 for no limit but the topics'",
+          {.max = 1'000'000'000}),
+      durable_row<&DurableOptions::principal_event_bytes>("durable.principal_event_bytes",
+                                                          "Bytes of these, at most; 0 for no limit but the topics'",
+                                                          {.unit = "bytes", .max = std::uint64_t{1} << 40U}),
       cluster_row<&ClusterOptions::url>(
           "cluster.url", "NATS servers, as nats://host:4222, by which brokers are one; none when empty", "cluster"),
       cluster_row<&ClusterOptions::realm>("cluster.realm", "The brokers of one realm know each other", "realm"),

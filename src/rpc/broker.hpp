@@ -114,10 +114,19 @@ class Broker : public MethodSource {
   [[nodiscard]] virtual JoinedPeer attach_peer(MessageSink& sink, std::shared_ptr<PeerLoad> load) = 0;
   /// The process ends: nothing new begins.
   virtual void drain() noexcept = 0;
-  /// What the broker of another process has to know that takes over now. Throws std::bad_alloc.
+  /// Another process is about to take over: what it would have to do once more is not begun. Whether nothing of it is
+  /// at work.
+  [[nodiscard]] virtual bool settle() noexcept { return true; }
+  /// What the broker of another process has to know that takes over now; that may open what only one may have open.
+  /// Throws std::bad_alloc.
   [[nodiscard]] virtual std::string hand_over() = 0;
   /// It has taken over.
   virtual void replaced() noexcept = 0;
+  /// It has not: after `settle`, with or without `hand_over`, all is as it was.
+  virtual void stay() noexcept {}
+  /// This one is about to take over, and the other stands still: opens what only one may have open. Throws
+  /// std::runtime_error.
+  virtual void open_store() {}
   /// The same, as this one is told before it serves anybody. `link` is the broker that it takes over from, which
   /// answers for those who provide methods there; its connection is closed once nobody does, or all have come here.
   /// Throws std::invalid_argument for other text, and std::bad_alloc.

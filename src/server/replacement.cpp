@@ -2,7 +2,9 @@
 #include "server/replacement.hpp"
 
 #include <future>
+#include <memory>
 #include <stdexcept>
+#include <thread>
 
 #include "server/server_state.hpp"
 
@@ -23,6 +25,8 @@ std::vector<transport::ListeningSocket> Replacement::share() const {
   return all;
 }
 
+void Replacement::open_store() { server_->state_->loops.front()->open_store(); }
+
 void Replacement::take_over(std::string_view state, runtime::Descriptor link) {
   for (const auto& loop : server_->state_->loops) loop->own_files();
   if (state.empty()) return;
@@ -33,6 +37,9 @@ namespace {
 
 // How often a server is asked whether it ends, while it is waited for.
 constexpr std::chrono::milliseconds kEndPoll{20};
+// How long what is at work in the durable store may go on, and how often it is looked at.
+constexpr std::chrono::seconds kSettle{1};
+constexpr std::chrono::milliseconds kSettlePoll{5};
 
 // False where the time is over, or the server ends, and may not look into its inbox again.
 template <class T>
@@ -60,8 +67,21 @@ std::vector<transport::ListeningSocket> Replacement::share(Seconds in_time) cons
   return all;
 }
 
+void Replacement::settle() const {
+  Server::State& state = *server_->state_;
+  const auto until = std::chrono::steady_clock::now() + kSettle;
+  while (std::chrono::steady_clock::now() < until) {
+    std::packaged_task<bool()> task{[&first = *state.loops.front()] { return first.settle(); }};
+    std::future<bool> settled = task.get_future();
+    static_cast<void>(state.loops.front()->loop().inbox()->post_owed([task = std::move(task)]() mutable { task(); }));
+    if (!comes(settled, state.stopping, kSettle) || settled.get()) return;
+    std::this_thread::sleep_for(kSettlePoll);
+  }
+}
+
 bool Replacement::hand_over(Commit commit, Seconds in_time) const {
   Server::State& state = *server_->state_;
+  settle();
   // Whoever is first has the word: the loop that calls, or the caller whose time is over.
   enum class Turn : std::uint8_t { nobody, loop, caller };
   const auto turn = std::make_shared<std::atomic<Turn>>(Turn::nobody);
@@ -73,7 +93,12 @@ bool Replacement::hand_over(Commit commit, Seconds in_time) const {
     if (!is_first(Turn::loop) || state.stopping.load()) return false;
     ServingLoop& first = *state.loops.front();
     runtime::Descriptor link;
-    if (!commit(first.hand_over(), link)) return false;
+    bool committed = false;
+    const std::unique_ptr<bool, std::function<void(bool*)>> staying{&committed, [&first](const bool* done) {
+                                                                      if (!*done) first.stay();
+                                                                    }};
+    committed = commit(first.hand_over(), link);
+    if (!committed) return false;
     state.shared.replaced.store(true);
     state.wake_all();
     try {
@@ -85,7 +110,11 @@ bool Replacement::hand_over(Commit commit, Seconds in_time) const {
   }};
   std::future<bool> committed = task.get_future();
   static_cast<void>(state.loops.front()->loop().inbox()->post_owed([task = std::move(task)]() mutable { task(); }));
-  if (!comes(committed, state.stopping, in_time) && is_first(Turn::caller)) return false;
+  if (!comes(committed, state.stopping, in_time) && is_first(Turn::caller)) {
+    static_cast<void>(
+        state.loops.front()->loop().inbox()->post_owed([&first = *state.loops.front()] { first.stay(); }));
+    return false;
+  }
   return committed.get();
 }
 

@@ -25,6 +25,9 @@ class Replacement {
   void close_left() noexcept;
   /// Before Server::run: duplicates of all sockets that the server listens on. Throws as `share` below.
   [[nodiscard]] std::vector<transport::ListeningSocket> share() const;
+  /// Before Server::run, while the old one stands still: opens what only one of them may have open, as the broker's
+  /// durable store. Throws std::runtime_error where that cannot be.
+  void open_store();
   /// Before Server::run, once the old one serves no new connection any more: the files of the sockets are the server's.
   /// A broker knows what the old one's has said (`state`), and asks that over `link`, a stream socket, for those who
   /// provide methods there. Throws std::invalid_argument for a state that is none.
@@ -38,13 +41,16 @@ class Replacement {
   [[nodiscard]] std::vector<transport::ListeningSocket> share(Seconds in_time) const;
   /// Told the state of the broker, empty without one. Where it returns true, `link` is a socket to the new process.
   using Commit = std::move_only_function<bool(const std::string& state, runtime::Descriptor& link)>;
-  /// Calls `commit` on the first loop's thread between two turns of it. Where that returns true, the server accepts
+  /// Lets what a broker has sent out of its durable store be answered, for a second at most. Then calls `commit` on the
+  /// first loop's thread between two turns of it. Where that returns true, the server accepts
   /// no further connection, asks those that it has to leave, serves them for Options::drain_ms at most, and then
   /// drains and ends as by Server::stop. Returns what `commit` has returned; false where the server ends, or has not
   /// called it in time: then it is not called any more. `commit` must not throw.
   [[nodiscard]] bool hand_over(Commit commit, Seconds in_time) const;
 
  private:
+  void settle() const;
+
   Server* server_;
 };
 

@@ -113,6 +113,13 @@ void ServingLoop::own_files() {
   for (const auto& acceptor : acceptors_) acceptor->own_file();
 }
 
+bool ServingLoop::settle() noexcept { return !broker_ || broker_->settle(); }
+void ServingLoop::stay() noexcept {
+  if (broker_) broker_->stay();
+}
+void ServingLoop::open_store() {
+  if (broker_) broker_->open_store();
+}
 std::string ServingLoop::hand_over() { return broker_ ? broker_->hand_over() : std::string{}; }
 
 void ServingLoop::replaced_by(transport::PendingConnection other) {

@@ -74,6 +74,10 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   [[nodiscard]] std::vector<transport::ListeningSocket> share_sockets() const;
   /// Before `run`: the files of the sockets that it was given, and listens on, go with it.
   void own_files();
+  /// As rpc::Broker, of which there may be none. On its thread.
+  [[nodiscard]] bool settle() noexcept;
+  void stay() noexcept;
+  void open_store();
   /// What the broker of another process that takes over has to know; empty without one. On its thread.
   [[nodiscard]] std::string hand_over();
   /// The other has taken over: it is asked, over this connection, for what it asks. On its thread.

@@ -43,7 +43,7 @@ class MemoryStore final : public durable::Store {
 
   /// Does what waits, and what that asks for, and tells.
   void commit() {
-    while (!waiting_.empty()) {
+    while (!waiting_.empty() && !paused_) {
       auto next = std::move(waiting_.front());
       waiting_.pop_front();
       next();
@@ -54,6 +54,13 @@ class MemoryStore final : public durable::Store {
   [[nodiscard]] const std::vector<durable::ConsumerState>& consumers() const noexcept override { return consumers_; }
   [[nodiscard]] const std::vector<std::string>& waiting_methods() const noexcept override { return waiting_methods_; }
   [[nodiscard]] std::size_t waiting() const noexcept override { return waiting_.size(); }
+
+  void pause() override { paused_ = true; }
+  void resume() override { paused_ = false; }
+  void leave() override {
+    left_.broken = "another process has taken over";
+    disk_ = &left_;
+  }
 
   void append(durable::NewEvent event, Then<durable::Appended> then) override {
     ask<durable::Appended>(std::move(then), [this, event = std::move(event)] { return add(event); });
@@ -120,7 +127,11 @@ class MemoryStore final : public durable::Store {
         return std::unexpected(
             Failure{.kind = Failure::Kind::full, .why = "the queue is full", .limit = "durable.queue_count"});
       const std::uint64_t id = ++disk_->last_job;
-      disk_->jobs[id] = {.id = id, .method = job.method, .params = job.params, .max_deliver = job.max_deliver};
+      disk_->jobs[id] = {.id = id,
+                         .method = job.method,
+                         .params = job.params,
+                         .max_deliver = job.max_deliver,
+                         .timeout_ms = job.timeout_ms};
       disk_->due[id] = disk_->now + static_cast<std::int64_t>(job.delay_ms);
       if (!job.msg_id.empty()) disk_->seen["queue " + job.method + job.msg_id] = id;
       return durable::Pushed{.id = id};
@@ -222,13 +233,16 @@ class MemoryStore final : public durable::Store {
       if (disk_->broken.empty()) {
         outcome = act();
       } else {
-        outcome = std::unexpected(Failure{.kind = Failure::Kind::broken, .why = disk_->broken});
+        outcome = std::unexpected(
+            Failure{.kind = disk_ == &left_ ? Failure::Kind::moved : Failure::Kind::broken, .why = disk_->broken});
       }
       if (then) then(std::move(outcome));
     });
   }
 
   Disk* disk_;
+  Disk left_;
+  bool paused_ = false;
   std::uint64_t first_seq_ = 0;
   std::vector<durable::ConsumerState> consumers_;
   std::vector<std::string> waiting_methods_;

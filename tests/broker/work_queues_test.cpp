@@ -153,6 +153,20 @@ TEST_F(WorkQueues, what_nobody_has_got_does_not_count) {
   EXPECT_EQ(disk.jobs[1].deliveries, 0U);
 }
 
+TEST_F(WorkQueues, a_job_has_a_time_of_its_own_and_not_that_of_a_call) {
+  provide();
+  static_cast<void>(push(R"({"method":"work","params":[1],"timeout_ms":60000})"));
+  EXPECT_EQ(asked(), R"([1],"timeout_ms":60000)");
+  advance(59s);
+  EXPECT_EQ(disk.jobs[1].state, durable::Job::State::running);
+  advance(2s);
+  EXPECT_EQ(disk.jobs[1].state, durable::Job::State::waiting);
+  EXPECT_NE(disk.jobs[1].result.find("-32002"), std::string::npos) << disk.jobs[1].result;
+  static_cast<void>(push(R"({"method":"work","params":[2]})"));
+  advance(50min);
+  EXPECT_EQ(disk.jobs[2].state, durable::Job::State::running);
+}
+
 TEST_F(WorkQueues, a_job_whose_provider_goes_is_made_again_at_another_one) {
   provide();
   static_cast<void>(push(R"({"method":"work","params":[1]})"));

@@ -16,10 +16,12 @@ namespace {
 class DurableTool : public testing::Test {
  protected:
   DurableTool() { start(); }
-  void start() {
+  void start(const std::vector<std::string>& more = {}) {
     server_.reset();
-    server_ = std::make_unique<Process>(std::vector<std::string>{"serve", "--port", "0", "--durable",
-                                                                 folder_.path + "/data", "--durable-topics", "kept.>"});
+    std::vector<std::string> words{"serve", "--port", "0", "--durable", folder_.path + "/data", "--durable-topics",
+                                   "kept.>"};
+    words.insert(words.end(), more.begin(), more.end());
+    server_ = std::make_unique<Process>(std::move(words));
     url_ = "tcp://127.0.0.1:" + std::to_string(port_of(*server_));
   }
   Ended run(std::vector<std::string> words) const { return cli::run(std::move(words), url_); }
@@ -86,6 +88,17 @@ TEST_F(DurableTool, a_second_broker_on_the_folder_does_not_start_and_says_why) {
   const Ended second = cli::run({"serve", "--port", "0", "--durable", folder_.path + "/data"}, {});
   EXPECT_EQ(second.status, 3);
   EXPECT_NE(second.error.find("another process has it open"), std::string::npos) << second.error;
+}
+
+TEST_F(DurableTool, a_principal_that_keeps_too_much_is_refused_by_the_name_of_the_limit) {
+  start({"--durable-principal-events", "1", "--durable-principal-jobs", "1"});
+  EXPECT_EQ(output({"pub", "a", "--durable"}), "{\"seq\":1}\n");
+  const Ended second = run({"pub", "a", "--durable"});
+  EXPECT_NE(second.status, 0);
+  EXPECT_NE(second.error.find("-32005"), std::string::npos) << second.error;
+  EXPECT_NE(second.error.find("durable.principal_events"), std::string::npos) << second.error;
+  EXPECT_EQ(output({"queue", "push", "work"}), "1\n");
+  EXPECT_NE(run({"queue", "push", "other"}).error.find("durable.principal_jobs"), std::string::npos);
 }
 
 TEST_F(DurableTool, wrong_words_are_refused) {

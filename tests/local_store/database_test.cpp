@@ -151,8 +151,8 @@ TEST(Database, a_job_runs_when_it_is_due_and_waits_again_after_a_restart) {
 
 TEST(Database, a_job_that_failed_is_tried_again_later_or_is_dead_and_can_be_renewed) {
   DatabaseWorld world;
-  world.push({.method = "m", .params = "[1]"});
-  world.take("m");
+  world.push({.method = "m", .params = "[1]", .timeout_ms = 17});
+  EXPECT_EQ(world.take("m").at(0).timeout_ms, 17U);
   world.finish({.id = 1, .state = Job::State::waiting, .result = "{}", .delay_ms = 50});
   EXPECT_TRUE(world.take("m").empty());
   world.now += 50;
@@ -184,6 +184,76 @@ TEST(Database, a_full_queue_refuses_and_forgets_nothing) {
   EXPECT_EQ(push({.method = "m", .params = "[3]"}), "durable.queue_count");
   world.finish({.id = 1, .state = Job::State::done, .result = "1"});
   EXPECT_EQ(push({.method = "m", .params = "[3]"}), "none");
+}
+
+TEST(Database, a_principal_has_so_many_jobs_and_no_more) {
+  DatabaseWorld world{{.folder = {}, .principal_jobs = 2}};
+  const auto push = [&](const std::string& method, const std::string& principal) {
+    return world.refusal([&] {
+      static_cast<void>(world.database->push({.method = method, .params = {}, .principal = principal}, world.now));
+    });
+  };
+  EXPECT_EQ(push("m", "p"), "none");
+  EXPECT_EQ(push("n", "p"), "none");
+  EXPECT_EQ(push("o", "p"), "durable.principal_jobs");
+  EXPECT_EQ(push("o", "q"), "none");
+  world.reopen();
+  EXPECT_EQ(push("o", "p"), "durable.principal_jobs");
+  world.take("m");
+  world.finish({.id = 1, .state = Job::State::done, .result = "1"});
+  EXPECT_EQ(push("o", "p"), "none");
+}
+
+TEST(Database, a_principal_keeps_so_many_events_and_bytes_and_has_room_again_when_they_go) {
+  DatabaseWorld world{{.folder = {},
+                       .rules = {{.pattern = "old.>", .max_age_ms = 10}, {.pattern = "few", .max_count = 1}},
+                       .principal_events = 3,
+                       .principal_event_bytes = 1000}};
+  const auto publish = [&](const std::string& topic, const std::string& principal, std::size_t bytes = 1) {
+    return world.refusal([&] {
+      static_cast<void>(world.database->append(
+          {.topic = topic, .params = std::string(bytes, '1'), .principal = principal}, world.now));
+    });
+  };
+  EXPECT_EQ(publish("old.a", "p"), "none");
+  EXPECT_EQ(publish("few", "p"), "none");
+  EXPECT_EQ(publish("b", "p", 900), "durable.principal_event_bytes");
+  EXPECT_EQ(publish("b", "p"), "none");
+  EXPECT_EQ(publish("b", "p"), "durable.principal_events");
+  EXPECT_EQ(publish("b", "q"), "none");
+  EXPECT_EQ(publish("b", ""), "none");
+  world.reopen();
+  EXPECT_EQ(publish("b", "p"), "durable.principal_events");
+  world.now += 11;
+  EXPECT_TRUE(world.database->expire(world.now));
+  EXPECT_EQ(publish("b", "p"), "none");
+  EXPECT_EQ(publish("b", "p"), "durable.principal_events");
+  EXPECT_EQ(publish("few", "q"), "none");  // in place of that of p
+  EXPECT_EQ(publish("b", "p"), "none");
+}
+
+TEST(Database, what_is_refused_or_taken_back_is_on_nobodys_account) {
+  DatabaseWorld world{{.folder = {}, .principal_events = 1}};
+  world.database->begin();
+  static_cast<void>(world.database->append({.topic = "a", .params = {}, .principal = "p"}, world.now));
+  world.database->rollback();
+  EXPECT_EQ(world.refusal([&] {
+    static_cast<void>(world.database->append({.topic = "a", .params = {}, .principal = "p"}, world.now));
+  }),
+            "none");
+}
+
+TEST(Database, an_event_that_is_given_up_and_too_large_to_be_kept_is_behind_its_consumer_all_the_same) {
+  DatabaseWorld world{{.folder = {}, .rules = {{.pattern = "dead.>", .max_bytes = 80}}}};
+  world.append("a");
+  world.change([&] { return world.database->open_consumer({.name = "c", .pattern = "a"}); });
+  const durable::Appended dead = world.change([&] {
+    return world.database->progress(
+        {.consumer = "c", .floor = 1, .dead = durable::NewEvent{.topic = "dead.c", .params = std::string(100, '1')}},
+        world.now);
+  });
+  EXPECT_EQ(dead.seq, 0U);
+  EXPECT_EQ(world.database->consumers().at(0).floor, 1U);
 }
 
 TEST(Database, a_result_is_kept_for_its_time_and_a_job_id_of_a_message_once) {

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
+#include <limits>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -158,6 +159,7 @@ class QueueCommand final : public Command {
   std::string msg_id_;
   Duration delay_;
   std::optional<std::uint32_t> max_deliver_;
+  Duration job_timeout_;
   std::optional<std::uint32_t> concurrency_;
   std::string state_ = "waiting";
   std::uint32_t count_ = 20;
@@ -188,6 +190,7 @@ QueueCommand::QueueCommand(CLI::App& parent)
   add_duration("--delay", delay_, "With push: the call is made no sooner than in that time");
   add_count("--max-deliver", max_deliver_, "With push: the call is made so often at most; 0 for no limit (default: 5)",
             0);
+  add_duration("--job-timeout", job_timeout_, "With push: a provider has to answer in that time (default: 1h)");
   add_count("--concurrency", concurrency_, "With work: the most programs that run at once (default: 1)");
   add_value("--state", state_, "WORD", "With peek: waiting, running, done or dead");
   add_count("--count", count_, "With peek: the most jobs that are listed (default: 20)", 1, 1000);
@@ -227,6 +230,7 @@ int QueueCommand::push() {
   if (!msg_id_.empty()) params += ",\"msg_id\":" + to_json(msg_id_);
   if (delay_) params += fmt::format(",\"delay_ms\":{}", delay_->count());
   if (max_deliver_) params += fmt::format(",\"max_deliver\":{}", *max_deliver_);
+  if (job_timeout_) params += fmt::format(",\"timeout_ms\":{}", job_timeout_->count());
   const auto tell = [this](const std::string& result) {
     if (json_) return print(result + '\n');
     const Value pushed = Value::parse(result).value_or(Value{});
@@ -239,7 +243,10 @@ int QueueCommand::work() {
   const std::string& method = word(1, "a METHOD and a PROGRAM");
   static_cast<void>(word(2, "a PROGRAM behind METHOD"));
   ProgramReplies replies{{args().begin() + 2, args().end()}};
-  LongRunning command{target()};
+  Target server = target();
+  // A job ends in its own time.
+  server.client.limits.call_timeout_ms = std::numeric_limits<std::uint32_t>::max();
+  LongRunning command{server};
   Client& client = command.client();
   client.registry().use([&](Call& call, const Next&) { replies.answer(call); });
   ProvideOptions options;

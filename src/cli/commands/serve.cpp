@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <signal.h>
 
+#include "broker_server/broker_factory.hpp"
 #include "cli/commands/banner.hpp"
 #include "cli/commands/demo.hpp"
 #include "cli/config/service_manager.hpp"
@@ -15,8 +16,8 @@
 #include "cli/terminal.hpp"
 #include "server/replacement.hpp"
 #include "transport/loopback.hpp"
-#include "wirecall/broker.hpp"
 #include "wirecall/module.hpp"
+#include "wirecall/server.hpp"
 
 namespace wirecall::cli {
 
@@ -65,6 +66,13 @@ void keep_all_sockets(const net::Replacement& replacement, const LogSink& log) {
     log(LogLevel::warning, "the service manager keeps no sockets for the next process", {{"reason", error.what()}});
   }
 }
+
+/// A broker that may take over from another process, and opens its durable store only then.
+struct ServedBroker final : Server {
+  ServedBroker(const Options& options, bool takes_over)
+      : Server(options,
+               net::broker_factory(options, takes_over ? net::StoreOpens::by_takeover : net::StoreOpens::at_once)) {}
+};
 
 /// Between the banner and Server::run, which has handlers of its own, a signal must end the server as it does later:
 /// whoever reads the banner may send one at once.
@@ -118,7 +126,7 @@ int serve(const ServeOptions& options) {
     Options server_options = options.server;
     server_options.log = stderr_log(server_options.log_format);
     const LogSink server_log = server_options.log.at_least(server_options.log_level);
-    Broker server{server_options};
+    ServedBroker server{server_options, predecessor != nullptr};
     if (options.demo) add_demo_methods(server.registry());
     for (const std::string& module : options.modules) load_module(server, module);
     net::Replacement replacement{server};
@@ -143,6 +151,8 @@ int serve(const ServeOptions& options) {
     if (predecessor) {
       restarts.listening = predecessor->take_restart_socket(path);
       const std::string state = predecessor->take_over();
+      replacement.open_store();
+      predecessor->confirm();
       replacement.take_over(state, predecessor->release());
       server_log(LogLevel::info, "this process has taken over", {{"from", predecessor->pid()}});
     }

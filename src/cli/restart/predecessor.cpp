@@ -91,9 +91,12 @@ Descriptor Predecessor::take_restart_socket(const std::string& path) {
 std::string Predecessor::take_over() {
   channel_.send(to_json(RestartReady{.error = {}, .has_path = has_path_}), kRestartStep);
   RestartMessage state = channel_.receive(kRestartStep + kRestartStep);
+  return std::move(state.text);
+}
+
+void Predecessor::confirm() {
   channel_.send(to_json(RestartServing{.serving = true}), kRestartCommit);
   settled_ = true;
-  return std::move(state.text);
 }
 
 void Predecessor::give_up(const std::string& reason) noexcept {

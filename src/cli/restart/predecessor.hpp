@@ -22,8 +22,10 @@ class Predecessor {
   [[nodiscard]] runtime::Descriptor take_restart_socket(const std::string& path);
   [[nodiscard]] std::int64_t pid() const noexcept { return pid_; }
 
-  /// This process would serve: from when this returns it is the one that does. Throws RestartError: then it is not.
+  /// This process would serve: the other stands still from when this returns. Throws RestartError.
   [[nodiscard]] std::string take_over();
+  /// After that, at once: from when this returns it is the one that does. Throws RestartError: then it is not.
+  void confirm();
   /// After that: the socket to it.
   [[nodiscard]] runtime::Descriptor release() noexcept { return channel_.release(); }
   /// This process does not come up, for that reason.

@@ -4,7 +4,7 @@
 //   old   RestartSockets    with the descriptors
 //   new   RestartReady      it has come up, and would serve; it accepts nothing yet
 //   old   the broker's state (rpc::Broker::hand_over), no JSON; from here on it serves nobody new, if the next comes
-//   new   RestartServing    it has all that it needs
+//   new   RestartServing    it has all that it needs, the durable store among it, which the old one has let go
 // Either says `error` at any of these points instead, or ends. The old one goes on as before, unless it has all five.
 #pragma once
 
@@ -38,6 +38,7 @@ struct RestartReady {
 
 struct RestartServing {
   bool serving = false;
+  std::string error = {};  ///< why not
 };
 
 /// The most time that each of the short steps may take.

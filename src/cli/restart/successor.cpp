@@ -215,11 +215,12 @@ void Successor::hand_over(Descriptor socket, Started* child) {
         const auto until = std::chrono::steady_clock::now() + kRestartCommit;
         channel.send(state, kRestartCommit);
         const auto left = std::chrono::ceil<RestartChannel::Time>(until - std::chrono::steady_clock::now());
-        if (understood<RestartServing>(channel.receive(left)).serving) {
+        const auto said = understood<RestartServing>(channel.receive(left));
+        if (said.serving) {
           link = channel.release();
           return true;
         }
-        failure = "the other process does not serve";
+        failure = said.error.empty() ? "the other process does not serve" : said.error;
       } catch (const std::exception& error) {
         failure = error.what();
       }
