@@ -2,8 +2,9 @@
 # What takes too long for every change: ten million differential executions (SOAK_RUNS), then each fuzzer for
 # SOAK_SECONDS; as many at a time as there are cores. Before them, in tests/broker_check and tests/durable_check: the
 # broker with 10,000 idle and 500 active clients for BROKER_SOAK_SECONDS, and a durable store whose broker is killed
-# DURABLE_KILLS times, on the command that `make build` has left; a storm of clients of all framings for STORM_SECONDS on
-# each engine, on a command with sanitizers; and where CHURN_SECONDS is set, how flat the broker's memory stays for so
+# DURABLE_KILLS times, and loses its power as often, on the command that `make build` has left; a storm of clients of all
+# framings for STORM_SECONDS on each engine, on a command with sanitizers; and where CHURN_SECONDS is set, how flat the
+# broker's memory stays for so
 # long. It prints what each did, and fails when one found something; the input that did it is then in build/soak, the
 # storm's seed in what it has printed.
 set -euo pipefail
@@ -24,6 +25,9 @@ python3 -B tests/broker_check/check.py "$build/wirecall" --seconds "${BROKER_SOA
 
 echo "durable store:"
 python3 -B tests/durable_check/check.py "$build/wirecall" --rounds "${DURABLE_KILLS:-1000}"
+cc -shared -fPIC -o "$build/soak/power_loss.so" tests/durable_check/power_loss.c -ldl
+python3 -B tests/durable_check/check.py "$build/wirecall" --rounds "${DURABLE_KILLS:-1000}" \
+  --power-loss "$build/soak/power_loss.so"
 
 for engine in epoll uring; do
   echo "storm, $engine:"

@@ -13,6 +13,9 @@ using std::chrono::nanoseconds;
 
 // Of events that are read and not acknowledged; one more is read all the same.
 constexpr std::size_t kPendingBytesMax = std::size_t{4} << 20U;
+constexpr std::size_t kPendingBytesMin = std::size_t{64} << 10U;
+// What an event takes beside its topic and params.
+constexpr std::size_t kEventBytes = 256;
 constexpr std::size_t kFetchedBytes = std::size_t{1} << 20U;
 // The first pause after an error, which each further one doubles, up to ack_wait_ms.
 constexpr milliseconds kFirstPause{100};
@@ -26,7 +29,10 @@ DurableConsumer::DurableConsumer(DurableTopics& topics, const durable::ConsumerS
   for (const durable::Tried& one : state.tried) tried_.emplace(one.seq, one);
 }
 
-DurableConsumer::~DurableConsumer() { context_->loop.stop(*this); }
+DurableConsumer::~DurableConsumer() {
+  context_->loop.stop(*this);
+  topics_->held_bytes_ -= pending_bytes_;
+}
 
 std::uint64_t DurableConsumer::floor() const noexcept {
   return pending_.empty() ? scanned_ : pending_.begin()->first - 1;
@@ -85,8 +91,15 @@ DurableConsumer::Joined* DurableConsumer::free_member() {
 
 // ---- what is read ----
 
+// All consumers share what may be in memory.
 bool DurableConsumer::has_room() const noexcept {
-  return pending_.size() < settings_.max_in_flight && pending_bytes_ < kPendingBytesMax;
+  const std::size_t share =
+      std::clamp(DurableTopics::kHeldBytesMax / topics_->consumers_.size(), kPendingBytesMin, kPendingBytesMax);
+  return pending_.size() < settings_.max_in_flight && pending_bytes_ < share;
+}
+
+std::size_t DurableConsumer::bytes_of(const PendingEvent& event) noexcept {
+  return event.topic.size() + event.params.size() + kEventBytes;
 }
 
 void DurableConsumer::take(std::string topic, std::string params, std::uint64_t seq) {
@@ -97,7 +110,8 @@ void DurableConsumer::take(std::string topic, std::string params, std::uint64_t 
     if (tried.acknowledged) return;
     event.deliveries = tried.deliveries;
   }
-  pending_bytes_ += event.params.size();
+  pending_bytes_ += bytes_of(event);
+  topics_->held_bytes_ += bytes_of(event);
   pending_.emplace(seq, std::move(event));
   ready_.insert(seq);
 }
@@ -106,7 +120,7 @@ void DurableConsumer::take(std::string topic, std::string params, std::uint64_t 
 void DurableConsumer::offer(const std::string& topic, const std::string& params, std::uint64_t seq) {
   if (members_.empty() || fetching_ || scanned_ + 1 != seq) return;
   if (matches(settings_.pattern, topic)) {
-    if (!has_room()) return;
+    if (!has_room() || topics_->held_bytes_ >= DurableTopics::kHeldBytesMax) return;
     take(topic, params, seq);
   }
   scanned_ = seq;
@@ -117,14 +131,19 @@ void DurableConsumer::offer(const std::string& topic, const std::string& params,
 void DurableConsumer::fetch() {
   if (fetching_ || members_.empty() || scanned_ >= topics_->last_seq_) return;
   if (!has_room() || pending_.size() > settings_.max_in_flight / 2) return;
+  if (!topics_->begin_fetch(settings_.name)) return;
   fetching_ = true;
-  topics_->store_->fetch({.pattern = settings_.pattern,
-                          .after = scanned_,
-                          .count = settings_.max_in_flight - pending_.size(),
-                          .bytes = kFetchedBytes},
-                         [this, alive = std::weak_ptr{alive_}](const durable::Outcome<durable::Fetched>& outcome) {
-                           if (!alive.expired()) fetched(outcome);
-                         });
+  topics_->store_->fetch(
+      {.pattern = settings_.pattern,
+       .after = scanned_,
+       .count = settings_.max_in_flight - pending_.size(),
+       .bytes = kFetchedBytes},
+      [this, topics = topics_, alive = std::weak_ptr{alive_}](const durable::Outcome<durable::Fetched>& outcome) {
+        if_memory_allows([&] {
+          if (!alive.expired()) fetched(outcome);
+        });
+        if_memory_allows([&] { topics->end_fetch(); });
+      });
 }
 
 void DurableConsumer::fetched(const durable::Outcome<durable::Fetched>& outcome) {
@@ -234,9 +253,11 @@ void DurableConsumer::leave_member(PendingEvent& event) noexcept {
 
 void DurableConsumer::remove(Pending::iterator event) {
   leave_member(event->second);
-  pending_bytes_ -= event->second.params.size();
+  const std::size_t bytes = bytes_of(event->second);
+  pending_bytes_ -= bytes;
   ready_.erase(event->first);
   pending_.erase(event);
+  topics_->release(bytes);
 }
 
 // Nobody waits for it to be safe: what a loss of power takes of it is delivered once more.

@@ -46,6 +46,8 @@ class DurableConsumer final : private Timer {
   void answered(const Peer& peer, std::uint64_t seq, std::uint64_t delivery, const Received& message);
   /// Sends what may be sent, and reads more where there is room.
   void pump();
+  /// Reads more where there is room.
+  void fetch();
 
  private:
   struct Joined {
@@ -70,8 +72,8 @@ class DurableConsumer final : private Timer {
 
   void expired() override;
   [[nodiscard]] bool has_room() const noexcept;
+  [[nodiscard]] static std::size_t bytes_of(const PendingEvent& event) noexcept;
   void take(std::string topic, std::string params, std::uint64_t seq);
-  void fetch();
   void fetched(const durable::Outcome<durable::Fetched>& outcome);
   [[nodiscard]] Joined* free_member();
   [[nodiscard]] Joined* member_of(const Peer& peer) noexcept;

@@ -21,6 +21,8 @@ constexpr std::array<std::string_view, 2> kUnsubscribeNames{"topic", "durable"};
 constexpr std::size_t kWaitingMax = 65'536;
 constexpr std::size_t kConsumerNameBytesMax = 64;
 constexpr std::size_t kConsumersMax = 4096;
+// Reads of consumers at once: what each has read may be one event too many.
+constexpr std::size_t kFetchesMax = 8;
 constexpr std::uint32_t kReadDefault = 100;
 constexpr std::uint32_t kReadMax = 1000;
 
@@ -312,6 +314,32 @@ void DurableTopics::keep(std::string topic, std::string params, std::string acco
   });
 }
 
+bool DurableTopics::begin_fetch(const std::string& consumer) {
+  if (fetches_ >= kFetchesMax || held_bytes_ >= kHeldBytesMax) {
+    wait_to_fetch_.insert(consumer);
+    return false;
+  }
+  ++fetches_;
+  return true;
+}
+
+void DurableTopics::end_fetch() {
+  --fetches_;
+  let_fetch();
+}
+
+void DurableTopics::release(std::size_t bytes) {
+  held_bytes_ -= bytes;
+  if (!wait_to_fetch_.empty()) let_fetch();
+}
+
+void DurableTopics::let_fetch() {
+  while (!wait_to_fetch_.empty() && fetches_ < kFetchesMax && held_bytes_ < kHeldBytesMax) {
+    const auto next = wait_to_fetch_.extract(wait_to_fetch_.begin());
+    if (const auto found = consumers_.find(next.value()); found != consumers_.end()) found->second->fetch();
+  }
+}
+
 void DurableTopics::kept(const std::string& topic, const std::string& params, std::uint64_t seq) {
   last_seq_ = std::max(last_seq_, seq);
   for (const auto& [name, consumer] : consumers_) consumer->offer(topic, params, seq);
@@ -356,11 +384,14 @@ void DurableTopics::subscribe(Call& call) {
   settings.max_in_flight = number_of(params, "max_in_flight", 8, settings.max_in_flight, 1, 65'536);
   if (!rpc::may_subscribe(caller.principal, settings.pattern)) throw forbidden();
   durable::Store& store = require_store();
-  if (consumers_.size() >= kConsumersMax && !consumers_.contains(settings.name))
+  const std::string name = settings.name;
+  if (consumers_.size() + opening_.size() >= kConsumersMax && !consumers_.contains(name))
     throw limit_exceeded("there are too many consumers: forget some", "consumers");
   if (caller.consumers >= context_->limits.subscriptions) throw too_many_subscriptions();
-  store.open_consumer(std::move(settings), [this, number = caller.number, sink = call.detach()](
+  opening_.insert(name);
+  store.open_consumer(std::move(settings), [this, name, number = caller.number, sink = call.detach()](
                                                const durable::Outcome<durable::ConsumerState>& outcome) mutable {
+    if (const auto found = opening_.find(name); found != opening_.end()) opening_.erase(found);
     if_memory_allows([&] {
       if (!outcome) return sink.error(error_of(outcome.error()));
       answer(sink, JoinedRow{.consumer = outcome->settings.name, .position = outcome->floor});

@@ -50,6 +50,8 @@ class DurableTopics {
 
  private:
   friend class DurableConsumer;
+  /// Of the events that all consumers have read, and that are not acknowledged.
+  static constexpr std::size_t kHeldBytesMax = std::size_t{256} << 20U;
   using Consumers = std::map<std::string, std::unique_ptr<DurableConsumer>, std::less<>>;
 
   void publish(Call& call);
@@ -67,6 +69,11 @@ class DurableTopics {
   void published(Publication& publication, const durable::Appended& appended);
   void tell_subscribers(Peer* publisher, Publication& publication);
   void keep(std::string topic, std::string params, std::string account);
+  /// Whether a consumer may read now; else it is told to once it may. One that may ends that by `end_fetch`.
+  [[nodiscard]] bool begin_fetch(const std::string& consumer);
+  void end_fetch();
+  void release(std::size_t bytes);
+  void let_fetch();
   void kept(const std::string& topic, const std::string& params, std::uint64_t seq);
   void join(const durable::ConsumerState& state, Peer& peer);
   [[nodiscard]] DurableConsumer& consumer_of(const durable::ConsumerState& state);
@@ -81,6 +88,10 @@ class DurableTopics {
   const Method list_;
   const Method read_;
   const Method forget_;
+  std::size_t held_bytes_ = 0;
+  std::size_t fetches_ = 0;              // that have begun
+  std::set<std::string> wait_to_fetch_;  // consumers
+  std::multiset<std::string> opening_;   // consumers that the store is asked for
   Consumers consumers_;
   std::uint64_t last_seq_ = 0;  // that is safe
   bool draining_ = false;

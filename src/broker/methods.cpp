@@ -164,9 +164,14 @@ std::string register_methods(const ReservedCall& call) {
   const std::size_t count = registrations.size();
   call.sink.charge(kRegistrationSteps * count);
   const std::string first = count != 0 ? registrations.front().name : std::string{};
+  WorkQueues& queues = peer_of(call).router().work_queues();
+  std::vector<std::string> names;
+  if (queues.waits_for_providers()) {
+    for (const Registration& one : registrations) names.push_back(one.name);
+  }
   peer_of(call).router().registrar().register_methods(peer_of(call), std::move(registrations));
   if (count != 0) peer_of(call).router().log().provides(peer_of(call), first, count, false);
-  peer_of(call).router().work_queues().provided();
+  for (const std::string& name : names) queues.provided(name);
   return std::to_string(count);
 }
 

@@ -22,6 +22,8 @@ constexpr milliseconds kFirstPause{1000};
 constexpr milliseconds kLongestPause{60'000};
 // Before one is tried again that nobody has got.
 constexpr milliseconds kUntriedPause{250};
+// Of params of jobs that are taken at once.
+constexpr std::size_t kTakenBytes = std::size_t{16} << 20U;
 constexpr std::uint32_t kPeekDefault = 20;
 constexpr std::uint32_t kPeekMax = 1000;
 constexpr std::uint64_t kDelayMaxMs = 366ULL * 86'400'000;
@@ -204,7 +206,7 @@ WorkQueues::~WorkQueues() = default;
 
 void WorkQueues::go_on() {
   draining_ = false;
-  provided();
+  provided(">");
 }
 
 bool WorkQueues::at_work() const noexcept {
@@ -309,7 +311,8 @@ void WorkQueues::peek(Call& call) {
   durable::Peek peek{.method = method_of(params, "method", 0),
                      .state = Job::State::waiting,
                      .after = params.as<std::uint64_t>(2).value_or(0),
-                     .count = number_of(params, "count", 3, kPeekDefault, 1, kPeekMax)};
+                     .count = number_of(params, "count", 3, kPeekDefault, 1, kPeekMax),
+                     .bytes = context_->limits.max_message_size / 4};
   if (const auto word = params.as<std::string>(1)) {
     const auto found = std::ranges::find(kStates, *word, &std::pair<std::string_view, Job::State>::first);
     if (found == kStates.end()) params.refuse("state", params.find(1), "one of waiting, running, done, dead");
@@ -371,10 +374,12 @@ std::size_t WorkQueues::window_of(const std::string& method) const {
   return std::min(window, kWindowMax);
 }
 
-void WorkQueues::provided() {
-  if (store_ == nullptr || queues_.empty()) return;
+void WorkQueues::provided(const std::string& name) {
+  if (!name.ends_with('>')) return pump(name);
+  const std::string prefix = name.substr(0, name.size() - 1);
   std::vector<std::string> methods;
-  for (const auto& [method, queue] : queues_) methods.push_back(method);
+  for (auto at = queues_.lower_bound(prefix); at != queues_.end() && at->first.starts_with(prefix); ++at)
+    methods.push_back(at->first);
   for (const std::string& method : methods) pump(method);
 }
 
@@ -389,7 +394,7 @@ void WorkQueues::pump(const std::string& method) {
     return;
   }
   const std::size_t count = window - queue.running;
-  store_->take({.method = method, .count = count},
+  store_->take({.method = method, .count = count, .bytes = kTakenBytes},
                [this, method, count](const durable::Outcome<durable::Taken>& outcome) {
                  if_memory_allows([&] { taken(method, outcome, count); });
                });

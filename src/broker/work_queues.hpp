@@ -26,8 +26,10 @@ class WorkQueues {
 
   /// The method of that reserved name; null where it is none of this.
   [[nodiscard]] const Method* find(std::string_view name) const noexcept;
-  /// There may be a provider for jobs that wait.
-  void provided();
+  /// There may be a provider for jobs that wait: it has registered that name, or prefix with `>` at its end.
+  void provided(const std::string& name);
+  /// Whether there are jobs for which that is of interest.
+  [[nodiscard]] bool waits_for_providers() const noexcept { return !queues_.empty(); }
   /// No more jobs begin, until it goes on.
   void drain() noexcept { draining_ = true; }
   void go_on();

@@ -166,6 +166,7 @@ struct JobOutcome {
 struct Take {
   std::string method;
   std::size_t count = 0;
+  std::size_t bytes = SIZE_MAX;  ///< of params at most, but one job at least
 };
 
 struct Taken {
@@ -187,6 +188,7 @@ struct Peek {
   Job::State state = Job::State::waiting;
   std::uint64_t after = 0;  ///< an id
   std::size_t count = 0;
+  std::size_t bytes = SIZE_MAX;  ///< of params and results at most, but one job at least
 };
 
 class Store {

@@ -27,7 +27,9 @@ constexpr std::string_view kToWrite = "; this user has to be able to write to th
 // A larger file is not read as a whole at start.
 constexpr std::uintmax_t kCheckedBytes = std::uintmax_t{256} << 20;
 // So many rows go in one turn of `expire`.
-constexpr int kExpiredATurn = 500;
+constexpr int kExpiredATurn = 2000;
+// Methods that have jobs, or results, at most.
+constexpr std::size_t kQueuesMax = 16'384;
 
 struct Database::Statements {
   explicit Statements(sqlite3* database) : database(database) {}
@@ -209,6 +211,12 @@ void Database::make_tables() {
   execute("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
+// One that nobody has written is that of a job which nobody runs.
+static Job::State state_of(std::int64_t number) noexcept {
+  return number >= 0 && number <= static_cast<int>(Job::State::dead) ? static_cast<Job::State>(number)
+                                                                     : Job::State::dead;
+}
+
 // What is kept in memory, from what is in the tables.
 void Database::load() {
   sqlite3* const database = database_.get();
@@ -251,7 +259,7 @@ void Database::load() {
   while (jobs.step()) {
     count_job({.method = jobs.text(0),
                .principal = jobs.text(1),
-               .state = static_cast<Job::State>(jobs.integer(2)),
+               .state = state_of(jobs.integer(2)),
                .bytes = jobs.number(4)},
               jobs.integer(3));
   }
@@ -539,6 +547,8 @@ durable::Pushed Database::push(const durable::NewJob& job, std::int64_t now_ms) 
   const std::string scope = "queue:" + job.method;
   if (const auto before = seen(scope, job.msg_id)) return {.id = *before, .duplicate = true};
   const auto queue = queues_.find(job.method);
+  if (queue == queues_.end() && queues_.size() >= kQueuesMax)
+    throw Failed{{.kind = Failure::Kind::full, .why = "too many methods have jobs", .limit = "queues"}};
   if (queue != queues_.end()) {
     const durable::QueueCounts& counts = queue->second;
     if (counts.waiting + counts.running + counts.dead >= options_.queue_count)
@@ -573,7 +583,7 @@ Job Database::read_job(const Statement& row) {
   return {.id = row.number(0),
           .method = row.text(1),
           .params = row.text(2),
-          .state = static_cast<Job::State>(row.integer(3)),
+          .state = state_of(row.integer(3)),
           .deliveries = static_cast<std::uint32_t>(row.integer(4)),
           .max_deliver = static_cast<std::uint32_t>(row.integer(5)),
           .at_ms = row.integer(6),
@@ -584,10 +594,8 @@ Job Database::read_job(const Statement& row) {
 Database::JobRow Database::job_row(std::uint64_t id) {
   Statement& row = statements_->read_job.with(id);
   if (!row.step()) throw Failed{{.kind = Failure::Kind::unknown, .why = "there is no job of that id"}};
-  JobRow read{.method = row.text(1),
-              .principal = row.text(9),
-              .state = static_cast<Job::State>(row.integer(3)),
-              .bytes = row.text(2).size()};
+  JobRow read{
+      .method = row.text(1), .principal = row.text(9), .state = state_of(row.integer(3)), .bytes = row.text(2).size()};
   while (row.step()) continue;
   return read;
 }
@@ -596,10 +604,15 @@ durable::Taken Database::take(const durable::Take& take, std::int64_t now_ms) {
   durable::Taken taken;
   std::vector<std::string> principals;
   Statement& due = statements_->due_jobs.with(take.method, now_ms, static_cast<std::uint64_t>(take.count));
+  std::size_t bytes = 0;
   while (due.step()) {
-    taken.jobs.push_back(read_job(due));
+    Job job = read_job(due);
+    bytes += job.params.size();
+    if (!taken.jobs.empty() && bytes > take.bytes) break;
+    taken.jobs.push_back(std::move(job));
     principals.push_back(due.text(9));
   }
+  static_cast<void>(due.with(take.method, now_ms, std::uint64_t{0}));  // no row is looked at any more
   for (std::size_t i = 0; i != taken.jobs.size(); ++i) {
     Job& job = taken.jobs[i];
     statements_->start_job.run(job.id);
@@ -664,7 +677,14 @@ std::vector<Job> Database::peek(const durable::Peek& peek) {
   std::vector<Job> jobs;
   Statement& row = statements_->peek_jobs.with(peek.method, static_cast<int>(peek.state), peek.after,
                                                static_cast<std::uint64_t>(peek.count));
-  while (row.step()) jobs.push_back(read_job(row));
+  std::size_t bytes = 0;
+  while (row.step()) {
+    Job job = read_job(row);
+    bytes += job.params.size() + job.result.size();
+    if (!jobs.empty() && bytes > peek.bytes) break;
+    jobs.push_back(std::move(job));
+  }
+  static_cast<void>(row.with(peek.method, static_cast<int>(peek.state), peek.after, std::uint64_t{0}));
   return jobs;
 }
 

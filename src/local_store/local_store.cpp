@@ -12,6 +12,10 @@ using durable::Then;
 using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kHousekeeping{1};
+// The most of that time in which nothing else is done.
+constexpr milliseconds kHouseTime{200};
+// What has been read, and is not told yet, at most; one more is read all the same.
+constexpr std::size_t kUntoldBytesMax = std::size_t{16} << 20U;
 // For such a part of what a commit takes others are waited for that may share the next one.
 constexpr int kShareOfCommit = 8;
 constexpr milliseconds kGatherMax{2};
@@ -21,6 +25,22 @@ const Failure kMoved{.kind = Failure::Kind::moved, .why = "another process has t
 
 static std::int64_t wall_clock_ms() {
   return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+template <class T>
+static std::size_t bytes_of(const T&) noexcept {
+  return 0;
+}
+static std::size_t bytes_of(const durable::Job& job) noexcept { return job.params.size() + job.result.size(); }
+static std::size_t bytes_of(const std::vector<durable::Job>& jobs) noexcept {
+  std::size_t bytes = 0;
+  for (const durable::Job& job : jobs) bytes += bytes_of(job);
+  return bytes;
+}
+static std::size_t bytes_of(const durable::Fetched& fetched) noexcept {
+  std::size_t bytes = 0;
+  for (const durable::Event& event : fetched.events) bytes += event.params.size();
+  return bytes;
 }
 
 template <class T, class Act>
@@ -39,6 +59,7 @@ class LocalStore::RequestOf final : public Request {
   void fail(const Failure& failure) override {
     if (outcome_) outcome_ = std::unexpected(failure);
   }
+  [[nodiscard]] std::size_t bytes() const noexcept override { return outcome_ ? bytes_of(*outcome_) : 0; }
   void tell() override {
     if (then_) then_(std::move(outcome_));
   }
@@ -52,17 +73,20 @@ class LocalStore::RequestOf final : public Request {
 /// What has come of requests, on its way to the loop. Where the store has gone by then, nobody is told.
 class LocalStore::Answers final : public detail::Executor::Continuation {
  public:
-  Answers(Requests requests, std::weak_ptr<const void> store)
-      : requests_(std::move(requests)), store_(std::move(store)) {}
+  Answers(Requests requests, std::weak_ptr<const void> alive, LocalStore& store, std::size_t bytes)
+      : requests_(std::move(requests)), alive_(std::move(alive)), store_(&store), bytes_(bytes) {}
   void resume() noexcept override {
     for (const std::unique_ptr<Request>& request : requests_) {
-      if (!store_.expired()) request->tell();
+      if (!alive_.expired()) request->tell();
     }
+    if (bytes_ != 0 && !alive_.expired()) store_->told(bytes_);
   }
 
  private:
   Requests requests_;
-  std::weak_ptr<const void> store_;
+  std::weak_ptr<const void> alive_;
+  LocalStore* store_;
+  std::size_t bytes_;
 };
 
 LocalStore::LocalStore(LocalStoreOptions options, std::shared_ptr<detail::Executor> executor, LogSink log,
@@ -175,16 +199,32 @@ void LocalStore::gather(std::unique_lock<std::mutex>& lock) {
                   [this] { return stopping_ || !reads_.empty() || changes_.size() >= wanted_; });
 }
 
+// One after the other, so that what many have asked for is not in memory at once.
 void LocalStore::read(Requests requests) {
-  for (const std::unique_ptr<Request>& request : requests) {
+  for (std::unique_ptr<Request>& request : requests) {
+    {
+      std::unique_lock lock{mutex_};
+      asked_.wait(lock, [this] { return stopping_ || untold_bytes_ < kUntoldBytesMax; });
+    }
     try {
       request->run(*database_, now_ms());
     } catch (const Failed& failed) {
       request->fail(failed.failure);
       broken(failed.failure);
     }
+    Requests one;
+    const std::size_t bytes = request->bytes();
+    one.push_back(std::move(request));
+    tell(std::move(one), bytes);
   }
-  tell(std::move(requests));
+}
+
+void LocalStore::told(std::size_t bytes) {
+  {
+    const std::scoped_lock lock{mutex_};
+    untold_bytes_ -= bytes;
+  }
+  asked_.notify_one();
 }
 
 // All or none of them: where the disk fails, nothing has happened.
@@ -208,13 +248,21 @@ void LocalStore::change(Requests requests) {
   tell(std::move(requests));
 }
 
-void LocalStore::tell(Requests requests) { executor_->post(std::make_shared<Answers>(std::move(requests), alive_)); }
+void LocalStore::tell(Requests requests, std::size_t bytes) {
+  if (bytes != 0) {
+    const std::scoped_lock lock{mutex_};
+    untold_bytes_ += bytes;
+  }
+  executor_->post(std::make_shared<Answers>(std::move(requests), alive_, *this, bytes));
+}
 
 void LocalStore::keep_house() {
   try {
+    // Also where there is always something to do, as much goes as comes.
+    const auto until = std::chrono::steady_clock::now() + kHouseTime;
     while (!database_->expire(now_ms())) {
       const std::scoped_lock lock{mutex_};
-      if (stopping_ || !reads_.empty() || !changes_.empty()) break;
+      if (stopping_ || std::chrono::steady_clock::now() >= until) break;
     }
     if (options_.fsync == Fsync::everysec && std::exchange(dirty_, false)) database_->sync();
   } catch (const Failed& failed) {

@@ -71,6 +71,8 @@ class LocalStore final : public durable::Store {
     virtual void run(Database& database, std::int64_t now_ms) = 0;
     /// It is not safe.
     virtual void fail(const durable::Failure& failure) = 0;
+    /// What has been read.
+    [[nodiscard]] virtual std::size_t bytes() const noexcept = 0;
     /// The loop's thread.
     virtual void tell() = 0;
   };
@@ -87,7 +89,8 @@ class LocalStore final : public durable::Store {
   void gather(std::unique_lock<std::mutex>& lock);
   void read(Requests requests);
   void change(Requests requests);
-  void tell(Requests requests);
+  void tell(Requests requests, std::size_t bytes = 0);
+  void told(std::size_t bytes);
   void keep_house();
   void broken(const durable::Failure& failure);
   [[nodiscard]] std::int64_t now_ms() const noexcept;
@@ -110,6 +113,7 @@ class LocalStore final : public durable::Store {
   Requests changes_;
   std::size_t wanted_ = 1;  // with so many changes the thread goes on
   bool stopping_ = false;
+  std::size_t untold_bytes_ = 0;  // that have been read
   std::atomic<std::size_t> waiting_{0};
 
   bool is_broken_ = false;            // the thread's: it has been said that the disk fails

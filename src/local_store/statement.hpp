@@ -1,6 +1,7 @@
 // Statement: one prepared statement of SQLite, for a Database. One thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -44,7 +45,10 @@ class Statement {
  private:
   void reset() noexcept;
   void bind(int at, std::int64_t value);
-  void bind(int at, std::uint64_t value) { bind(at, static_cast<std::int64_t>(value)); }
+  // SQLite has no larger numbers, and there are none: one that somebody asks for is behind all that there are.
+  void bind(int at, std::uint64_t value) {
+    bind(at, static_cast<std::int64_t>(std::min<std::uint64_t>(value, INT64_MAX)));
+  }
   void bind(int at, std::uint32_t value) { bind(at, std::int64_t{value}); }
   void bind(int at, int value) { bind(at, std::int64_t{value}); }
   void bind(int at, std::string_view value);

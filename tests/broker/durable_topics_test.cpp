@@ -63,6 +63,12 @@ class DurableTopics : public testing::Test {
     store->commit();
   }
 
+  static int count_of(const std::string& text, std::string_view word) {
+    int count = 0;
+    for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += word.size()) ++count;
+    return count;
+  }
+
   MemoryStore::Disk disk;
   MemoryStore* store = nullptr;
   std::unique_ptr<World> world;
@@ -183,6 +189,59 @@ TEST_F(DurableTopics, one_that_is_not_answered_in_time_is_cancelled_and_sent_aga
   world->advance(10s);
   EXPECT_EQ(b->received(), "");
   EXPECT_EQ(disk.consumers["billing"].floor, 1U);
+}
+
+TEST_F(DurableTopics, before_another_process_takes_over_what_is_at_work_ends_and_nothing_else_begins) {
+  join(*b);
+  publish("orders.new");
+  EXPECT_EQ(b->received(), event("1:1"));
+  EXPECT_FALSE(world->router.settle());
+  publish("orders.new", "[2]");
+  EXPECT_EQ(b->received(), "");
+  acknowledge(*b, "1:1");
+  EXPECT_EQ(b->received(), "");
+  EXPECT_TRUE(world->router.settle());
+  static_cast<void>(world->router.hand_over());
+  publish("orders.new", "[3]");
+  world->router.stay();
+  store->commit();
+  EXPECT_EQ(b->received(), event("2:1", "[2]") + "\n" + event("3:1", "[3]"));
+}
+
+TEST_F(DurableTopics, once_another_process_has_taken_over_what_needs_the_store_is_refused_undelivered) {
+  static_cast<void>(world->router.settle());
+  static_cast<void>(world->router.hand_over());
+  world->router.replaced();
+  store->resume();
+  const std::string refused = ask(*a, "rpc.publish", R"({"topic":"orders.new","params":[1],"durable":true})");
+  EXPECT_NE(refused.find("-32009"), std::string::npos) << refused;
+  EXPECT_NE(refused.find(R"("delivered":"no")"), std::string::npos) << refused;
+  EXPECT_TRUE(disk.events.empty());
+}
+
+TEST_F(DurableTopics, consumers_share_what_may_be_in_memory_and_all_read_in_the_end) {
+  publish("orders.new", "[\"" + std::string(3'000'000, 'x') + "\"]");
+  constexpr int kConsumers = 100;
+  constexpr int kAtOnce = 256 * 1024 * 1024 / 3'000'000 + 8;  // with those of the reads that had begun
+  for (int i = 0; i != kConsumers; ++i)
+    b->send(
+        request("rpc.subscribe", R"({"topic":"orders.>","start":"first","durable":"c)" + std::to_string(i) + "\"}"));
+  store->commit();
+  const int read = count_of(b->received(), R"("method":"orders.new")");
+  EXPECT_LE(read, kAtOnce);
+  for (int round = 0; round != 2; ++round) {
+    for (int i = 0; i != kConsumers; ++i) b->send(result_reply("null", "\"c" + std::to_string(i) + ":1:1\""));
+    store->commit();
+  }
+  for (const auto& [name, state] : disk.consumers) EXPECT_EQ(state.floor, 1U) << name;
+}
+
+TEST_F(DurableTopics, more_consumers_at_once_than_may_be_are_refused) {
+  for (int i = 0; i != 4097; ++i) {
+    b->send(request("rpc.subscribe", R"({"topic":"orders.>","durable":"c)" + std::to_string(i) + R"("})"));
+  }
+  store->commit();
+  EXPECT_LE(disk.consumers.size(), 4096U);
 }
 
 TEST_F(DurableTopics, who_leaves_leaves_what_he_was_sent_to_others) {

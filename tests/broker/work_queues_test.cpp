@@ -50,13 +50,15 @@ class WorkQueues : public testing::Test {
     world->advance(by);
     store->commit();
   }
-  // What the worker has been asked, as its params; remembers the id.
+  // What the worker has been asked, as its params; remembers the id, and the time that it has.
   std::string asked() {
     const std::string text = worker->received();
     if (text.empty()) return text;
     id = id_of(text);
     const std::size_t at = text.find(R"("params":)");
-    return text.substr(at + 9, text.find(R"(,"id")") - at - 9);
+    const std::size_t end = text.find(R"(,"timeout_ms":)");
+    timeout = text.substr(end, text.find(R"(,"id")") - end);
+    return text.substr(at + 9, end - at - 9);
   }
   void answer(std::string_view result) {
     worker->send(result_reply(result, id));
@@ -73,6 +75,7 @@ class WorkQueues : public testing::Test {
   std::unique_ptr<Client> caller;
   std::unique_ptr<Client> worker;
   std::string id;
+  std::string timeout;
 };
 
 TEST_F(WorkQueues, a_push_is_answered_once_it_is_safe_and_the_job_waits_for_a_provider) {
@@ -156,7 +159,8 @@ TEST_F(WorkQueues, what_nobody_has_got_does_not_count) {
 TEST_F(WorkQueues, a_job_has_a_time_of_its_own_and_not_that_of_a_call) {
   provide();
   static_cast<void>(push(R"({"method":"work","params":[1],"timeout_ms":60000})"));
-  EXPECT_EQ(asked(), R"([1],"timeout_ms":60000)");
+  EXPECT_EQ(asked(), "[1]");
+  EXPECT_EQ(timeout, R"(,"timeout_ms":60000)");
   advance(59s);
   EXPECT_EQ(disk.jobs[1].state, durable::Job::State::running);
   advance(2s);
@@ -188,6 +192,22 @@ TEST_F(WorkQueues, a_job_that_was_running_when_the_broker_ended_is_made_again) {
   provide();
   EXPECT_EQ(asked(), "[1]");
   EXPECT_EQ(disk.jobs[1].deliveries, 2U);
+}
+
+TEST_F(WorkQueues, before_another_process_takes_over_no_job_begins) {
+  provide();
+  static_cast<void>(push(R"({"method":"work","params":[1]})"));
+  EXPECT_EQ(asked(), "[1]");
+  EXPECT_FALSE(world->router.settle());
+  static_cast<void>(push(R"({"method":"work","params":[2]})"));
+  EXPECT_EQ(asked(), "");
+  answer("null");
+  EXPECT_TRUE(world->router.settle());
+  EXPECT_EQ(disk.jobs[1].state, durable::Job::State::done);
+  EXPECT_EQ(disk.jobs[2].state, durable::Job::State::waiting);
+  world->router.stay();
+  store->commit();
+  EXPECT_EQ(asked(), "[2]");
 }
 
 TEST_F(WorkQueues, a_delayed_job_is_made_when_its_time_has_come) {

@@ -186,6 +186,54 @@ TEST(Database, a_full_queue_refuses_and_forgets_nothing) {
   EXPECT_EQ(push({.method = "m", .params = "[3]"}), "none");
 }
 
+TEST(Database, a_job_that_runs_waits_again_at_another_process_and_runs_on_at_the_same_one) {
+  DatabaseWorld world;
+  world.push({.method = "m", .params = "[1]"});
+  world.take("m");
+  const auto state_after = [&](Opening opening) {
+    world.database.reset();
+    world.database = std::make_unique<Database>(world.options, world.now, opening);
+    return world.database->find_job(1).state;
+  };
+  EXPECT_EQ(state_after(Opening::again), Job::State::running);
+  EXPECT_EQ(state_after(Opening::handed), Job::State::waiting);
+}
+
+TEST(Database, jobs_are_taken_and_looked_at_by_so_many_bytes_and_one_at_least) {
+  DatabaseWorld world;
+  for (int i = 0; i != 3; ++i) world.push({.method = "m", .params = std::string(100, '1')});
+  const auto peek = [&](std::size_t bytes) {
+    return world.database->peek({.method = "m", .count = 10, .bytes = bytes}).size();
+  };
+  EXPECT_EQ(peek(250), 2U);
+  EXPECT_EQ(peek(1), 1U);
+  const auto take = [&](std::size_t bytes) {
+    return world.change([&] { return world.database->take({.method = "m", .count = 10, .bytes = bytes}, world.now); });
+  };
+  const durable::Taken first = take(250);
+  EXPECT_EQ(first.jobs.size(), 2U);
+  EXPECT_EQ(first.next_ms, 0U);
+  EXPECT_EQ(take(1).jobs.size(), 1U);
+}
+
+TEST(Database, no_more_methods_have_queues_than_may) {
+  DatabaseWorld world;
+  const std::string limit = world.refusal([&] {
+    for (int i = 0; i != 16'385; ++i)
+      static_cast<void>(world.database->push({.method = "m" + std::to_string(i), .params = {}}, world.now));
+  });
+  EXPECT_EQ(limit, "queues");
+  EXPECT_EQ(world.database->list_queues().size(), 16'384U);
+  world.push({.method = "m0", .params = {}});
+}
+
+TEST(Database, behind_the_largest_number_there_is_nothing) {
+  DatabaseWorld world;
+  world.append("a");
+  EXPECT_EQ(world.read("a", UINT64_MAX), Seqs{});
+  EXPECT_THROW(static_cast<void>(world.database->find_job(UINT64_MAX)), Failed);
+}
+
 TEST(Database, a_principal_has_so_many_jobs_and_no_more) {
   DatabaseWorld world{{.folder = {}, .principal_jobs = 2}};
   const auto push = [&](const std::string& method, const std::string& principal) {

@@ -30,6 +30,10 @@ class TurnsOfTest final : public detail::Executor {
       next->resume();
     }
   }
+  std::size_t waiting() {
+    const std::scoped_lock lock{mutex_};
+    return queue_.size();
+  }
   void run_all() {
     const std::scoped_lock lock{mutex_};
     for (; !queue_.empty(); queue_.pop_front()) queue_.front()->resume();
@@ -96,6 +100,70 @@ TEST_F(LocalStoreTest, tells_at_start_what_there_is) {
   ASSERT_EQ(store->consumers().size(), 1U);
   EXPECT_EQ(store->consumers()[0].settings.name, "c");
   EXPECT_EQ(store->waiting_methods(), std::vector<std::string>{"m"});
+}
+
+TEST_F(LocalStoreTest, what_many_have_asked_for_is_not_in_memory_at_once) {
+  open();
+  constexpr std::size_t kBytes = 6'000'000;
+  bool kept = false;
+  store->append({.topic = "a", .params = '"' + std::string(kBytes, 'x') + '"'}, [&](const auto&) { kept = true; });
+  turns->run_until([&] { return kept; });
+  std::size_t read = 0;
+  for (int i = 0; i != 20; ++i) {
+    store->fetch({.pattern = "a", .after = 0, .count = 1, .bytes = 1},
+                 [&](const durable::Outcome<durable::Fetched>& outcome) { read += outcome.value().events.size(); });
+  }
+  turns->run_until([&] { return read == 1; });
+  EXPECT_LE(turns->waiting(), 4U);
+  turns->run_until([&] { return read == 20; });
+}
+
+TEST_F(LocalStoreTest, one_that_pauses_leaves_its_file_to_another_process_and_does_what_waits_once_it_has_it_again) {
+  open();
+  std::vector<std::uint64_t> seqs;
+  const auto append = [&] {
+    store->append({.topic = "a", .params = "[]"},
+                  [&](const durable::Outcome<durable::Appended>& outcome) { seqs.push_back(outcome.value().seq); });
+  };
+  append();
+  store->pause();
+  turns->run_until([&] { return seqs.size() == 1; });  // done before it has paused
+  auto other = std::make_unique<LocalStore>(LocalStoreOptions{.folder = folder.path()}, turns, LogSink{});
+  EXPECT_EQ(other->last_seq(), 1U);
+  append();
+  store->resume();
+  append();
+  turns->run_all();
+  EXPECT_EQ(seqs.size(), 1U);
+  other.reset();
+  turns->run_until([&] { return seqs.size() == 3; });
+  EXPECT_EQ(seqs, (std::vector<std::uint64_t>{1, 2, 3}));
+}
+
+TEST_F(LocalStoreTest, one_that_has_left_refuses_what_waits_and_what_comes) {
+  open();
+  std::vector<durable::Failure::Kind> kinds;
+  const auto note = [&](const auto& outcome) { kinds.push_back(outcome.error().kind); };
+  store->pause();
+  store->append({.topic = "a", .params = "[]"}, note);
+  store->fetch({.pattern = "a", .after = 0, .count = 1, .bytes = 1}, note);
+  store->leave();
+  store->push({.method = "m", .params = "[]"}, note);
+  turns->run_until([&] { return kinds.size() == 3; });
+  EXPECT_EQ(kinds, std::vector<durable::Failure::Kind>(3, durable::Failure::Kind::moved));
+  EXPECT_EQ(store->waiting(), 0U);
+  const LocalStore other{LocalStoreOptions{.folder = folder.path()}, turns, LogSink{}, Opening::handed};
+  EXPECT_EQ(other.last_seq(), 0U);
+}
+
+TEST_F(LocalStoreTest, one_that_pauses_for_ever_goes_without_what_waits) {
+  open();
+  bool told = false;
+  store->pause();
+  store->append({.topic = "a", .params = "[]"}, [&](const auto&) { told = true; });
+  store.reset();
+  turns->run_all();
+  EXPECT_FALSE(told);
 }
 
 }  // namespace
