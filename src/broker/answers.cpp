@@ -7,9 +7,11 @@
 
 namespace wirecall::broker {
 
-// What another node has made of itself is remote here.
-static std::string_view origin_of(const Provider& provider) noexcept {
-  return provider.at_node ? std::string_view{R"("remote")"} : std::string_view{};
+// What another node has made of itself is remote here; and though it has asked nobody, one before it may have.
+static OwnErrorEdits edits_of(const RelayedCall& call, const Provider& provider) noexcept {
+  if (!provider.at_node) [[likely]]
+    return {};
+  return {.origin = R"("remote")", .maybe = call.asked};
 }
 
 void Answers::deliver(SlotNumber slot, const Received& message, Provider& provider) {
@@ -17,7 +19,7 @@ void Answers::deliver(SlotNumber slot, const Received& message, Provider& provid
   WIRECALL_ASSERT(call.state == RelayedCall::State::sent && call.provider == nullptr);
   if (call.caller == nullptr) {
     if (call.is_subscribing() && message.has(Member::result)) return subscriptions_->begin(slot, message, provider);
-    return deliver_to_sink(slot, message, origin_of(provider));
+    return deliver_to_sink(slot, message, edits_of(call, provider));
   }
   if (is_too_large(call, message)) [[unlikely]]
     return fail(slot, rpc::reply_too_large());
@@ -37,7 +39,7 @@ void Answers::deliver(SlotNumber slot, const Received& message, Provider& provid
     const CleanResponse relayed =
         provider.options.linked
             ? CleanResponse{.text = message.text, .id = message.id(), .error = {}, .code = 0}
-            : without_origin(message, *context_->loop.codecs.readers.reader, stripped, origin_of(provider));
+            : without_origin(message, *context_->loop.codecs.readers.reader, stripped, edits_of(call, provider));
     append_message_as(message_sink, MessageForm::text(call.form.sent),
                       [&](Buffer& out) { message::append_replaced(out, relayed.text, relayed.id, call.id()); });
   } catch (const std::bad_alloc&) {
@@ -47,10 +49,10 @@ void Answers::deliver(SlotNumber slot, const Received& message, Provider& provid
 }
 
 // The call is forgotten first: what the answer sets off may look for it, and must not find it.
-void Answers::deliver_to_sink(SlotNumber slot, const Received& message, std::string_view origin) {
+void Answers::deliver_to_sink(SlotNumber slot, const Received& message, const OwnErrorEdits& edits) {
   Buffer stripped;
   CleanResponse relayed;
-  if (message.is_json()) relayed = without_origin(message, *context_->loop.codecs.readers.reader, stripped, origin);
+  if (message.is_json()) relayed = without_origin(message, *context_->loop.codecs.readers.reader, stripped, edits);
   RelayExtras& extras = *calls_[slot].extras;
   ReplySink sink = std::move(extras.sink);
   const CallAllEntry call_all = std::move(extras.call_all);

@@ -17,6 +17,8 @@ namespace wirecall::broker {
   return message.text.size() + id_bytes > bytes_max + message.id().size();
 }
 
+struct OwnErrorEdits;  // splice.hpp
+
 class Answers {
  public:
   /// All referred to outlive it.
@@ -36,7 +38,7 @@ class Answers {
   void log_failure(SlotNumber slot, const Error& error) noexcept;
 
  private:
-  void deliver_to_sink(SlotNumber slot, const Received& message, std::string_view origin);
+  void deliver_to_sink(SlotNumber slot, const Received& message, const OwnErrorEdits& edits);
 
   BrokerContext* context_;
   CallLedger& calls_;

@@ -91,12 +91,12 @@ std::string Router::hand_over() {
         {.topic = topic, .bytes = message.size(), .owner = std::string{by.owner}, .client = std::string{by.client}});
     messages += message;
   });
-  // Subscriptions are not relayed from one broker to the other.
+  // Subscriptions are not relayed from one broker to the other, and what other nodes provide they say themselves.
   std::string after;
   while (const Route* const route = context_.methods.next(after)) {
     after = route->name();
     const Description& description = route->description;
-    if (!route->is_provided() || description.subscription || description.unsubscribes) continue;
+    if (!route->is_for_nodes() || description.subscription || description.unsubscribes) continue;
     state.methods.push_back({.name = route->name(),
                              .summary = description.summary,
                              .params_schema = description.params_schema,

@@ -171,6 +171,11 @@ class Route {
       return !provider->ended && !provider->options.linked && !provider->at_node;
     });
   }
+  /// Whether a call of another node's is served here: by a client, of this process or of the one that it takes over
+  /// from.
+  [[nodiscard]] bool is_for_nodes() const noexcept {
+    return std::ranges::any_of(providers_, [](const auto& provider) { return !provider->ended && !provider->at_node; });
+  }
   /// Whether other nodes provide it, too.
   [[nodiscard]] bool is_at_nodes() const noexcept { return at_nodes_ != 0; }
   /// As `choose`, where other nodes provide the route: a free provider of this broker goes before one of another, and

@@ -38,7 +38,7 @@ const Method* Peer::find(std::string_view name, const Received& message) {
   }
   const Route* const route = router_->methods().find(name);
   // What a node asks for is served here, or not at all.
-  if (route != nullptr && (of_node ? route->is_provided_here() : route->is_provided())) return &route->method();
+  if (route != nullptr && (of_node ? route->is_for_nodes() : route->is_provided())) return &route->method();
   Realm* const realm = router_->context().realm.get();
   return realm != nullptr ? realm->find_absent(*this, name) : nullptr;
 }

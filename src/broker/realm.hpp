@@ -34,6 +34,7 @@ class RemoteNode {
   struct CallFacts {
     std::string_view principal;                          ///< of its caller; empty where nobody has to authenticate
     std::optional<std::chrono::milliseconds> left = {};  ///< the time that it has, where its message does not say so
+    std::optional<std::uint64_t> number = {};            ///< by which it is asked; nothing for a notification
   };
   /// The next message that is sent to the peer which provides the node's methods is a call, and has these.
   virtual void begin_call(const CallFacts& facts) noexcept = 0;

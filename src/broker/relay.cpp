@@ -197,7 +197,7 @@ void Relay::send_kept(SlotNumber slot) noexcept {
     }
     const std::string_view text = calls_[slot].extras->request.padded();
     if (!moves_within_budget(slot, text)) {
-      return fail_unsent(slot, calls_[slot].retried ? context_->errors.maybe_delivered : provider_holds_too_much());
+      return fail_unsent(slot, calls_[slot].asked ? context_->errors.maybe_delivered : provider_holds_too_much());
     }
     const Encoding wanted = calls_[slot].provider->peer->sink().encoding();
     Received message;

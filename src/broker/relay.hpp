@@ -75,6 +75,8 @@ class Relay {
   void run_out(SlotNumber slot) noexcept;
   /// The dispatcher of a call that a sink answers has ended it.
   void caller_ended(std::uint64_t number, const Outcome& outcome) noexcept;
+  /// The call was sent to that node's peer, and has not come there.
+  void not_taken(const Peer& node, std::uint64_t number) noexcept;
   /// The provider will not answer this call: it is asked of another one, where that is safe, or ends.
   void lose(SlotNumber slot) noexcept;
 
@@ -92,6 +94,7 @@ class Relay {
   [[nodiscard]] SlotNumber next_for(Provider& provider) noexcept;
   inline void answered(const Provider& provider, const RelayedCall& call, bool failed) noexcept;
   void end_by(SlotNumber slot, std::chrono::nanoseconds until) noexcept;
+  [[nodiscard]] bool may_have_been_asked(SlotNumber slot) noexcept;
   [[nodiscard]] bool ask_another(SlotNumber slot, bool sent) noexcept;
   [[nodiscard]] bool waits_for_return(SlotNumber slot, const Received& message) noexcept;
 

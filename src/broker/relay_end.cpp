@@ -148,11 +148,16 @@ bool Relay::takes_encoded(const Peer& peer, const Received& message) noexcept {
 
 // ---- nobody waits for it ----
 
+// Whether a provider may be at work on the call, or have been.
+bool Relay::may_have_been_asked(SlotNumber slot) noexcept {
+  const RelayedCall& call = calls_[slot];
+  return call.asked || (call.state != State::waiting && !call.untaken);
+}
+
 std::size_t Relay::cancel(Peer& caller, std::string_view id_json) {
   std::size_t count = 0;
   for (SlotNumber slot; (slot = calls_.find_of(caller, id_json)) != kNoSlot; ++count) {
-    give_up(slot,
-            calls_[slot].state == State::waiting ? context_->errors.cancelled_before : context_->errors.cancelled);
+    give_up(slot, may_have_been_asked(slot) ? context_->errors.cancelled : context_->errors.cancelled_before);
   }
   return count;
 }
@@ -161,9 +166,8 @@ void Relay::end_calls(Peer& caller, const Error* error) noexcept {
   while (!caller.calls.empty()) {
     const SlotNumber slot = caller.calls.first;
     if (error != nullptr) {
-      const bool asked = calls_[slot].state != State::waiting;
       const bool cancelled = error->code() == static_cast<int>(ErrorCode::cancelled);
-      give_up(slot, cancelled && !asked ? context_->errors.cancelled_before : *error);
+      give_up(slot, cancelled && !may_have_been_asked(slot) ? context_->errors.cancelled_before : *error);
     } else {
       give_up(slot);
     }
@@ -188,7 +192,7 @@ bool Relay::shed_call(const Peer& caller) noexcept {
   }
   if (!heavier()) return false;
   const SlotNumber last = static_cast<Peer*>(account.heaviest)->calls.last;
-  const std::string_view delivered = calls_[last].state == State::sent ? "maybe" : "no";
+  const std::string_view delivered = may_have_been_asked(last) ? "maybe" : "no";
   if_memory_allows([&] { give_up(last, rpc::too_many_of_principal(delivered)); });
   return true;
 }
@@ -209,9 +213,8 @@ void Relay::end_by(SlotNumber slot, nanoseconds until) noexcept {
 
 void Relay::run_out(SlotNumber slot) noexcept {
   const RelayedCall& call = calls_[slot];
-  const bool sent = call.state == State::sent;
-  if (sent) call.provider->peer->has_run_out();
-  give_up(slot, sent ? context_->errors.timed_out : context_->errors.timed_out_before);
+  if (call.state == State::sent) call.provider->peer->has_run_out();
+  give_up(slot, may_have_been_asked(slot) ? context_->errors.timed_out : context_->errors.timed_out_before);
 }
 
 void Relay::caller_ended(std::uint64_t number, const Outcome& outcome) noexcept {
@@ -269,15 +272,22 @@ void Relay::give_up(SlotNumber slot) noexcept {
 
 // ---- its provider goes ----
 
+void Relay::not_taken(const Peer& node, std::uint64_t number) noexcept {
+  const SlotNumber slot = calls_.find_number(Digits{number}.view());
+  if (slot == kNoSlot) return;
+  RelayedCall& call = calls_[slot];
+  call.untaken = call.state == State::sent && call.provider->peer == &node;
+}
+
 void Relay::lose(SlotNumber slot) noexcept {
   RelayedCall& call = calls_[slot];
   if (call.state == State::given_up) return calls_.forget(slot);
-  const bool sent = call.state == State::sent;
+  const bool sent = call.state == State::sent && !call.untaken;
   Route& route = *call.provider->route;
   const LostBy by = call.provider->peer->lost_by;
   if (ask_another(slot, sent)) return;
   ++route.counted()->errors;
-  answers_->fail(slot, context_->errors.lost(by, sent));
+  answers_->fail(slot, context_->errors.lost(by, sent || call.asked));
 }
 
 // A call that has not been sent goes to any other provider; one that was, only where doing it twice does no harm. Its
@@ -310,6 +320,9 @@ bool Relay::ask_another(SlotNumber slot, bool sent) noexcept {
   if (!other->is_free() && other->waiting >= other->options.queue) return false;
   calls_.leave_provider(slot);
   call.retried = call.retried || call.state == State::sent;
+  call.asked = call.asked || sent;
+  call.untaken = false;
+  if (call.stream && call.state == State::sent) call.stream->take_back();
   call.state = State::waiting;
   hand_to(*other, slot);
   return true;

@@ -40,7 +40,7 @@ void RelayedCalls::give_back(SlotNumber slot) noexcept {
   call.caller = nullptr;
   call.provider = nullptr;
   call.state = RelayedCall::State::unused;
-  call.addressed = call.retried = false;
+  call.addressed = call.retried = call.asked = call.untaken = false;
   if (call.long_id) call.long_id.reset();
   if (call.stream) call.stream.reset();
   if (call.input) call.input.reset();

@@ -129,6 +129,8 @@ struct RelayedCall {
   bool timed : 1 = false;      ///< it is in the list of its deadline
   bool addressed : 1 = false;  ///< to that very provider
   bool retried : 1 = false;    ///< has been made again already
+  bool asked : 1 = false;      ///< a provider may have got it before, which has gone
+  bool untaken : 1 = false;    ///< it was sent to another node, which has not got it
   std::array<char, kIdBytesInside> short_id;
   std::unique_ptr<char[]> long_id;        ///< of an id that is longer
   std::unique_ptr<RelayedStream> stream;  ///< null where all results are one

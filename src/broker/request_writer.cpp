@@ -35,17 +35,29 @@ void RequestWriter::sent(SlotNumber slot) {
   });
 }
 
+// What the provider is given. A node has a little less than its caller: so it is the one that says what has become of a
+// call that has run out of time, which may have waited there.
+milliseconds RequestWriter::time_for(const RelayedCall& call) noexcept {
+  const milliseconds left = calls_.time_left(call);
+  const RemoteNode* const node = call.provider->peer->node;
+  if (node == nullptr) [[likely]]
+    return left;
+  constexpr milliseconds kLate{5};  // what a timer may be
+  const milliseconds way = std::chrono::ceil<milliseconds>(node->latency()) + kLate;
+  return left - std::min(way, left / 8);
+}
+
 // What another node is told besides the message.
-void RequestWriter::begin_at_node(const RelayedCall& call, const Received& message, const Peer& caller) noexcept {
-  RemoteNode::CallFacts facts{.principal = caller.principal_name()};
-  if (!message.has(Member::timeout_ms) && !call.stream && call.deadline != kNoDeadline)
-    facts.left = calls_.time_left(call);
+void RequestWriter::begin_at_node(SlotNumber slot, const Received& message, const Peer& caller) noexcept {
+  const RelayedCall& call = calls_[slot];
+  RemoteNode::CallFacts facts{.principal = caller.principal_name(), .number = calls_.number_of(slot)};
+  if (!message.has(Member::timeout_ms) && !call.stream && call.deadline != kNoDeadline) facts.left = time_for(call);
   call.provider->peer->node->begin_call(facts);
 }
 
 void RequestWriter::send(SlotNumber slot, const Received& message, const Peer* caller, std::string_view from) {
   if (calls_[slot].provider->peer->node != nullptr) [[unlikely]]
-    begin_at_node(calls_[slot], message, *caller);
+    begin_at_node(slot, message, *caller);
   if (!message.is_json()) [[unlikely]]
     return send_encoded(slot, message, from);
   RelayedCall& call = calls_[slot];
@@ -60,7 +72,7 @@ void RequestWriter::send(SlotNumber slot, const Received& message, const Peer* c
     edit_stream(context_->loop, call, message, edits, splice);
     std::optional<Digits> left;
     if (message.has(Member::timeout_ms) && call.deadline != kNoDeadline) {
-      splice.replace(message[Member::timeout_ms], left.emplace(number_of(calls_.time_left(call))).view());
+      splice.replace(message[Member::timeout_ms], left.emplace(number_of(time_for(call))).view());
     }
     address(splice, message, from);
     splice.append_to(out);
@@ -72,8 +84,7 @@ void RequestWriter::send(SlotNumber slot, const Received& message, const Peer* c
 void RequestWriter::send_encoded(SlotNumber slot, const Received& message, std::string_view from) {
   RelayedCall& call = calls_[slot];
   message::RequestEdits edits{.id = calls_.number_of(slot), .id_is_string = call.input != nullptr};
-  if (message.has(Member::timeout_ms) && call.deadline != kNoDeadline)
-    edits.timeout_ms = number_of(calls_.time_left(call));
+  if (message.has(Member::timeout_ms) && call.deadline != kNoDeadline) edits.timeout_ms = number_of(time_for(call));
   edits.from_json = from;
   if (message.has(Member::stream)) edits.stream = call.stream ? first_credit(call) : 0;
   rpc::MessageSink& sink = call.provider->peer->sink();

@@ -29,7 +29,8 @@ class RequestWriter {
   [[nodiscard]] std::optional<Error> read_kept(std::string_view text, Encoding wanted, Buffer& read, Received& message);
 
  private:
-  void begin_at_node(const RelayedCall& call, const Received& message, const Peer& caller) noexcept;
+  [[nodiscard]] std::chrono::milliseconds time_for(const RelayedCall& call) noexcept;
+  void begin_at_node(SlotNumber slot, const Received& message, const Peer& caller) noexcept;
   void send_encoded(SlotNumber slot, const Received& message, std::string_view from);
   inline void sent(SlotNumber slot);
 

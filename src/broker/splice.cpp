@@ -84,7 +84,7 @@ ErrorParts parts_of(std::string_view error, Reader& reader) {
 
 }  // namespace
 
-CleanResponse without_origin(const Received& response, Reader& reader, Buffer& changed, std::string_view origin) {
+CleanResponse without_origin(const Received& response, Reader& reader, Buffer& changed, const OwnErrorEdits& edits) {
   if (!response.has(Member::error)) [[likely]]
     return {.text = response.text, .id = response.id(), .error = {}, .code = 0};
   const std::string_view error = response[Member::error];
@@ -96,12 +96,15 @@ CleanResponse without_origin(const Received& response, Reader& reader, Buffer& c
     static_cast<void>(reader.begin_object());
     for (std::string_view name; reader.next_member(name);) {
       const bool is_origin = name == "origin";
+      const bool is_delivered = edits.maybe && name == "delivered";
       const std::string_view value = reader.skip();
-      if (!is_origin || splice.is_full()) continue;
-      if (origin.empty()) {
+      if ((!is_origin && !is_delivered) || splice.is_full()) continue;
+      if (is_delivered) {
+        splice.replace(value, R"("maybe")");
+      } else if (edits.origin.empty()) {
         splice.remove(value);
       } else {
-        splice.replace(value, origin);
+        splice.replace(value, edits.origin);
       }
       any = true;
     }

@@ -53,9 +53,15 @@ struct CleanResponse {
   int code = 0;            ///< of its error; 0 for a result
 };
 
-/// The response without `data.origin`, or with that as `origin`, JSON text, where there was one; `changed` holds its
-/// text then. `response` is well formed.
+/// What becomes of an error that another node has made of itself.
+struct OwnErrorEdits {
+  std::string_view origin = {};  ///< of `data`, JSON text; empty for none
+  bool maybe = false;            ///< `data.delivered` is that
+};
+
+/// The response without `data.origin`, or with that which `edits` say, where there was one; `changed` holds its text
+/// then. `response` is well formed.
 [[nodiscard]] CleanResponse without_origin(const Received& response, Reader& reader, Buffer& changed,
-                                           std::string_view origin = {});
+                                           const OwnErrorEdits& edits = {});
 
 }  // namespace wirecall::broker

@@ -3,6 +3,7 @@
 
 #include "base/assert.hpp"
 #include "broker/outgoing.hpp"
+#include "cluster/cluster_listing.hpp"
 #include "message/own_error.hpp"
 #include "wirecall/call.hpp"
 
@@ -30,35 +31,10 @@ std::string_view name_of(Bus::State state) noexcept {
   return {};
 }
 
-std::string_view name_of(Node::State state) noexcept {
-  switch (state) {
-    case Node::State::joining: return "joining";
-    case Node::State::up: return "up";
-    case Node::State::foreign: return "other version";
-    case Node::State::unreachable: return "unreachable";
-  }
-  return {};
-}
-
 struct BusRow {
   std::string url;
   std::string_view state;
   std::optional<std::string> failure;
-};
-
-struct NodeRow {
-  std::string_view node;
-  std::string epoch;
-  std::string_view state;
-  std::uint32_t version;
-  std::uint32_t load;
-  std::uint32_t methods;
-  std::uint64_t calls_sent;
-  std::size_t calls_here;
-  double latency_us;
-  std::int64_t silent_ms;
-  std::uint64_t events_lost;
-  std::uint64_t sessions_lost;
 };
 
 struct ClusterTable {
@@ -67,15 +43,8 @@ struct ClusterTable {
   std::string epoch;
   std::string_view state;
   BusRow bus;
-  std::vector<NodeRow> nodes;
+  std::vector<int> nodes;  // the listing writes them
 };
-
-std::string hexadecimal(std::uint64_t number) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[number >> shift & 15];
-  return text;
-}
 
 }  // namespace
 
@@ -121,9 +90,9 @@ void Cluster::expired() {
   const nanoseconds now = context_.now();
   std::vector<std::string> silent;
   for (const auto& [name, node] : nodes_) {
-    if (now - node->heard_at() > kSilence) silent.push_back(name);
+    if (now - node->heard_at() > (node->awaits_answers() ? kSilenceOfPinged : kSilence)) silent.push_back(name);
   }
-  for (const std::string& name : silent) forget(name, "it has been silent for 3 s");
+  for (const std::string& name : silent) forget(name, "it has been silent for too long");
   for (const auto& [name, node] : nodes_) node->tick();
   bus_->flush();
 }
@@ -333,34 +302,26 @@ void Cluster::take_gone(const BusMessage& message) {
 
 std::shared_ptr<rpc::Rendering> Cluster::tell(rpc::Asker asker) const {
   static_cast<void>(asker);
+  return std::make_shared<ClusterListing>(*this);
+}
+
+std::string Cluster::tell_own() const {
   const std::string failure = bus_->failure();
-  ClusterTable table{.realm = realm_,
-                     .node = context_.own,
-                     .epoch = hexadecimal(context_.epoch),
-                     .state = draining_       ? "draining"
-                              : is_degraded() ? "degraded"
-                                              : "up",
-                     .bus = {.url = bus_->url(),
-                             .state = name_of(bus_->state()),
-                             .failure = failure.empty() ? std::nullopt : std::optional{failure}},
-                     .nodes = {}};
-  for (const auto& [name, node] : nodes_) {
-    const Heartbeat& last = node->last_heartbeat();
-    table.nodes.push_back(
-        {.node = name,
-         .epoch = hexadecimal(last.epoch),
-         .state = name_of(node->state()),
-         .version = last.version,
-         .load = last.load,
-         .methods = static_cast<std::uint32_t>(node->methods().size()),
-         .calls_sent = node->calls_sent(),
-         .calls_here = node->calls_here(),
-         .latency_us = std::chrono::duration<double, std::micro>(node->latency()).count(),
-         .silent_ms = std::chrono::floor<std::chrono::milliseconds>(context_.now() - node->heard_at()).count(),
-         .events_lost = node->events_lost(),
-         .sessions_lost = node->sessions_lost()});
-  }
-  return std::make_shared<rpc::PlainText>(to_json(table));
+  return to_json(ClusterTable{.realm = realm_,
+                              .node = context_.own,
+                              .epoch = epoch_text(context_.epoch),
+                              .state = draining_       ? "draining"
+                                       : is_degraded() ? "degraded"
+                                                       : "up",
+                              .bus = {.url = bus_->url(),
+                                      .state = name_of(bus_->state()),
+                                      .failure = failure.empty() ? std::nullopt : std::optional{failure}},
+                              .nodes = {}});
+}
+
+const Node* Cluster::next(std::string_view after) const noexcept {
+  const auto found = nodes_.upper_bound(after);
+  return found == nodes_.end() ? nullptr : found->second.get();
 }
 
 }  // namespace wirecall::cluster

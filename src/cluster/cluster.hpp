@@ -20,6 +20,9 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
  public:
   static constexpr std::chrono::milliseconds kTick{250};
   static constexpr std::chrono::seconds kSilence{3};
+  /// The same of a node at which calls are pending, which so answers a ping each kTick: with what a tick and a turn may
+  /// take, these end within 3.5 s.
+  static constexpr std::chrono::milliseconds kSilenceOfPinged{2750};
   static constexpr std::size_t kNodesMax = 1024;
 
   /// All referred to outlive it.
@@ -35,6 +38,11 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   [[nodiscard]] bool busy() const noexcept override;
 
   [[nodiscard]] const Node* find(std::string_view node) const noexcept;
+  /// The first by name that is behind `after`; null for none.
+  [[nodiscard]] const Node* next(std::string_view after) const noexcept;
+  /// What rpc.cluster says of this node, with an empty list of others.
+  [[nodiscard]] std::string tell_own() const;
+  [[nodiscard]] std::chrono::nanoseconds now() const noexcept { return context_.now(); }
 
  private:
   // Has the nodes flushed that want it.

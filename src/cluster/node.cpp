@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/dotted_name.hpp"
+#include "broker/outgoing.hpp"
 #include "message/own_error.hpp"
 #include "rpc/access.hpp"
 
@@ -68,7 +69,10 @@ Node::Node(NodeContext& context, std::string name)
             *this),
       heard_at_(context.now()) {}
 
-Node::~Node() { end_session(losing_); }
+Node::~Node() {
+  mark_untaken(link_.reached());
+  end_session(losing_);
+}
 
 // ---- messages that go there ----
 
@@ -80,7 +84,8 @@ Buffer& Node::Sink::open_message() {
     if (facts.left)
       head.left_ms = static_cast<std::uint32_t>(std::min<std::int64_t>(facts.left->count(), RecordHead::kNoTime - 1));
     ++node_->calls_sent_;
-    ++node_->unanswered_;
+    if (facts.number) ++node_->unanswered_;
+    node_->call_written_ = facts.number;
   }
   if (kind_ == RecordKind::event) head.principal = group_;
   return node_->link_.begin_record(head);
@@ -102,6 +107,22 @@ void Node::resume() {
 
 void Node::begin_call(const CallFacts& facts) noexcept { next_call_ = facts; }
 
+void Node::remember_call() {
+  const std::optional<std::uint64_t> number = std::exchange(call_written_, std::nullopt);
+  if (!number) return;
+  if (sent_calls_.size() == kSentCallsMax) sent_calls_.pop_front();
+  broker::if_memory_allows([&] { sent_calls_.push_back({.number = *number, .end = link_.written()}); });
+}
+
+void Node::mark_untaken(std::uint64_t reached) noexcept {
+  if (provides_ != nullptr && !sent_calls_.empty()) {
+    const broker::Peer& peer = provider();
+    for (; !sent_calls_.empty() && sent_calls_.back().end > reached; sent_calls_.pop_back())
+      context_->router.relay().not_taken(peer, sent_calls_.back().number);
+  }
+  sent_calls_.clear();
+}
+
 void Node::wants_flush() noexcept { context_->flush(); }
 
 // ---- the session ----
@@ -115,6 +136,8 @@ void Node::opened() {
   state_ = State::joining;
   losing_ = broker::LostBy::node;
   unanswered_ = 0;
+  call_written_.reset();
+  sent_calls_.clear();
   overfull_ = false;
   methods_.clear();
   heard_at_ = context_->now();
@@ -149,8 +172,9 @@ void Node::tell_methods(MethodNewsWriter& news, bool all) {
   link_.end_record();
 }
 
-void Node::ended() {
+void Node::ended(std::uint64_t reached) {
   ++sessions_lost_;
+  mark_untaken(reached);
   end_session(losing_);
 }
 
@@ -201,12 +225,16 @@ void Node::heard(const Heartbeat& heartbeat) {
 
 void Node::take(const Frame& frame) {
   heard_at_ = context_->now();
-  if (frame.head.kind == FrameKind::pong) return take_pong(frame.payload);
+  if (frame.head.kind == FrameKind::pong) return take_pong(frame);
   if (state_ == State::foreign) return;
   link_.take(frame);
 }
 
-void Node::take_pong(std::string_view payload) {
+void Node::take_pong(const Frame& pong) {
+  if (const std::optional<std::uint64_t> taken = link_.taken_by_other(pong)) {
+    while (!sent_calls_.empty() && sent_calls_.front().end <= *taken) sent_calls_.pop_front();
+  }
+  const std::string_view payload = NodeLink::pinged(pong.payload);
   std::int64_t sent = 0;
   if (payload.size() != sizeof sent) return;
   std::memcpy(&sent, payload.data(), sizeof sent);
@@ -220,6 +248,7 @@ void Node::tick() {
   link_.maintain();
   resume();
   if (!link_.is_open()) return;
+  if (context_->router.relayed_calls().in_use() == 0) unanswered_ = 0;
   if (unanswered_ == 0 && latency_ != nanoseconds{0}) return;
   const std::int64_t now = context_->now().count();
   char payload[sizeof now];
@@ -244,7 +273,7 @@ void Node::take_answer(const Received& message) {
   if (provides_ == nullptr) return;
   rpc::Dispatcher& dispatcher = provides_->dispatcher;
   if (message.kind == MessageKind::response) {
-    if (unanswered_ != 0) --unanswered_;
+    if (unanswered_ != 0 && --unanswered_ == 0) sent_calls_.clear();
     static_cast<void>(dispatcher.response(message));
     return;
   }

@@ -5,6 +5,7 @@
 // Owned by the Cluster. One thread.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <set>
 
@@ -69,6 +70,8 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   [[nodiscard]] const Heartbeat& last_heartbeat() const noexcept { return heartbeat_; }
   [[nodiscard]] std::chrono::nanoseconds heard_at() const noexcept { return heard_at_; }
   [[nodiscard]] bool is_open() const noexcept { return link_.is_open(); }
+  /// Whether calls are pending there, so that it is pinged.
+  [[nodiscard]] bool awaits_answers() const noexcept { return unanswered_ != 0; }
   /// What its clients provide, as far as is known.
   [[nodiscard]] const std::set<std::string, std::less<>>& methods() const noexcept { return methods_; }
   /// Calls of its callers that are in progress here.
@@ -92,8 +95,14 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
     Sink(Node& node, RecordKind kind, std::string group) : node_(&node), kind_(kind), group_(std::move(group)) {}
 
     Buffer& open_message() override;
-    void close_message() override { node_->link_.end_record(); }
-    void discard_message() noexcept override { node_->link_.discard_record(); }
+    void close_message() override {
+      node_->link_.end_record();
+      if (kind_ == RecordKind::call) node_->remember_call();
+    }
+    void discard_message() noexcept override {
+      node_->link_.discard_record();
+      node_->call_written_.reset();
+    }
     [[nodiscard]] bool writable() noexcept override { return !is_overfull(); }
     [[nodiscard]] bool is_overfull() noexcept override;
     [[nodiscard]] rpc::PeerCapabilities capabilities() const noexcept override { return rpc::PeerCapabilities::all(); }
@@ -115,8 +124,14 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
     rpc::Dispatcher dispatcher;
   };
 
+  struct SentCall {
+    std::uint64_t number;
+    std::uint64_t end;  // of its record, in bytes of the session
+  };
+  static constexpr std::size_t kSentCallsMax = std::size_t{1} << 18;  // beyond, the oldest may have come
+
   void opened() override;
-  void ended() override;
+  void ended(std::uint64_t reached) override;
   void received(const Record& record) override;
   void wants_flush() noexcept override;
   void take_call(const Record& record, const Received& message);
@@ -126,7 +141,9 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void take_topics(std::string_view json);
   void take_event(std::string_view group, const Received& message);
   [[nodiscard]] broker::Peer& events_of(std::string_view group);
-  void take_pong(std::string_view payload);
+  void take_pong(const Frame& pong);
+  void remember_call();
+  void mark_untaken(std::uint64_t reached) noexcept;
   [[nodiscard]] Side* side_of(std::string_view principal);
   void drop_idle_sides();
   void refuse_principal(const Received& message);
@@ -148,6 +165,8 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   std::map<std::string, std::unique_ptr<Side>, std::less<>> callers_;  // by principal
   std::map<std::string, std::unique_ptr<Side>, std::less<>> events_;   // by group
   std::optional<CallFacts> next_call_;
+  std::optional<std::uint64_t> call_written_;  // the number of the one that is being written
+  std::deque<SentCall> sent_calls_{};          // that are not known to have come there, the oldest first
   std::uint64_t calls_sent_ = 0;
   std::uint64_t unanswered_ = 0;  // calls sent, about: cancelled ones may be among them
   std::uint64_t sessions_lost_ = 0;

@@ -1,15 +1,29 @@
 // See node_link.hpp.
 #include "cluster/node_link.hpp"
 
-#include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "base/assert.hpp"
 
 namespace wirecall::cluster {
 
-// What an opening side says that wants to hear back.
-constexpr std::string_view kAsks = "?";
+// What an open says first: whether its sender wants to hear back.
+constexpr char kAsks = '?';
+constexpr char kAsksNot = '.';
+
+static void append_bytes_of(Buffer& out, std::uint64_t number) {
+  char bytes[sizeof number];
+  std::memcpy(bytes, &number, sizeof number);
+  out.append({bytes, sizeof bytes});
+}
+
+// 0 where there is none.
+static std::uint64_t number_at(std::string_view bytes, std::size_t at) noexcept {
+  std::uint64_t number = 0;
+  if (bytes.size() >= at + sizeof number) std::memcpy(&number, bytes.data() + at, sizeof number);
+  return number;
+}
 
 NodeLink::NodeLink(Bus& bus, Names names, std::uint64_t session, const Bounds& bounds, User& user)
     : bus_(&bus), names_(std::move(names)), bounds_(bounds), user_(&user), session_(session) {}
@@ -71,6 +85,7 @@ bool NodeLink::send_pieces() {
   if (out_.size() <= payload_max) {
     renumber_frame(out_.data(), peer_session_, sent_++);
     const bool sent = bus_->publish(names_.subject, {}, out_.view());
+    if (sent) sent_bytes_ += out_.size() - head_;
     out_.clear();
     return sent;
   }
@@ -85,6 +100,7 @@ bool NodeLink::send_pieces() {
     renumber_frame(scratch_.data(), peer_session_, sent_++);
     sent = bus_->publish(names_.subject, {}, scratch_.view());
     if (!sent) return false;
+    sent_bytes_ += scratch_.size() - head_;
   }
   out_.clear();
   scratch_.release();
@@ -101,10 +117,16 @@ bool NodeLink::send(FrameKind kind, std::string_view payload, std::string_view r
   return false;  // as if it were lost
 }
 
-void NodeLink::send_open(bool ask) noexcept {
+void NodeLink::send_open(bool ask) noexcept try {
   if (opens_left_ == 0) return;
   --opens_left_;
-  static_cast<void>(send(FrameKind::open, ask ? kAsks : std::string_view{}));
+  Buffer payload;
+  payload.push_back(ask ? kAsks : kAsksNot);
+  append_bytes_of(payload, former_peer_session_);
+  append_bytes_of(payload, former_taken_bytes_);
+  static_cast<void>(send(FrameKind::open, payload.view()));
+} catch (const std::bad_alloc&) {
+  // As if it were lost.
 }
 
 void NodeLink::ping(std::string_view gone, std::string_view payload) noexcept {
@@ -126,11 +148,18 @@ void NodeLink::reset() {
   if (reading_ || record_) return fail();  // and later
   ++session_;
   const bool was_open = std::exchange(state_, State::opening) == State::open;
+  const std::uint64_t reached = this->reached();
+  if (was_open) {
+    former_peer_session_ = peer_session_;
+    former_taken_bytes_ = taken_bytes_;
+  }
   sent_ = taken_ = 0;
+  sent_bytes_ = taken_bytes_ = 0;
+  reached_max_ = kAll;
   failed_ = false;
   out_.clear();
   in_.clear();
-  if (was_open) user_->ended();
+  if (was_open) user_->ended(reached);
   send_open(true);
 }
 
@@ -149,14 +178,28 @@ void NodeLink::take(const Frame& frame) {
   switch (frame.head.kind) {
     case FrameKind::open: return take_open(frame);
     case FrameKind::data: return take_data(frame);
-    case FrameKind::ping: return static_cast<void>(send(FrameKind::pong, frame.payload));
+    case FrameKind::ping: return answer_ping(frame);
     case FrameKind::pong:
     case FrameKind::leave: return;  // the node's
   }
 }
 
+void NodeLink::answer_ping(const Frame& frame) {
+  Buffer payload{frame.payload};
+  append_bytes_of(payload, frame.head.from_session == peer_session_ ? taken_bytes_ : 0);
+  static_cast<void>(send(FrameKind::pong, payload.view()));
+}
+
+std::optional<std::uint64_t> NodeLink::taken_by_other(const Frame& pong) const noexcept {
+  if (!is_open() || pong.head.to_session != session_ || pong.head.from_session != peer_session_) return std::nullopt;
+  return number_at(pong.payload, pinged(pong.payload).size());
+}
+
 void NodeLink::take_open(const Frame& frame) {
-  const bool asks = frame.payload == kAsks;
+  const bool asks = frame.payload.starts_with(kAsks);
+  // It has ended that session, so it takes no more of it.
+  if (is_open() && number_at(frame.payload, 1) == session_ && frame.head.from_session != peer_session_)
+    reached_max_ = number_at(frame.payload, 1 + sizeof session_);
   const bool known = frame.head.from_session == peer_session_;
   if (is_open() && !known) reset();  // the other side has begun anew
   peer_session_ = frame.head.from_session;
@@ -174,6 +217,7 @@ void NodeLink::take_data(const Frame& frame) {
   if (frame.head.sequence != taken_) return reset();
   ++taken_;
   in_.append(frame.payload);
+  taken_bytes_ += frame.payload.size();
   read_records();
 }
 

@@ -8,6 +8,8 @@
 // Owned by its Node. One thread. Pure. Implements docs/cluster.md "Sessions".
 #pragma once
 
+#include <algorithm>
+#include <optional>
 #include <string>
 
 #include "cluster/bus.hpp"
@@ -23,8 +25,9 @@ class NodeLink {
    public:
     /// Both sides have begun a session: nothing of an earlier one is under way.
     virtual void opened() = 0;
-    /// The session has ended, and what was under way is over.
-    virtual void ended() = 0;
+    /// The session has ended, and what was under way is over. The other side has not got what was written behind
+    /// `reached`, and never will.
+    virtual void ended(std::uint64_t reached) = 0;
     /// The record lasts until this returns.
     virtual void received(const Record& record) = 0;
     /// There is something to flush, once a turn.
@@ -60,6 +63,12 @@ class NodeLink {
   void discard_record() noexcept;
   /// Sends what has been collected, as far as the bus takes it.
   void flush();
+  /// Bytes of records of the session, those that are not sent yet among them.
+  [[nodiscard]] std::uint64_t written() const noexcept {
+    return sent_bytes_ + (out_.empty() ? 0 : out_.size() - head_);
+  }
+  /// Of these the first that the other side may have got.
+  [[nodiscard]] std::uint64_t reached() const noexcept { return std::min(sent_bytes_, reached_max_); }
 
   // ---- frames ----
 
@@ -71,6 +80,12 @@ class NodeLink {
   /// Node.
   void ping(std::string_view gone, std::string_view payload) noexcept;
   void leave() noexcept;
+  /// Of a pong: how many bytes of the session the other side has got; nothing for one of another session.
+  [[nodiscard]] std::optional<std::uint64_t> taken_by_other(const Frame& pong) const noexcept;
+  /// What stands in a pong before that: what the ping has brought.
+  [[nodiscard]] static std::string_view pinged(std::string_view pong) noexcept {
+    return pong.substr(0, pong.size() - std::min(pong.size(), sizeof(std::uint64_t)));
+  }
   /// Whether a record is being received: by this thread, or by one that is off the loop.
   [[nodiscard]] bool is_reading() const noexcept { return reading_; }
   /// Ends the session, and asks for another one; where it is reading, afterwards.
@@ -79,9 +94,11 @@ class NodeLink {
  private:
   enum class State : std::uint8_t { opening, open };
   static constexpr int kOpensMax = 8;
+  static constexpr std::uint64_t kAll = ~std::uint64_t{0};
 
   void take_open(const Frame& frame);
   void take_data(const Frame& frame);
+  void answer_ping(const Frame& frame);
   void read_records();
   void become_open(std::uint64_t peer_session);
   [[nodiscard]] bool send(FrameKind kind, std::string_view payload, std::string_view reply = {}) noexcept;
@@ -98,6 +115,12 @@ class NodeLink {
   std::uint64_t peer_session_ = 0;
   std::uint32_t sent_ = 0;
   std::uint32_t taken_ = 0;
+  std::uint64_t sent_bytes_ = 0;  // of records, that the bus has taken
+  std::uint64_t reached_max_ = kAll;
+  std::uint64_t taken_bytes_ = 0;
+  // What became of the other side's last session, which it is told by the next open: how much of it has been taken.
+  std::uint64_t former_peer_session_ = 0;
+  std::uint64_t former_taken_bytes_ = 0;
   Buffer out_;            // a head and records; empty for none
   std::size_t head_ = 0;  // its bytes
   std::optional<RecordWriter> record_;

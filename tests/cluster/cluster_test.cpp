@@ -197,7 +197,9 @@ TEST_F(ClusterTest, ACallThatRunsOutOfTimeEndsAtBothNodes) {
   const std::string asked = provider.received();
   EXPECT_NE(asked.find("\"timeout_ms\":"), std::string::npos);
   advance(510ms);
-  EXPECT_EQ(caller.received(), timed_out());
+  EXPECT_EQ(caller.received(), error_reply(-32002, "Timeout",
+                                           R"({"reason":"the call was not answered in time","origin":"remote",)"
+                                           R"("delivered":"maybe"})"));
   EXPECT_EQ(provider.received(), cancel_notification(id_of(asked)));
   EXPECT_EQ(a->router.relayed_calls().in_use(), 0U);
   EXPECT_EQ(b->router.relayed_calls().in_use(), 0U);
@@ -276,13 +278,136 @@ TEST_F(ClusterTest, ALostFrameEndsTheSessionAndAllThatWasUnderWay) {
   EXPECT_EQ(provider.received(), "");
   caller.send(request("gpu.add", "[2]", "2"));
   advance(kMeet);
-  EXPECT_EQ(caller.received(), remote_error("the provider's node has gone", "maybe", "remote", "1") + "\n" +
-                                   remote_error("the provider's node has gone", "maybe", "remote", "2"));
+  EXPECT_EQ(caller.received(), remote_error("the provider's node has gone", "no", "remote", "1") + "\n" +
+                                   remote_error("the provider's node has gone", "no", "remote", "2"));
   caller.send(request("gpu.add", "[3]", "3"));
   advance(kHop);
   provider.send(result_reply("3", id_of(provider.received())));
   advance(kHop);
   EXPECT_EQ(caller.received(), result_reply("3", "3"));
+}
+
+TEST_F(ClusterTest, OfALostFrameThoseBeforeItMayHaveBeenDeliveredAndThoseBehindItHaveNot) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  caller.send(request("gpu.add", "[1]", "1"));
+  advance(kHop);
+  network.lost_of_million = 1'000'000;
+  caller.send(request("gpu.add", "[2]", "2"));
+  advance(kHop);
+  network.lost_of_million = 0;
+  caller.send(request("gpu.add", "[3]", "3"));
+  advance(kMeet);
+  EXPECT_EQ(caller.received(), remote_error("the provider's node has gone", "maybe", "remote", "1") + "\n" +
+                                   remote_error("the provider's node has gone", "no", "remote", "2") + "\n" +
+                                   remote_error("the provider's node has gone", "no", "remote", "3"));
+}
+
+TEST_F(ClusterTest, ALostAnswerIsOfACallThatMayHaveBeenDelivered) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  caller.send(request("gpu.add", "[1]", "1"));
+  caller.send(request("gpu.add", "[2]", "2"));
+  advance(kHop);
+  const std::string first = id_of(provider.sink.messages.at(0));
+  const std::string second = id_of(provider.sink.messages.at(1));
+  network.lost_of_million = 1'000'000;
+  provider.send(result_reply("1", first));
+  advance(kHop);
+  network.lost_of_million = 0;
+  provider.send(result_reply("2", second));
+  advance(kMeet);
+  EXPECT_EQ(caller.received(), remote_error("the provider's node has gone", "maybe", "remote", "1") + "\n" +
+                                   remote_error("the provider's node has gone", "maybe", "remote", "2"));
+}
+
+TEST_F(ClusterTest, WhatTheBusHasNotTakenYetWasNotDelivered) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  caller.send(request("gpu.add", "[1]", "1"));
+  advance(kHop);
+  caller.send(request("gpu.add", "[2]", "2"));  // leaves when the turn ends
+  a->bus->become(cluster::Bus::State::disconnected);
+  advance(kHop);
+  EXPECT_EQ(caller.received(), remote_error("the bus between the nodes has failed", "maybe", "bus", "1") + "\n" +
+                                   remote_error("the bus between the nodes has failed", "no", "bus", "2"));
+}
+
+TEST_F(ClusterTest, ACallThatHasNotComeToItsNodeIsMadeAtAnother) {
+  BrokerNode c{network, scheduler, "c", 0x3000000000};
+  NodeClient first{*b};
+  first.provide("gpu.add");
+  NodeClient second{c};
+  second.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  network.part(*a->bus, *b->bus);
+  caller.send(request("gpu.add", "[1]", "1"));
+  caller.send(request("gpu.add", "[2]", "2"));
+  advance(kHop);
+  EXPECT_EQ(first.received(), "");
+  network.heal();
+  caller.send(request("gpu.add", "[3]", "3"));
+  caller.send(request("gpu.add", "[4]", "4"));
+  advance(kMeet);
+  EXPECT_EQ(caller.received(), "");
+  EXPECT_EQ(second.sink.messages.size(), 4U);
+}
+
+TEST_F(ClusterTest, ACallThatMayHaveBeenDeliveredOnceIsNeverSaidNotToHaveBeen) {
+  BrokerNode c{network, scheduler, "c", 0x3000000000};
+  NodeClient first{*b};
+  first.provide("gpu.add", R"(,"idempotent":true)");
+  NodeClient second{c};
+  second.provide("gpu.add", R"(,"idempotent":true)");
+  NodeClient caller{*a};
+  advance(kMeet);
+  caller.send(request("gpu.add", "[1]"));
+  advance(kHop);
+  NodeClient& asked = first.sink.messages.empty() ? second : first;
+  BrokerNode& gone = &asked == &first ? *b : c;
+  EXPECT_NE(asked.received(), "");
+  a->bus->become(cluster::Bus::State::connected);  // all nodes are lost at once, and then asked anew
+  gone.bus->become(cluster::Bus::State::disconnected);
+  advance(kMeet);
+  EXPECT_EQ(caller.received().find(R"("delivered":"no")"), std::string::npos);
+}
+
+TEST_F(ClusterTest, ACallThatRunsOutOfTimeWhileItWaitsAtTheOtherNodeWasNotDelivered) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add", R"(,"concurrency":1)");
+  NodeClient caller{*a};
+  NodeClient other{*b};
+  advance(kMeet);
+  other.send(request("gpu.add", "[0]"));
+  caller.send(R"({"jsonrpc":"2.0","method":"gpu.add","params":[1],"id":1,"timeout_ms":500})");
+  caller.send(R"({"jsonrpc":"2.0","method":"gpu.add","params":[2],"id":2})");
+  advance(505ms);
+  EXPECT_EQ(caller.received(), error_reply(-32002, "Timeout",
+                                           R"({"reason":"the call was not answered in time","origin":"remote",)"
+                                           R"("delivered":"no"})"));
+}
+
+TEST_F(ClusterTest, AStreamThatIsMadeElsewhereHasAllItsCredit) {
+  BrokerNode c{network, scheduler, "c", 0x3000000000};
+  NodeClient first{*b};
+  first.provide("numbers");
+  NodeClient second{c};
+  second.provide("numbers");
+  NodeClient caller{*a};
+  advance(kMeet);
+  for (const std::string_view id : {"1", "2"})
+    caller.send(R"({"jsonrpc":"2.0","method":"numbers","stream":2,"id":)" + std::string{id} + "}");
+  first.leave();
+  advance(kHop);
+  ASSERT_EQ(second.sink.messages.size(), 2U);
+  for (const std::string& asked : second.sink.messages) EXPECT_NE(asked.find("\"stream\":2"), std::string::npos);
 }
 
 TEST_F(ClusterTest, AMessageLargerThanTheBusTakesComesInPieces) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "broker/router.hpp"
+#include "cluster/cluster.hpp"
 #include "connection/channel.hpp"
 #include "connection/protocol_detector.hpp"
 #include "http/protocols.hpp"
@@ -47,9 +48,11 @@ struct World {
   int clients;  // each provides "shared", and subscribes alone, within one group with all others, and in one of its own
   int patterns;  // with wildcards in places of their own
   int named;     // further clients, that have no more than a name
+  int nodes;     // other brokers of its cluster
 };
-inline constexpr World kWorld{.methods = 400, .topics = 500, .clients = 20, .patterns = 32, .named = 20};
-inline constexpr World kLargerWorld{.methods = 800, .topics = 1000, .clients = 80, .patterns = 64, .named = 800};
+inline constexpr World kWorld{.methods = 400, .topics = 500, .clients = 20, .patterns = 32, .named = 20, .nodes = 200};
+inline constexpr World kLargerWorld{
+    .methods = 800, .topics = 1000, .clients = 80, .patterns = 64, .named = 800, .nodes = 800};
 
 inline std::string text_of(int number) { return std::to_string(number); }
 
@@ -75,7 +78,32 @@ struct Line {
   [[nodiscard]] const Channel* channel() const { return dynamic_cast<const Channel*>(connection.get()); }
 };
 
-/// A broker with many methods, topics and clients.
+// A bus by which nobody is reached, and other nodes are there as the test says.
+class SilentBus final : public cluster::Bus {
+ public:
+  [[nodiscard]] State state() const noexcept override { return State::connected; }
+  void on_state(std::function<void()>) override {}
+  void subscribe(std::string subject, Handler handler) override {
+    subscriptions_.emplace_back(std::move(subject), std::move(handler));
+  }
+  void subscribe_to_absence(std::string, Handler) override {}
+  [[nodiscard]] bool publish(std::string_view, std::string_view, std::string_view) noexcept override { return true; }
+  [[nodiscard]] std::size_t payload_bytes_max() const noexcept override { return 1 << 20; }
+  [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return 0; }
+  [[nodiscard]] std::string url() const override { return {}; }
+  [[nodiscard]] std::string failure() const override { return {}; }
+
+  void bring(std::string_view subject, std::string_view payload) {
+    for (const auto& [name, handler] : subscriptions_) {
+      if (name == subject) handler({.subject = subject, .reply = {}, .payload = payload});
+    }
+  }
+
+ private:
+  std::vector<std::pair<std::string, Handler>> subscriptions_;
+};
+
+/// A broker with many methods, topics, clients and nodes.
 class Crowd : public ConnectionOwner {
  public:
   explicit Crowd(const World& world = kWorld)
@@ -86,6 +114,13 @@ class Crowd : public ConnectionOwner {
       return std::make_unique<rpc::OpenRpcDocument>(own, registry, own.services.broker, "", std::move(asker),
                                                     rpc::DocumentOrigin{.urls = urls});
     };
+    auto bus = std::make_unique<SilentBus>();
+    SilentBus& others = *bus;
+    router.join(std::make_unique<cluster::Cluster>(
+        rpc::BrokerHost{.registry = registry, .limits = limits, .loop_context = loop_context}, router, std::move(bus),
+        cluster::ClusterSettings{.realm = "r", .node = "own", .epoch = 1}));
+    for (int i = 0; i < world.nodes; ++i)
+      others.bring("wc.r.hb", R"({"node":"node-)" + text_of(i) + R"(","epoch":"2","version":1})");
     Line& provider = connect();
     std::string methods;
     for (int i = 0; i < world.methods; ++i) {

@@ -78,6 +78,7 @@ const std::map<std::string, Worst, std::less<>>& worst_cases() {
       {"rpc.discover", {.params = [](int) { return std::string{"[]"}; }, .calls = 12}},
       {"rpc.methods", {.params = [](int) { return std::string{"[]"}; }, .calls = 12}},
       {"rpc.stats", {.params = [](int) { return std::string{"[]"}; }, .calls = 12}},
+      {"rpc.cluster", {.params = [](int) { return std::string{"[]"}; }, .calls = 12}},
       {"rpc.clients", {.params = [](int) { return std::string{"[]"}; }, .calls = 12}},
       {"rpc.health", {.params = [](int) { return std::string{"[]"}; }}},
       // All the others have the first of these names.
