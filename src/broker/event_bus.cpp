@@ -44,6 +44,7 @@ std::size_t EventBus::publish(Peer& publisher, std::string_view topic, const Enc
   if (!rpc::may_publish(publisher.principal, topic)) throw forbidden();
   if (retain && params.empty()) {
     retained_.clear(topic);
+    if (context_->realm) context_->realm->retained_changed(topic, true);
     return 0;
   }
   Buffer text = rpc::event_of(context_->loop.codecs, topic, given);
@@ -63,11 +64,14 @@ std::uint64_t EventBus::keep(const Peer& publisher, std::string_view topic, std:
   const Retained::By by{.owner = account ? std::string_view{account->name} : std::string_view{},
                         .client = publisher.name};
   std::size_t evicted = 0;
-  const Retained::Kept kept = retained_.keep(topic, text, by, evicted);
+  const Retained::Kept kept = retained_.keep(topic, text, by, evicted, [this](std::string_view gone) {
+    if (context_->realm) context_->realm->retained_changed(gone, true);
+  });
   if (evicted != 0) publisher.sink().charge(evicted);
   if (kept == Retained::Kept::full) throw limit_exceeded("there is no room to retain the event", "retained_bytes");
   if (kept == Retained::Kept::owner_is_full)
     throw limit_exceeded("this principal, address or user retains too many bytes", "principal_retained_bytes");
+  if (context_->realm) context_->realm->retained_changed(topic, false);
   return retained_.last_number();
 }
 

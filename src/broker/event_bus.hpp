@@ -45,10 +45,16 @@ class EventBus {
   Delivered deliver(Peer* publisher, const NewEvent& event);
 
   [[nodiscard]] const Retained& retained() const noexcept { return retained_; }
+  /// What another node of the realm has kept, or deleted. Throws std::bad_alloc.
+  void keep_elsewhere(std::string_view topic, std::string_view message, const Retained::By& by) {
+    retained_.put(topic, message, by);
+  }
+  void drop_elsewhere(std::string_view topic) noexcept { retained_.clear(topic); }
   /// One that another broker has kept, as far as there is room. Throws std::bad_alloc.
   void keep_handed(std::string_view topic, std::string_view message, const Retained::By& by) {
     std::size_t evicted = 0;
-    static_cast<void>(retained_.keep(topic, message, by, evicted));
+    if (retained_.keep(topic, message, by, evicted) == Retained::Kept::yes && context_->realm)
+      context_->realm->retained_changed(topic, false);
   }
   /// Steps that have been spent on matching events with patterns, since the beginning.
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }

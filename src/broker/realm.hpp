@@ -70,6 +70,8 @@ class Realm {
   virtual void drain() noexcept = 0;
   /// Whether calls of other nodes are in progress here.
   [[nodiscard]] virtual bool busy() const noexcept = 0;
+  /// A client of this broker has had an event of that topic retained, or what was retained is `gone`.
+  virtual void retained_changed(std::string_view topic, bool gone) noexcept = 0;
 };
 
 }  // namespace wirecall::broker

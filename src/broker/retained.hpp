@@ -11,6 +11,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <ranges>
 #include <set>
 #include <string>
@@ -43,6 +44,12 @@ class Retained {
   /// then, and where it is not kept, what there was of the topic is still there, unless it had to give way. Adds to
   /// `evicted` how many events have.
   [[nodiscard]] Kept keep(std::string_view topic, std::string_view message, const By& by, std::size_t& evicted) {
+    return keep(topic, message, by, evicted, [](std::string_view) {});
+  }
+  /// Calls gone(topic) for each event that gives way, before it does.
+  template <class Gone>
+  [[nodiscard]] Kept keep(std::string_view topic, std::string_view message, const By& by, std::size_t& evicted,
+                          const Gone& gone) {
     const std::size_t after = cost(topic, message);
     std::size_t evictions_left = kEvictionsMax;
     if (after > owner_bytes_max_) return Kept::owner_is_full;
@@ -57,6 +64,7 @@ class Retained {
       const bool has_less =
           own ? most.bytes <= sums.of_client || most.name == by.client : victim->bytes <= sums.of_owner;
       if (has_less || evictions_left == 0) return too_much ? Kept::owner_is_full : Kept::full;
+      gone(std::string_view{*most.topics.front()});
       clear(*most.topics.front());
       --evictions_left;
       ++evicted;
@@ -67,6 +75,23 @@ class Retained {
   void clear(std::string_view topic) noexcept {
     const auto found = messages_.find(topic);
     if (found != messages_.end()) erase(found);
+  }
+  /// Keeps what another broker has kept, though there may be no room. Throws std::bad_alloc.
+  void put(std::string_view topic, std::string_view message, const By& by) { insert(topic, message, by); }
+  /// Of the topic's event; nothing for none.
+  [[nodiscard]] std::optional<std::uint64_t> number_of(std::string_view topic) const noexcept {
+    const auto found = messages_.find(topic);
+    return found == messages_.end() ? std::nullopt : std::optional{found->second.number};
+  }
+  struct Found {
+    std::string_view message;
+    By by;
+  };
+  [[nodiscard]] std::optional<Found> find_event(std::string_view topic) const noexcept {
+    const auto found = messages_.find(topic);
+    if (found == messages_.end()) return std::nullopt;
+    const Client& client = *found->second.client;
+    return Found{.message = found->second.message, .by = {.owner = client.owner->name, .client = client.name}};
   }
   struct Wanted {
     std::string_view pattern;  ///< a valid one

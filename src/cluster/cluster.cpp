@@ -52,12 +52,19 @@ Cluster::Cluster(const rpc::BrokerHost& host, broker::Router& router, std::uniqu
                  ClusterSettings settings)
     : realm_(std::move(settings.realm)),
       bus_(std::move(bus)),
+      retained_(router, {.own = settings.node, .epoch = settings.epoch, .bytes_max = host.limits.retained_bytes}),
       context_{.host = host,
                .router = router,
                .bus = *bus_,
                .subjects = Subjects{realm_},
                .own = std::move(settings.node),
                .epoch = settings.epoch,
+               .retained = retained_,
+               .retained_outdone =
+                   [this](std::string_view topic) {
+                     retained_changed_.emplace(topic);
+                     wants_flush();
+                   },
                .flush = [this] { wants_flush(); }},
       moved_(broker::untyped_method<[](Cluster&, Call& call) { call.error(moved()); }>("moved", *this)),
       unreachable_(broker::untyped_method<[](Cluster& own, Call& call) {
@@ -86,6 +93,7 @@ Cluster::~Cluster() {
 void Cluster::expired() {
   context_.host.loop_context.scheduler->start(*this, kTick);
   if (++ticks_ % kTicksASecond == 0) send_heartbeat();
+  retained_.expire(context_.now());
   if (bus_->state() != Bus::State::connected || is_silenced()) return;
   const nanoseconds now = context_.now();
   std::vector<std::string> silent;
@@ -107,7 +115,8 @@ void Cluster::send_heartbeat() noexcept try {
                                      .version = kProtocolVersion,
                                      .load = load(),
                                      .methods = static_cast<std::uint32_t>(context_.router.methods().size()),
-                                     .draining = draining_})));
+                                     .draining = draining_,
+                                     .retained = is_settled() ? std::optional{retained_.digest()} : std::nullopt})));
 } catch (const std::bad_alloc&) {
   // The next one is due in a second.
 }
@@ -134,6 +143,7 @@ void Cluster::wants_flush() noexcept {
 void Cluster::flush() {
   flush_pending_ = false;
   tell_changes();
+  tell_retained();
   for (const auto& [name, node] : nodes_) node->flush();
   bus_->flush();
   for (const auto& [name, node] : nodes_) node->resume();
@@ -157,6 +167,23 @@ void Cluster::subscription_changed(std::string_view pattern, std::string_view gr
     all_changed_ = true;
   }
   wants_flush();
+}
+
+void Cluster::retained_changed(std::string_view topic, bool gone) noexcept {
+  // Without memory this node alone has it, or the others have it still.
+  broker::if_memory_allows([&] {
+    retained_.wrote(topic, gone, context_.now());
+    if (retained_.knows(topic)) retained_changed_.emplace(topic);
+  });
+  wants_flush();
+}
+
+void Cluster::tell_retained() {
+  for (const auto& [name, node] : nodes_) {
+    for (const std::string& topic : retained_changed_) node->tell_retained(topic);
+    node->end_retained();
+  }
+  retained_changed_.clear();
 }
 
 void Cluster::tell_changes() {
@@ -283,6 +310,7 @@ void Cluster::take_heartbeat(const BusMessage& message) {
   const bool known = node->last_heartbeat().epoch == heartbeat->epoch;
   node->heard(*heartbeat);
   if (!known) send_heartbeat();  // it may not have heard of us
+  if (heartbeat->retained && is_settled()) node->compare_retained(*heartbeat->retained);
 }
 
 void Cluster::take_frame(const BusMessage& message) {

@@ -30,6 +30,7 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   ~Cluster() override;
 
   void provided_changed(std::string_view method) noexcept override;
+  void retained_changed(std::string_view topic, bool gone) noexcept override;
   [[nodiscard]] const Method* find_absent(const broker::Peer& caller, std::string_view name) noexcept override;
   [[nodiscard]] std::string_view node() const noexcept override { return context_.own; }
   [[nodiscard]] std::shared_ptr<rpc::Rendering> tell(rpc::Asker asker) const override;
@@ -42,6 +43,7 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   [[nodiscard]] const Node* next(std::string_view after) const noexcept;
   /// What rpc.cluster says of this node, with an empty list of others.
   [[nodiscard]] std::string tell_own() const;
+  [[nodiscard]] const RetainedReplica& retained() const noexcept { return retained_; }
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept { return context_.now(); }
 
  private:
@@ -60,6 +62,8 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   void wants_flush() noexcept;
   void flush();
   void tell_changes();
+  void tell_retained();
+  [[nodiscard]] bool is_settled() const noexcept { return now() - retained_.changed_at() > std::chrono::seconds{1}; }
   void bus_changed();
   void take_heartbeat(const BusMessage& message);
   void take_frame(const BusMessage& message);
@@ -72,11 +76,13 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
 
   const std::string realm_;
   std::unique_ptr<Bus> bus_;
+  RetainedReplica retained_;
   NodeContext context_;
   const Method moved_;
   const Method unreachable_;
   std::map<std::string, std::unique_ptr<Node>, std::less<>> nodes_;
   std::set<std::pair<std::string, std::string>> topics_changed_;  // subscriptions: pattern and group
+  std::set<std::string, std::less<>> retained_changed_;           // topics
   std::unordered_set<std::string> changed_;                       // methods that the others have to be told of
   bool all_changed_ = false;                                      // there was no memory to say which
   FlushTimer flush_timer_{*this};

@@ -1,9 +1,9 @@
 // See heartbeat.hpp.
 #include "cluster/heartbeat.hpp"
 
-#include <charconv>
 #include <limits>
 
+#include "cluster/hexadecimal.hpp"
 #include "cluster/subjects.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/value.hpp"
@@ -11,18 +11,12 @@
 namespace wirecall::cluster {
 
 constexpr std::size_t kHeartbeatBytesMax = 4096;
-constexpr int kHexadecimal = 16;
-
-static std::string hexadecimal(std::uint64_t number) {
-  char digits[2 * sizeof number];
-  const auto end = std::to_chars(digits, digits + sizeof digits, number, kHexadecimal).ptr;
-  return {digits, end};
-}
 
 std::string write_heartbeat(const Heartbeat& heartbeat) {
-  return Value{{"node", heartbeat.node}, {"epoch", hexadecimal(heartbeat.epoch)}, {"version", heartbeat.version},
-               {"load", heartbeat.load}, {"methods", heartbeat.methods},          {"draining", heartbeat.draining}}
-      .dump();
+  Value value{{"node", heartbeat.node}, {"epoch", hexadecimal(heartbeat.epoch)}, {"version", heartbeat.version},
+              {"load", heartbeat.load}, {"methods", heartbeat.methods},          {"draining", heartbeat.draining}};
+  if (heartbeat.retained) value["retained"] = hexadecimal(*heartbeat.retained);
+  return value.dump();
 }
 
 static std::optional<std::uint32_t> number_of(const Value& object, std::string_view name) {
@@ -42,15 +36,16 @@ std::optional<Heartbeat> read_heartbeat(std::string_view json) try {
   const auto version = number_of(*parsed, "version");
   if (node == nullptr || !node->is_string() || epoch == nullptr || !epoch->is_string() || !version) return std::nullopt;
   Heartbeat heartbeat{.node = node->as_string(), .version = *version};
-  const std::string& digits = epoch->as_string();
-  const auto [end, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), heartbeat.epoch, kHexadecimal);
-  if (error != std::errc{} || end != digits.data() + digits.size() || heartbeat.epoch == 0) return std::nullopt;
+  const std::optional<std::uint64_t> number = read_hexadecimal(epoch->as_string());
+  if (!number || *number == 0) return std::nullopt;
+  heartbeat.epoch = *number;
   if (!is_word(heartbeat.node)) return std::nullopt;
   heartbeat.load = number_of(*parsed, "load").value_or(0);
   heartbeat.methods = number_of(*parsed, "methods").value_or(0);
   const Value* const draining = parsed->find("draining");
   heartbeat.draining = draining != nullptr && draining->is_bool() && draining->as_bool();
+  const Value* const retained = parsed->find("retained");
+  if (retained != nullptr && retained->is_string()) heartbeat.retained = read_hexadecimal(retained->as_string());
   return heartbeat;
 } catch (const Error&) {
   return std::nullopt;  // a number that is none of ours

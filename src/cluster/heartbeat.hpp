@@ -16,6 +16,7 @@ struct Heartbeat {
   std::uint32_t load = 0;     ///< calls in progress
   std::uint32_t methods = 0;  ///< that the node's own clients provide
   bool draining = false;
+  std::optional<std::uint64_t> retained = {};  ///< the digest of what it retains, once that is settled
 };
 
 [[nodiscard]] std::string write_heartbeat(const Heartbeat& heartbeat);

@@ -45,11 +45,12 @@ struct Frame {
 void renumber_frame(char* head, std::uint64_t to_session, std::uint32_t sequence) noexcept;
 
 enum class RecordKind : std::uint8_t {
-  call = 1,     ///< of a caller at the sender: a request, or what belongs to one
-  answer = 2,   ///< to a caller at the receiver: a response, or what comes before one
-  methods = 3,  ///< what clients of the sender provide
-  topics = 4,   ///< what clients of the sender subscribe to
-  event = 5,    ///< for those of the receiver's clients that subscribe to its topic
+  call = 1,      ///< of a caller at the sender: a request, or what belongs to one
+  answer = 2,    ///< to a caller at the receiver: a response, or what comes before one
+  methods = 3,   ///< what clients of the sender provide
+  topics = 4,    ///< what clients of the sender subscribe to
+  event = 5,     ///< for those of the receiver's clients that subscribe to its topic
+  retained = 6,  ///< what the sender knows of a topic's retained event
 };
 
 struct RecordHead {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/dotted_name.hpp"
-#include "broker/outgoing.hpp"
+#include "cluster/hexadecimal.hpp"
 #include "message/own_error.hpp"
 #include "rpc/access.hpp"
 
@@ -158,6 +158,10 @@ void Node::opened() {
     if (topics.bytes() > kNewsBytes) tell_topics(topics);
   });
   tell_topics(topics);
+  told_.clear();
+  retained_after_.reset();
+  link_.begin_record({.kind = RecordKind::retained}).append(tell_digest(context_->retained.digest()));
+  link_.end_record();
 }
 
 void Node::tell_topics(TopicNews& news) {
@@ -261,6 +265,7 @@ void Node::tick() {
 void Node::received(const Record& record) {
   if (record.head.kind == RecordKind::methods) return take_methods(record.body);
   if (record.head.kind == RecordKind::topics) return take_topics(record.body);
+  if (record.head.kind == RecordKind::retained) return take_retained(record.body);
   Received message;
   const Scan scan = read_message(record.body, limits_, true, message);
   if (scan.status != ScanStatus::complete || message.kind == MessageKind::batch) return link_.fail();
@@ -388,6 +393,7 @@ broker::Peer& Node::events_of(std::string_view group) {
     made.of_node = true;
     made.topics.of_node = true;
     made.topics.group = group;
+    if (group.empty()) made.retained_reader = &told_numbers_;
   }
   return static_cast<broker::Peer&>(*found->second->dispatcher.join_broker());
 }
@@ -411,6 +417,82 @@ void Node::take_event(std::string_view group, const Received& message) {
   Buffer text{message.text};
   context_->router.events().deliver(
       &events_of(group), {.topic = message.method(), .text = text.view(), .params = message.params(), .owned = &text});
+}
+
+// ---- what is retained ----
+
+void Node::tell_retained(std::string_view topic) {
+  if (!link_.is_open() || !context_->retained.knows(topic)) return;
+  const std::optional<std::uint64_t> number = context_->router.events().retained().number_of(topic);
+  context_->retained.write(topic, number && told_.contains(*number),
+                           link_.begin_record({.kind = RecordKind::retained}));
+  link_.end_record();
+}
+
+// As much as may wait for the node.
+void Node::tell_more_retained() {
+  constexpr std::size_t kTopicsATurn = 1024;
+  for (std::size_t i = 0; link_.is_open(); ++i) {
+    const std::string* const topic = context_->retained.next(*retained_after_);
+    if (topic == nullptr) return retained_after_.reset();
+    if (i == kTopicsATurn || link_.waiting_bytes() > context_->host.limits.soft_output / 4) return context_->flush();
+    retained_after_ = *topic;
+    tell_retained(*topic);
+  }
+}
+
+void Node::compare_retained(std::uint64_t digest) {
+  constexpr std::chrono::seconds kBetween{1};
+  if (digest == context_->retained.digest() || !link_.is_open()) return;
+  if (context_->now() - context_->retained_asked_at < kBetween)
+    return;  // the heartbeats will tell whether that was all
+  context_->retained_asked_at = context_->now();
+  link_.begin_record({.kind = RecordKind::retained}).append(ask_for_retained());
+  link_.end_record();
+}
+
+void Node::take_retained(std::string_view text) {
+  const std::optional<RetainedText> read = read_retained(text);
+  if (!read) return link_.fail();
+  const RetainedHead& head = read->head;
+  if (head.digest) return compare_retained(read_hexadecimal(*head.digest).value_or(0));
+  if (head.ask) {
+    retained_after_ = "";
+    return context_->flush();
+  }
+  // The event is one of that topic: it is read as any message of a node's.
+  Received message;
+  const bool is_json = read->event.starts_with('{');
+  if (is_json) {
+    Buffer padded{read->event};
+    const Scan scan = read_message(padded.padded(), limits_, true, message);
+    if (scan.status != ScanStatus::complete || message.kind != MessageKind::notification || message.method_escaped ||
+        !head.topic || message.method() != *head.topic)
+      return link_.fail();
+  } else if (!read->event.empty()) {
+    return;  // in an encoding that this version does not bring
+  }
+  switch (context_->retained.take(head, read->event, context_->now())) {
+    case RetainedReplica::Taken::malformed: return link_.fail();
+    case RetainedReplica::Taken::known: return;
+    case RetainedReplica::Taken::outdone: return context_->retained_outdone(*head.topic);
+    case RetainedReplica::Taken::newer:
+      if (!head.gone && !head.told) deliver_retained(*head.topic, read->event);
+      return;
+  }
+}
+
+// To those of our clients that subscribe to it, of which the node may not have known.
+void Node::deliver_retained(std::string_view topic, std::string_view event) {
+  Buffer text{event};
+  Received message;
+  static_cast<void>(read_message(text.padded(), limits_, true, message));
+  const auto number = context_->router.events().retained().number_of(topic);
+  context_->router.events().deliver(&events_of(""), {.topic = topic,
+                                                     .text = text.view(),
+                                                     .params = message.params(),
+                                                     .owned = &text,
+                                                     .retained = number.value_or(0)});
 }
 
 std::size_t Node::calls_here() const noexcept {

@@ -9,15 +9,18 @@
 #include <map>
 #include <set>
 
+#include "broker/outgoing.hpp"
 #include "broker/realm.hpp"
 #include "broker/router.hpp"
 #include "cluster/heartbeat.hpp"
 #include "cluster/method_news.hpp"
 #include "cluster/node_link.hpp"
+#include "cluster/retained_replica.hpp"
 #include "cluster/subjects.hpp"
 #include "cluster/topic_news.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/dispatcher.hpp"
+#include "rpc/retained_reader.hpp"
 #include "wirecall/limits.hpp"
 
 namespace wirecall::cluster {
@@ -31,10 +34,13 @@ struct NodeContext {
   broker::Router& router;
   Bus& bus;
   const Subjects subjects;
-  const std::string own;          ///< this node's name
-  const std::uint64_t epoch;      ///< this node's
-  std::function<void()> flush{};  ///< has Node::flush called in this turn or the next
-  std::uint64_t sessions = 0;     ///< of links, that have begun
+  const std::string own;      ///< this node's name
+  const std::uint64_t epoch;  ///< this node's
+  RetainedReplica& retained;
+  std::function<void(std::string_view)> retained_outdone;  ///< Taken::outdone, of that topic
+  std::function<void()> flush{};                           ///< has Node::flush called in this turn or the next
+  std::uint64_t sessions = 0;                              ///< of links, that have begun
+  std::chrono::nanoseconds retained_asked_at = std::chrono::nanoseconds::min() / 2;  ///< any node for all it has
 };
 
 class Node final : public broker::RemoteNode, private NodeLink::User {
@@ -52,7 +58,10 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void heard(const Heartbeat& heartbeat);
   /// A frame of this node's.
   void take(const Frame& frame);
-  void flush() { link_.flush(); }
+  void flush() {
+    if (retained_after_) tell_more_retained();
+    link_.flush();
+  }
   /// What has waited for room goes on, once there is some.
   void resume();
   /// Every kTick of the cluster's.
@@ -65,6 +74,11 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   /// The session, if there is one, tells these.
   void tell_methods(MethodNewsWriter& news, bool all);
   void tell_topics(TopicNews& news);
+  void tell_retained(std::string_view topic);
+  /// What is told of retained events from now on is no part of what has been told of this turn's.
+  void end_retained() noexcept { told_.clear(); }
+  /// The node has retained what has that digest: it is asked for it where that is something else than here.
+  void compare_retained(std::uint64_t digest);
 
   [[nodiscard]] State state() const noexcept { return state_; }
   [[nodiscard]] const Heartbeat& last_heartbeat() const noexcept { return heartbeat_; }
@@ -115,6 +129,20 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
     const RecordKind kind_;
     const std::string group_;  // of events
   };
+  // Notes which retained events have been sent as events.
+  class ToldNumbers final : public rpc::RetainedReader {
+   public:
+    explicit ToldNumbers(Node& node) noexcept : node_(&node) {}
+    [[nodiscard]] std::uint64_t retained_seen() const noexcept override { return 0; }
+    void set_retained_number(std::uint64_t number) noexcept override {
+      if (number != 0) broker::if_memory_allows([&] { node_->told_.insert(number); });
+    }
+    void retained_sent() override {}
+    void retained_lost() noexcept override {}
+
+   private:
+    Node* node_;
+  };
   struct Side {
     Side(Node& node, RecordKind kind, std::string group = {})
         : sink(node, kind, std::move(group)),
@@ -139,6 +167,9 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void take_methods(std::string_view json);
   void set_method(broker::Registration registration);
   void take_topics(std::string_view json);
+  void take_retained(std::string_view text);
+  void deliver_retained(std::string_view topic, std::string_view event);
+  void tell_more_retained();
   void take_event(std::string_view group, const Received& message);
   [[nodiscard]] broker::Peer& events_of(std::string_view group);
   void take_pong(const Frame& pong);
@@ -164,6 +195,9 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   std::unique_ptr<Side> provides_;                                     // null without a session
   std::map<std::string, std::unique_ptr<Side>, std::less<>> callers_;  // by principal
   std::map<std::string, std::unique_ptr<Side>, std::less<>> events_;   // by group
+  ToldNumbers told_numbers_{*this};
+  std::set<std::uint64_t> told_;  // numbers of retained events that were sent as events since the last flush
+  std::optional<std::string> retained_after_;  // the topic behind which it is still to be told all; nothing for done
   std::optional<CallFacts> next_call_;
   std::optional<std::uint64_t> call_written_;  // the number of the one that is being written
   std::deque<SentCall> sent_calls_{};          // that are not known to have come there, the oldest first
