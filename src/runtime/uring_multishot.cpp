@@ -171,7 +171,11 @@ void UringBackend::accepted(std::uint32_t at, const RingCompletion& told) {
     complete_some(OperationKind::accept, at).descriptor = told.result;
   }
   if (slots_[at].armed) return;
-  if (slots_[at].cancelling) return end_multishot(at, ECANCELED);
+  if (slots_[at].cancelling) {
+    // The kernel may have told this accept alone of a connection, and no process that accepts on the socket as well.
+    accept_arrivals(at);
+    return end_multishot(at, ECANCELED);
+  }
   if (told.result >= 0 || told.result == -EINTR || told.result == -EAGAIN || concerns_one_connection(-told.result)) {
     return arm_later(at);
   }

@@ -98,6 +98,13 @@ class Process {
     return error_;
   }
 
+  /// What stderr has from `at` on, up to the end of the line.
+  std::string read_error_line(std::size_t at) {
+    while (error_.find('\n', at) == std::string::npos && read_some(err_, error_)) {
+    }
+    return error_.substr(at, error_.find('\n', at) - at);
+  }
+
   /// Reads stdout up to the end of a line; returns the line without it.
   std::string line() {
     std::size_t end = 0;

@@ -45,10 +45,13 @@ class Restarted {
     kill(pid_, SIGUSR2);
     const std::string word = "another process has taken over";
     first_.read_error_until("this process has taken over", ++restarts_);
-    const std::string log = first_.read_error_until(word, restarts_);
-    const std::size_t at = log.find("pid=", log.rfind(word));
-    ASSERT_NE(at, std::string::npos) << log;
-    std::from_chars(log.data() + at + 4, log.data() + log.size(), pid_);
+    const std::string told = first_.read_error_until(word, restarts_);
+    const std::size_t at = told.rfind(word);
+    ASSERT_NE(at, std::string::npos) << told;
+    const std::string log = first_.read_error_line(at);
+    const std::size_t number = log.find("pid=");
+    ASSERT_NE(number, std::string::npos) << log;
+    std::from_chars(log.data() + number + 4, log.data() + log.size(), pid_);
   }
   /// The last of them ends, and all others have.
   std::string end() {

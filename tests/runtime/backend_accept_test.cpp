@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <memory>
+#include <system_error>
 #include <vector>
 
 #include "tests/runtime/backend_fixture.hpp"
@@ -77,6 +78,64 @@ TEST_P(AcceptTest, when_its_close_has_completed_nobody_listens_any_more) {
   EXPECT_EQ(seen_[1].kind, OperationKind::close);
   EXPECT_EQ(world_->dial(), nullptr);
 }
+
+// Two backends that accept on one socket, as two processes may.
+class SharedListener : public testing::TestWithParam<bool> {
+ protected:
+  struct Side {
+    std::unique_ptr<Backend> backend;
+    std::vector<int> accepted;
+    bool cancelled = false;
+
+    void turn(std::vector<Operation> operations = {}) {
+      for (Completion& completion : backend->turn(operations, kAtOnce)) {
+        if (completion.descriptor >= 0) accepted.push_back(std::exchange(completion.descriptor, -1));
+        cancelled = cancelled || completion.error == ECANCELED;
+      }
+    }
+    void accept_on(int listener) {
+      std::vector<Operation> operations;
+      operations.push_back({.kind = OperationKind::open, .handle = {}, .descriptor = ::dup(listener), .buffer = {}});
+      operations.push_back({.kind = OperationKind::accept, .handle = {}, .buffer = {}});
+      turn(std::move(operations));
+    }
+    void cancel() {
+      std::vector<Operation> operations;
+      operations.push_back({.kind = OperationKind::cancel, .handle = {}, .buffer = {}});
+      turn(std::move(operations));
+    }
+  };
+
+  void SetUp() override try {
+    for (Side* const side : {&first_, &second_})
+      side->backend = GetParam() ? make_uring_backend() : make_epoll_backend();
+    if (GetParam() && !kRingsAreFollowed) GTEST_SKIP() << "ThreadSanitizer cannot follow io_uring";
+  } catch (const std::system_error& refusal) {
+    GTEST_SKIP() << "the kernel refuses io_uring: " << refusal.what();
+  }
+
+  Side first_;
+  Side second_;
+};
+
+TEST_P(SharedListener, a_connection_that_comes_while_one_of_two_stops_accepting_is_accepted) {
+  SocketWorld world{make_epoll_backend(), AF_INET};
+  const int listener = world.listen();
+  first_.accept_on(listener);
+  second_.accept_on(listener);
+  const std::unique_ptr<Peer> peer = world.dial();
+  first_.cancel();
+  for (int turns = 0; !first_.cancelled && turns < 10'000; ++turns) first_.turn();
+  second_.turn();
+  EXPECT_EQ(first_.accepted.size() + second_.accepted.size(), 1U);
+  for (const Side* const side : {&first_, &second_}) {
+    for (const int one : side->accepted) ::close(one);
+  }
+  ::close(listener);
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, SharedListener, testing::Bool(),
+                         [](const auto& info) { return info.param ? "uring" : "epoll"; });
 
 INSTANTIATE_TEST_SUITE_P(Backends, AcceptTest, testing::ValuesIn(all_worlds()),
                          [](const auto& info) { return info.param.name; });
