@@ -40,6 +40,8 @@ class PresentNotification {
   std::uint64_t withheld_ = kNone;
 };
 
+class LinkedBroker;
+
 struct BrokerContext {
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept {
     return loop.scheduler != nullptr ? loop.scheduler->now() : std::chrono::nanoseconds{0};
@@ -49,6 +51,12 @@ struct BrokerContext {
     if (!settings.disclose_callers || peer.name.empty()) [[likely]]
       return {};
     return peer.name_json();
+  }
+  /// The same of a message of its: of one that a linked broker hands on, what that says.
+  [[nodiscard]] std::string from_of(const Peer& peer, const Received& message) const {
+    if (peer.linked == nullptr) [[likely]]
+      return from_of(peer);
+    return settings.disclose_callers && message.has(Member::from) ? std::string{message[Member::from]} : std::string{};
   }
   /// Answers a call that nobody is asked for.
   inline void refuse(Call& call, std::string_view method, const Error& error);
@@ -63,6 +71,8 @@ struct BrokerContext {
   PeerTable peers{};
   MethodTable methods{};
   Subscriptions topics{};
+  std::vector<LinkedBroker*>
+      links{};                     ///< of other processes that take over, or are taken over from; owned by the Router
   std::unique_ptr<Realm> realm{};  ///< null without a cluster; it goes before all that is above
 };
 

@@ -1,6 +1,7 @@
 // See event_bus.hpp.
 #include "broker/event_bus.hpp"
 
+#include "broker/linked_broker.hpp"
 #include "broker/outgoing.hpp"
 #include "message/own_error.hpp"
 
@@ -45,6 +46,7 @@ std::size_t EventBus::publish(Peer& publisher, std::string_view topic, const Enc
   if (retain && params.empty()) {
     retained_.clear(topic);
     if (context_->realm) context_->realm->retained_changed(topic, true);
+    tell_links(topic, {}, {});
     return 0;
   }
   Buffer text = rpc::event_of(context_->loop.codecs, topic, given);
@@ -72,7 +74,12 @@ std::uint64_t EventBus::keep(const Peer& publisher, std::string_view topic, std:
   if (kept == Retained::Kept::owner_is_full)
     throw limit_exceeded("this principal, address or user retains too many bytes", "principal_retained_bytes");
   if (context_->realm) context_->realm->retained_changed(topic, false);
+  tell_links(topic, text, by);
   return retained_.last_number();
+}
+
+void EventBus::tell_links(std::string_view topic, std::string_view text, const Retained::By& by) const noexcept {
+  for (LinkedBroker* const link : context_->links) link->retain(topic, text, by);
 }
 
 void EventBus::notified(Peer& publisher, std::string_view name, const Received& message) {
@@ -81,7 +88,7 @@ void EventBus::notified(Peer& publisher, std::string_view name, const Received& 
   if ((context_->topics.empty() && tap_feed_->empty()) || is_reserved(name) || !is_name(name)) return;
   if (!rpc::may_publish(publisher.principal, name)) return;
   const std::string_view params = message.params();
-  const std::string from = context_->from_of(publisher);
+  const std::string from = context_->from_of(publisher, message);
   if (!message.has(Member::to) && !message.has(Member::from) && from.empty()) {
     deliver(&publisher, {.topic = name, .text = message.text, .params = params});
     return;

@@ -56,10 +56,12 @@ class EventBus {
     if (retained_.keep(topic, message, by, evicted) == Retained::Kept::yes && context_->realm)
       context_->realm->retained_changed(topic, false);
   }
+  void clear_handed(std::string_view topic) noexcept { retained_.clear(topic); }
   /// Steps that have been spent on matching events with patterns, since the beginning.
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
 
  private:
+  void tell_links(std::string_view topic, std::string_view text, const Retained::By& by) const noexcept;
   void require_subscribable(const Peer& peer, std::string_view pattern, const SubscriptionOptions& options) const;
   [[nodiscard]] std::uint64_t keep(const Peer& publisher, std::string_view topic, std::string_view text);
   [[nodiscard]] std::size_t tell_at_once(const NewEvent& event, std::span<Subscriber* const> chosen);

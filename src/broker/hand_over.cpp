@@ -1,7 +1,8 @@
 // What a broker tells the one of another process that takes over from it, and what that makes of it (Router::hand_over
 // and take_over), as a line of JSON and the retained messages behind it: the secrets of sessions, so that clients
 // resume there; who was kicked; what is retained; and which methods the clients provide, for which the old broker
-// answers until they have come.
+// answers until they have come; and what they subscribe to (linked_broker.hpp).
+#include "broker/linked_broker.hpp"
 #include "broker/outgoing.hpp"
 #include "broker/router.hpp"
 #include "wirecall/reflect.hpp"
@@ -38,6 +39,7 @@ struct HandedBroker {
   std::vector<HandedClient> kicked;
   std::vector<HandedEvent> retained;
   std::vector<HandedMethod> methods;
+  std::vector<LinkedTopic> topics;
 };
 
 }  // namespace
@@ -104,7 +106,23 @@ std::string Router::hand_over() {
                              .input_schema = description.input_schema,
                              .safe = description.safe});
   }
+  state.topics = LinkedBroker::topics(context_, nullptr);
+  handed_topics_ = state.topics;
   return to_json(state) + '\n' + messages;
+}
+
+void Router::link_to_successor(rpc::BrokerPeer& link) {
+  this->link(static_cast<Peer&>(link), false).told(std::exchange(handed_topics_, {}));
+}
+
+LinkedBroker& Router::link(Peer& peer, bool predecessor) {
+  return *links_.emplace_back(std::make_unique<LinkedBroker>(context_, events_, peer, predecessor));
+}
+
+void Router::nobody_left() noexcept {
+  for (const auto& link : links_) {
+    if (!link->is_predecessor()) link->tell_alone();
+  }
 }
 
 void Router::take_over(std::string_view text, rpc::BrokerPeer& link) {
@@ -140,7 +158,10 @@ void Router::take_over(std::string_view text, rpc::BrokerPeer& link) {
                                 .unsubscribes = false};
     registrations.push_back(std::move(registration));
   }
-  registrar_.register_linked(static_cast<Peer&>(link), std::move(registrations));
+  auto& peer = static_cast<Peer&>(link);
+  LinkedBroker& linked = this->link(peer, true);
+  for (LinkedTopic& one : state->topics) linked.take(std::move(one));
+  registrar_.register_linked(peer, std::move(registrations));
 }
 
 bool Router::release(Peer& peer) noexcept {

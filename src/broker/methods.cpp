@@ -60,6 +60,11 @@ void require_open(const ReservedCall& call) {
   throw message::make(ErrorCode::draining, "the server is shutting down", "no");
 }
 
+// The same of events, which the process that has taken over is told of.
+void require_events(const ReservedCall& call) {
+  if (!peer_of(call).router().is_linked_to_successor()) require_open(call);
+}
+
 // How a method is declared that subscribes.
 struct Declared {
   std::string unsubscribe;
@@ -221,7 +226,7 @@ std::string topic_of(const ReservedParams<N>& params, bool (*valid)(std::string_
 constexpr std::string_view kPattern = "words between dots, of which * stands for one and > at the end for the rest";
 
 std::string subscribe(const ReservedCall& call) {
-  require_open(call);
+  require_events(call);
   static constexpr std::array<std::string_view, 5> kNames{"topic", "last", "group", "echo", "durable"};
   const ReservedParams<5> params{call, kNames};
   std::string topic = topic_of(params, &is_pattern, kPattern);
@@ -245,7 +250,7 @@ std::string unsubscribe(const ReservedCall& call) {
 }
 
 std::string publish(const ReservedCall& call) {
-  require_open(call);
+  require_events(call);
   static constexpr std::array<std::string_view, 4> kNames{"topic", "params", "retain", "durable"};
   const ReservedParams<4> params{call, kNames};
   const auto valid = [](std::string_view topic) { return is_name(topic) && !is_reserved(topic); };

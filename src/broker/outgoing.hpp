@@ -51,9 +51,10 @@ struct StreamEdits {
   std::string id_and_stream = {};
 };
 
-/// Takes `to` off a message, and sets whose it is to `from`, JSON text or empty.
-inline void address(Splice& splice, const Received& message, std::string_view from) {
-  if (message.has(Member::to)) splice.remove(message[Member::to]);
+/// Takes `to` off a message, unless who gets it looks for the provider, and sets whose it is to `from`, JSON text or
+/// empty.
+inline void address(Splice& splice, const Received& message, std::string_view from, bool keeps_to = false) {
+  if (message.has(Member::to) && !keeps_to) splice.remove(message[Member::to]);
   if (!message.has(Member::from)) {
     if (!from.empty()) splice.prepend(R"("from":)", from);
   } else if (from.empty()) {

@@ -1,6 +1,7 @@
 // See peer.hpp.
 #include "broker/peer.hpp"
 
+#include "broker/linked_broker.hpp"
 #include "broker/methods.hpp"
 #include "broker/router.hpp"
 #include "rpc/request_subject.hpp"
@@ -68,7 +69,10 @@ void Peer::notified(const Received& message, std::string_view name) {
     return;
   if (of_node) [[unlikely]]
     return router_->events().notified_elsewhere();
+  if (linked != nullptr && linked->notified(message, name)) [[unlikely]]
+    return router_->events().notified_elsewhere();
   router_->events().notified(*this, name, message);
+  if (linked != nullptr) return;  // what is durable, its own broker has kept
   router_->durable_topics().notified(*this, name, message);
 }
 

@@ -14,6 +14,7 @@
 
 namespace wirecall::broker {
 
+class LinkedBroker;
 class Router;
 struct Provider;
 
@@ -117,6 +118,7 @@ class Peer final : public rpc::BrokerPeer {
   std::unique_ptr<RetainedRequests> retained;  ///< null for nothing
   rpc::RetainedReader* retained_reader = nullptr;  ///< of the sink, once it subscribes; null for none
   RemoteNode* node = nullptr;                      ///< that it speaks for, as long as that is there; null for a client
+  LinkedBroker* linked = nullptr;                  ///< that it is the connection to; null for a client
   State state = State::open;
   LostBy lost_by = LostBy::provider;     ///< why its calls end once it has ended
   bool of_node : 1 = false;              ///< it speaks for another broker, or has

@@ -2,6 +2,7 @@
 #include "broker/registrar.hpp"
 
 #include "base/reserve_extra.hpp"
+#include "broker/linked_broker.hpp"
 
 namespace wirecall::broker {
 
@@ -114,7 +115,7 @@ void Registrar::register_one(Peer& peer, Registration one) {
   if (linked == nullptr) return;
   Peer& link = *linked->peer;
   static_cast<void>(unregister(link, route->name()));
-  if (link.provides.empty()) link.sink().close();
+  if (link.linked != nullptr) link.linked->close_if_done();
 }
 
 void Registrar::register_linked(Peer& link, std::vector<Registration> registrations) {
@@ -123,7 +124,6 @@ void Registrar::register_linked(Peer& link, std::vector<Registration> registrati
     one.options.linked = true;
     register_one(link, std::move(one));
   }
-  if (link.provides.empty()) link.sink().close();
 }
 
 bool Registrar::unregister(Peer& peer, std::string_view name) {

@@ -1,7 +1,9 @@
 // See relay.hpp.
 #include "broker/relay.hpp"
 
+#include "base/reserve_extra.hpp"
 #include "broker/call_all_shared.hpp"
+#include "broker/linked_broker.hpp"
 #include "broker/outgoing.hpp"
 #include "broker/stream_request.hpp"
 
@@ -27,8 +29,29 @@ Provider* Relay::provider_for(Route& route, const Received& message, Call& call)
     return route.choose_in_realm(message.params(), call.reader(), choice_in_realm(&caller_of(call)));
   }
   const Peer* const named = context_->peers.find(string_of(*context_->loop.codecs.readers.reader, message[Member::to]));
-  Provider* const provider = named == nullptr ? nullptr : route.find(*named);
+  if (named == nullptr) return linked_provider(route, caller_of(call));
+  Provider* const provider = route.find(*named);
   return provider == nullptr || provider->ended ? nullptr : provider;
+}
+
+// The broker that this one has taken over from, where whoever is named may still be; it goes with the call if it is
+// asked for nothing else. Null for none.
+Provider* Relay::linked_provider(Route& route, const Peer& caller) {
+  if (Provider* const linked = route.linked(); linked != nullptr && linked->peer != &caller) return linked;
+  for (const LinkedBroker* const link : context_->links) {
+    Peer& peer = link->peer();
+    if (&peer == &caller || peer.has_ended() || !link->is_predecessor() || peer.is_congested()) continue;
+    reserve_extra(peer.provides, 1);
+    const Provider* const known = route.find(peer);
+    Provider& provider = route.add(peer, {.linked = true});
+    if (known == nullptr) {
+      provider.index = static_cast<std::uint32_t>(peer.provides.size());
+      peer.provides.push_back(&provider);
+    }
+    provider.ended = true;
+    return &provider;
+  }
+  return nullptr;
 }
 
 // What comes from another node goes to none: it is served here.
@@ -42,7 +65,7 @@ RealmChoice Relay::choice_in_realm(const Peer* caller, const Provider* but) cons
 // decides whether to tell.
 std::string Relay::from_of(const Provider& provider, const Peer& caller, const Received& message) const {
   if (provider.at_node) return caller.name.empty() ? std::string{} : caller.name_json();
-  if (!caller.of_node) return context_->from_of(caller);
+  if (!caller.of_node) return context_->from_of(caller, message);
   return context_->settings.disclose_callers && message.has(Member::from) ? std::string{message[Member::from]}
                                                                           : std::string{};
 }
@@ -57,17 +80,26 @@ void Relay::relay(Route& route, Call& call) {
     context_->log.not_provided(route.name(), &caller_of(call), why);
     return call.error(why);
   }
+  if (provider->ended) [[unlikely]] {
+    relay_as_json(*provider, route, call, message);
+    return free_again(*provider);  // where it has not been asked
+  }
   if (message.is_json()) [[likely]]
     return relay_to(*provider, route, call, message);
   // As it came to a provider that speaks the same, unless it asks for progress, which is shown.
   const bool same =
       provider->peer->sink().encoding() == message.encoding && !asks_for_progress(call.reader(), call.params());
   if (same) return relay_to(*provider, route, call, message);
+  relay_as_json(*provider, route, call, message);
+}
+
+void Relay::relay_as_json(Provider& provider, Route& route, Call& call, const Received& message) {
+  if (message.is_json()) return relay_to(provider, route, call, message);
   Buffer json;
   Received plain;
   if (const std::optional<Error> why = writer_->read_as_json({message.text, message.encoding}, json, plain))
     return context_->refuse(call, route.name(), *why);
-  relay_to(*provider, route, call, plain);
+  relay_to(provider, route, call, plain);
 }
 
 void Relay::notify(const Provider& provider, const Peer& caller, const Received& message) {

@@ -82,6 +82,8 @@ class Relay {
 
  private:
   [[nodiscard]] Provider* provider_for(Route& route, const Received& message, Call& call);
+  void relay_as_json(Provider& provider, Route& route, Call& call, const Received& message);
+  [[nodiscard]] Provider* linked_provider(Route& route, const Peer& caller);
   [[nodiscard]] RealmChoice choice_in_realm(const Peer* caller, const Provider* but = nullptr) const noexcept;
   [[nodiscard]] std::string from_of(const Provider& provider, const Peer& caller, const Received& message) const;
   [[nodiscard]] bool has_moved(const Received& response) const;
@@ -96,7 +98,8 @@ class Relay {
   void end_by(SlotNumber slot, std::chrono::nanoseconds until) noexcept;
   [[nodiscard]] bool may_have_been_asked(SlotNumber slot) noexcept;
   [[nodiscard]] bool ask_another(SlotNumber slot, bool sent) noexcept;
-  [[nodiscard]] bool waits_for_return(SlotNumber slot, const Received& message) noexcept;
+  [[nodiscard]] bool was_not_begun(const Received& message) noexcept;
+  [[nodiscard]] bool waits_for_return(SlotNumber slot) noexcept;
 
   BrokerContext* context_;
   CallLedger& calls_;

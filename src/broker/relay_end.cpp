@@ -4,6 +4,7 @@
 
 #include "base/assert.hpp"
 #include "broker/call_all_shared.hpp"
+#include "broker/linked_broker.hpp"
 #include "broker/outgoing.hpp"
 #include "broker/relay.hpp"
 #include "broker/stream_request.hpp"
@@ -60,8 +61,8 @@ bool Relay::response(Peer& peer, const Received& message) {
   const bool malformed = message.fault != Fault::none ||
                          (error && !message::is_error(*context_->loop.codecs.readers.reader, message[Member::error]));
   if (wanted) answered(provider, call, malformed || error);
-  if (wanted && error && provider.options.linked && !malformed && waits_for_return(slot, message)) {
-    if (peer.provides.empty()) peer.sink().close();
+  if (wanted && error && provider.options.linked && !malformed && was_not_begun(message) && waits_for_return(slot)) {
+    if (peer.linked != nullptr) peer.linked->close_if_done();
     return true;
   }
   // One that is too large is shown as the error that takes its place.
@@ -79,9 +80,9 @@ bool Relay::response(Peer& peer, const Received& message) {
   }
   if (peer.source != nullptr) [[unlikely]]
     context_->loop.stats.events_dropped += peer.source->drop_unwanted();
-  const bool linked = provider.options.linked;
   free_again(provider);
-  if (linked && peer.provides.empty()) peer.sink().close();
+  if (peer.linked != nullptr) [[unlikely]]
+    peer.linked->close_if_done();
   return wanted;
 }
 
@@ -96,21 +97,28 @@ struct Origin {
 }  // namespace
 
 // Whether the broker that this one has taken over from has not begun the call, since whoever provided it there has
-// left: then it goes to one who has come meanwhile, or waits for one.
-bool Relay::waits_for_return(SlotNumber slot, const Received& message) noexcept {
+// left.
+bool Relay::was_not_begun(const Received& message) noexcept try {
+  const Error error = message::read_error(*context_->loop.codecs.readers.reader, message[Member::error]);
+  const auto said = from_json<Origin>(error.data());
+  return said && said->origin && said->delivered == "no" &&
+         (error.code() == static_cast<int>(ErrorCode::draining) ||
+          error.code() == static_cast<int>(ErrorCode::provider_lost));
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+// Such a call goes to one who has come meanwhile, or waits for one; one that names a client who is not there yet ends.
+bool Relay::waits_for_return(SlotNumber slot) noexcept {
   RelayedCall& call = calls_[slot];
   Provider& linked = *call.provider;
-  if (call.addressed || !call.extras || call.extras->request.empty()) return false;
-  try {
-    const Error error = message::read_error(*context_->loop.codecs.readers.reader, message[Member::error]);
-    const auto said = from_json<Origin>(error.data());
-    if (!said || !said->origin || said->delivered != "no") return false;
-    if (error.code() != static_cast<int>(ErrorCode::draining) &&
-        error.code() != static_cast<int>(ErrorCode::provider_lost))
-      return false;
-  } catch (const std::bad_alloc&) {
-    return false;
+  if (call.addressed) {
+    calls_.leave_provider(slot);
+    answers_->fail(slot, context_->errors.not_there);
+    free_again(linked);
+    return true;
   }
+  if (!call.extras || call.extras->request.empty()) return false;
   linked.options.concurrency = 0;  // it is asked no more
   const auto& all = linked.route->providers();
   const auto usable = [](const auto& one) { return !one->ended && !one->options.linked; };

@@ -74,7 +74,7 @@ void RequestWriter::send(SlotNumber slot, const Received& message, const Peer* c
     if (message.has(Member::timeout_ms) && call.deadline != kNoDeadline) {
       splice.replace(message[Member::timeout_ms], left.emplace(number_of(time_for(call))).view());
     }
-    address(splice, message, from);
+    address(splice, message, from, provider.options.linked);
     splice.append_to(out);
   });
   sent(slot);
@@ -112,6 +112,10 @@ void RequestWriter::notify(const Provider& provider, const Received& message, co
   }
   if (RemoteNode* const node = provider.peer->node) [[unlikely]]
     node->begin_call({.principal = caller.principal_name()});
+  if (provider.peer->linked != nullptr) [[unlikely]] {
+    append_message(provider.peer->sink(),
+                   [](Buffer& out) { out.append(R"({"jsonrpc":"2.0","method":"rpc.linked.notify"})"); });
+  }
   if (message.is_json()) [[likely]]
     return append_message(provider.peer->sink(), [&](Buffer& out) { append_addressed(out, message, from); });
   append_message_as(provider.peer->sink(), MessageForm::native(message.encoding),

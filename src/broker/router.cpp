@@ -15,6 +15,7 @@ Router::Router(const Registry& own, const Limits& limits, rpc::LoopContext& loop
 
 Router::~Router() {
   work_queues_.stop();
+  links_.clear();
   context_.realm.reset();
   departures_.end_all();
   context_.loop.services.own_counts = nullptr;
@@ -29,6 +30,8 @@ rpc::JoinedPeer Router::attach_peer(rpc::MessageSink& sink, std::shared_ptr<rpc:
 }
 
 void Router::forget(Peer& peer) noexcept {
+  if (peer.linked != nullptr) [[unlikely]]
+    std::erase_if(links_, [&](const auto& link) { return link.get() == peer.linked; });
   peer.keep_last();
   if (peer.session != 0 || peer.took_part) context_.log.left(peer);
   peer.state = Peer::State::left;

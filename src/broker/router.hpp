@@ -18,6 +18,7 @@
 #include "broker/fan_outs.hpp"
 #include "broker/inputs.hpp"
 #include "broker/inventory.hpp"
+#include "broker/linked_broker.hpp"
 #include "broker/method_table.hpp"
 #include "broker/peer_table.hpp"
 #include "broker/registrar.hpp"
@@ -71,6 +72,8 @@ class Router final : public rpc::Broker {
   void replaced() noexcept override;
   void stay() noexcept override;
   void open_store() override;
+  void link_to_successor(rpc::BrokerPeer& link) override;
+  void nobody_left() noexcept override;
   void take_over(std::string_view state, rpc::BrokerPeer& link) override;
   [[nodiscard]] std::string_view degraded() const noexcept override {
     return context_.realm && context_.realm->is_degraded() ? "the other brokers cannot be reached" : std::string_view{};
@@ -90,6 +93,10 @@ class Router final : public rpc::Broker {
   [[nodiscard]] bool is_draining() const noexcept { return draining_; }
   /// Another process has taken over.
   [[nodiscard]] bool is_replaced() const noexcept { return replaced_; }
+  /// It has, and events still go there and come from there.
+  [[nodiscard]] bool is_linked_to_successor() const noexcept {
+    return !draining_ && std::ranges::any_of(links_, [](const auto& link) { return !link->is_predecessor(); });
+  }
   /// The peer is asked nothing new; false while calls wait for it.
   [[nodiscard]] bool release(Peer& peer) noexcept;
 
@@ -122,6 +129,8 @@ class Router final : public rpc::Broker {
   [[nodiscard]] std::uint64_t event_steps() const noexcept { return events_.steps() + retained_.steps(); }
 
  private:
+  LinkedBroker& link(Peer& peer, bool predecessor);
+
   BrokerContext context_;
   std::unique_ptr<durable::Store> store_;  // it tells nobody any more once it has gone
   OpenStore open_;                         // that of a broker that is to take over; null for none
@@ -151,6 +160,8 @@ class Router final : public rpc::Broker {
   Registrar registrar_{context_, {relay_, subscriptions_}, departures_, announcer_};
   Sessions sessions_{context_, relay_, departures_, announcer_};
   WorkQueues work_queues_{context_, durable_topics_, store_.get()};
+  std::vector<LinkedTopic> handed_topics_;  // that the broker has been told which takes over
+  std::vector<std::unique_ptr<LinkedBroker>> links_;
 };
 
 }  // namespace wirecall::broker

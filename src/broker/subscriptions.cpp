@@ -228,7 +228,7 @@ void Subscriptions::add(Subscriber& subscriber, Pattern& pattern, const Subscrip
   subscriber.subscriptions_.push_back(members.back().get());
   subscriber.bytes_ += cost(pattern.text, options);
   ++pattern.subscriptions;
-  if (watcher_ != nullptr && !subscriber.of_node) watcher_->subscription_changed(pattern.text, options.group);
+  tell_watchers(subscriber, pattern, options.group);
   if (pattern.shape == nullptr || !pattern.shape->is_long()) return;
   const auto use = std::ranges::find(subscriber.long_shapes_, pattern.shape, &Subscriber::ShapeUse::shape);
   if (use != subscriber.long_shapes_.end()) {
@@ -269,8 +269,7 @@ void Subscriptions::remove(Subscription& subscription) noexcept {
   }
   Members& members = group != nullptr ? group->members : pattern.members;
   const std::uint32_t at = subscription.at;
-  if (watcher_ != nullptr && !subscriber.of_node)
-    watcher_->subscription_changed(pattern.text, group != nullptr ? std::string_view{group->name} : std::string_view{});
+  tell_watchers(subscriber, pattern, group != nullptr ? std::string_view{group->name} : std::string_view{});
   const std::unique_ptr<Subscription> gone = std::exchange(members[at], std::move(members.back()));
   members.pop_back();
   if (at < members.size()) members[at]->at = at;
@@ -286,6 +285,36 @@ void Subscriptions::clean(Pattern& pattern, const Group* group) noexcept {
   if (pattern.shape != nullptr) give_back(*pattern.shape);
   // The key is a view into the pattern: it goes first.
   const auto node = patterns_.extract(patterns_.find(pattern.text));
+}
+
+void Subscriptions::tell_watchers(const Subscriber& subscriber, const Pattern& pattern,
+                                  std::string_view group) const noexcept {
+  if (watcher_ != nullptr && !subscriber.of_node) watcher_->subscription_changed(pattern.text, group);
+  for (SubscriptionWatcher* const watcher : watchers_) watcher->subscription_changed(pattern.text, group);
+}
+
+std::vector<std::string> Subscriptions::patterns() const {
+  std::vector<std::string> all;
+  all.reserve(patterns_.size());
+  for (const auto& [text, pattern] : patterns_) all.emplace_back(text);
+  return all;
+}
+
+TopicGroups::mapped_type Subscriptions::groups_of(std::string_view pattern, const Subscriber* but) const {
+  TopicGroups::mapped_type all;
+  const Pattern* const known = find(pattern);
+  if (known == nullptr) return all;
+  for (const auto& member : known->members) {
+    const Subscriber& one = *member->subscriber;
+    if (&one == but) continue;
+    if (one.elsewhere == nullptr) {
+      all.emplace();
+    } else if (const auto found = one.elsewhere->find(pattern); found != one.elsewhere->end()) {
+      all.insert(found->second.begin(), found->second.end());
+    }
+  }
+  for (const auto& [name, group] : known->groups) all.emplace(name);
+  return all;
 }
 
 // ---- of this broker's clients ----
@@ -388,6 +417,10 @@ void Subscriptions::choose(Subscriber* publisher, Takes takes) {
     for (const auto& [name, group] : pattern->groups) {
       if (from_node && name != publisher->group) [[unlikely]]
         continue;  // its node has chosen for the others
+      if (publisher != nullptr && publisher->elsewhere != nullptr) [[unlikely]] {
+        const auto there = publisher->elsewhere->find(pattern->text);
+        if (there != publisher->elsewhere->end() && there->second.contains(name)) continue;
+      }
       Members& members = group->members;
       last_members_ += members.size();
       if (std::ranges::any_of(members, [&](const auto& one) { return one->subscriber->event_ == event_; })) continue;

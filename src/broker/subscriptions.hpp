@@ -10,7 +10,9 @@
 // One thread. Pure. Implements docs/broker.md "Events".
 #pragma once
 
+#include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -25,6 +27,9 @@ class Peer;
 struct Pattern;
 struct Shape;
 struct Subscription;
+
+/// By pattern, the groups of those who subscribe to it: "" for those in none.
+using TopicGroups = std::map<std::string, std::set<std::string, std::less<>>, std::less<>>;
 
 /// The subscriptions of one peer, which has it as a member. Goes only after Subscriptions::remove_all.
 class Subscriber {
@@ -43,6 +48,9 @@ class Subscriber {
   /// nothing by other such ones, and what it publishes is for those alone.
   bool of_node = false;
   std::string group = {};
+  /// Where it stands for the subscribers of another process, these: who publishes there has told those in a group
+  /// already. Null for one who does not.
+  const TopicGroups* elsewhere = nullptr;
 
  private:
   friend class Subscriptions;
@@ -105,6 +113,13 @@ class Subscriptions {
 
   /// `watcher` is told from now on; null for nobody.
   void watch(SubscriptionWatcher* watcher) noexcept { watcher_ = watcher; }
+  /// `watcher` is told of these and of all others as well.
+  void watch_all(SubscriptionWatcher* watcher) { watchers_.push_back(watcher); }
+  void unwatch(SubscriptionWatcher* watcher) noexcept { std::erase(watchers_, watcher); }
+  [[nodiscard]] std::vector<std::string> patterns() const;
+  /// Of those who subscribe to the pattern, but for that one, which may be null, the groups; of one who stands for
+  /// others, theirs.
+  [[nodiscard]] TopicGroups::mapped_type groups_of(std::string_view pattern, const Subscriber* but) const;
   /// Whether a client of this broker has that subscription, in that group or, where it is empty, in none.
   [[nodiscard]] bool has_here(std::string_view pattern, std::string_view group) const noexcept;
   /// Calls visit(pattern, group) for each of these.
@@ -158,6 +173,7 @@ class Subscriptions {
   Pattern& make_pattern(std::string_view text);
   void add(Subscriber& subscriber, Pattern& pattern, const SubscriptionOptions& options);
   void remove(Subscription& subscription) noexcept;
+  void tell_watchers(const Subscriber& subscriber, const Pattern& pattern, std::string_view group) const noexcept;
   void clean(Pattern& pattern, const Group* group) noexcept;
   [[nodiscard]] Shape* find_shape(std::string_view pattern) const noexcept;
   Shape& take_shape(std::string_view pattern);
@@ -171,6 +187,7 @@ class Subscriptions {
   std::size_t last_members_ = 0;
   std::uint64_t event_ = 0;
   SubscriptionWatcher* watcher_ = nullptr;
+  std::vector<SubscriptionWatcher*> watchers_;
 
   // Of the event at hand, kept for their memory.
   std::vector<Pattern*> matched_;

@@ -127,8 +127,14 @@ class Broker : public MethodSource {
   /// This one is about to take over, and the other stands still: opens what only one may have open. Throws
   /// std::runtime_error.
   virtual void open_store() {}
+  /// It is the one at the other end of `link`, whose clients and those of this one reach each other. Throws
+  /// std::bad_alloc.
+  virtual void link_to_successor(BrokerPeer& link) = 0;
+  /// That is the only connection left.
+  virtual void nobody_left() noexcept = 0;
   /// The same, as this one is told before it serves anybody. `link` is the broker that it takes over from, which
-  /// answers for those who provide methods there; its connection is closed once nobody does, or all have come here.
+  /// answers for those who provide methods there; its connection is closed once nobody does, or all have come here, and
+  /// no client is left there.
   /// Throws std::invalid_argument for other text, and std::bad_alloc.
   virtual void take_over(std::string_view state, BrokerPeer& link) = 0;
   /// Whether anybody is at work on what none of the process's connections has asked for.

@@ -125,7 +125,7 @@ std::string ServingLoop::hand_over() { return broker_ ? broker_->hand_over() : s
 void ServingLoop::replaced_by(transport::PendingConnection other) {
   if (!broker_) return;
   broker_->replaced();
-  static_cast<void>(link_to(std::move(other)));
+  broker_->link_to_successor(link_to(std::move(other)));
 }
 
 void ServingLoop::take_over_from(transport::PendingConnection other, std::string_view state) {
@@ -319,6 +319,7 @@ void ServingLoop::see_off(const std::function<bool()>& stop) {
   while (!stop() && shared_->connections_open.load() != 0 && loop_.now() < *seen_off_until_) {
     if (loop_.now() >= due) {
       each([](Connection& connection) { connection.ask_to_leave(); });
+      if (broker_ && shared_->connections_open.load() == 1) broker_->nobody_left();
       due = loop_.now() + kSeeOffInterval;
     }
     turn(std::max(std::min(*seen_off_until_, due) - loop_.now(), nanoseconds{0}));

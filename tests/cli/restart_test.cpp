@@ -24,6 +24,7 @@
 #include "tests/cli/process.hpp"
 #include "tests/server/engines.hpp"
 #include "tests/server/folder.hpp"
+#include "tests/transport/certificates.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/reflect.hpp"
 
@@ -70,16 +71,17 @@ class Restarted {
 /// Clients of all kinds that call all the time.
 class Load {
  public:
-  explicit Load(const std::vector<std::string>& urls, std::string method = "subtract") : method_(std::move(method)) {
+  explicit Load(const std::vector<std::string>& urls, std::string method = "subtract", std::string provider = {})
+      : method_(std::move(method)), provider_(std::move(provider)) {
     for (const std::string& url : urls) {
       threads_.emplace_back([this, url] {
         while (!over_.load()) {
-          Client client{url};
+          Client client{url, options_of(url)};
           call(client, url + ", a new client");
         }
       });
       threads_.emplace_back([this, url] {
-        ClientOptions options;
+        ClientOptions options = options_of(url);
         options.client_id = "steady";
         Client client{url, options};
         while (!over_.load()) call(client, url + ", one client");
@@ -99,9 +101,16 @@ class Load {
   }
 
  private:
+  static ClientOptions options_of(const std::string& url) {
+    ClientOptions options;
+    const bool tls = url.starts_with("tls:") || url.starts_with("https:") || url.starts_with("wss:");
+    if (tls) options.cafile = transport::usual_certificates().cafile;
+    return options;
+  }
   void call(Client& client, const std::string& what) {
     try {
-      if (client.call<int>(method_, 5, 3) != 2) ADD_FAILURE() << what;
+      const int difference = client.request<int>(method_, 5, 3).to(provider_).call();
+      if (difference != 2) ADD_FAILURE() << what;
     } catch (const Error& error) {
       ADD_FAILURE() << what << ": " << error.what();
     }
@@ -109,6 +118,7 @@ class Load {
   }
 
   const std::string method_;
+  const std::string provider_;
   std::atomic<bool> over_{false};
   std::atomic<int> calls_{0};
   std::vector<std::jthread> threads_;
@@ -213,10 +223,17 @@ INSTANTIATE_TEST_SUITE_P(Engines, RestartEngines, net::kEachEngine, net::engine_
 
 TEST_P(RestartEngines, ten_in_a_row_are_noticed_by_nobody_who_connects_and_calls) {
   const std::string engine = GetParam() == Engine::epoll ? "epoll" : "uring";
+  const transport::TlsFiles& files = transport::usual_certificates().server_files;
   Restarted server{
-      serve({"--engine", engine, "--threads", "3", "--listen", "tcp://127.0.0.1:0", "--listen", "shm://calls"})};
+      serve({"--engine", engine, "--threads", "3", "--listen", "tcp://127.0.0.1:0", "--listen", "shm://calls",
+             "--listen", "udp://127.0.0.1:0", "--tls-cert", files.certificate, "--tls-key", files.key})};
   const std::string tcp = "127.0.0.1:" + std::to_string(port_of(server.first()));
-  Load load{{"tcp://" + tcp, "http://" + tcp + "/rpc", "ws://" + tcp + "/", folder_.socket(), "shm://calls"}};
+  const std::string banner = server.first().read_error_until("nc -q1");
+  const std::size_t udp = banner.find("udp://127.0.0.1:");
+  ASSERT_NE(udp, std::string::npos) << banner;
+  Load load{{"tcp://" + tcp, "http://" + tcp + "/rpc", "ws://" + tcp + "/", "tls://" + tcp, "https://" + tcp + "/rpc",
+             "wss://" + tcp + "/", folder_.socket(), "shm://calls",
+             banner.substr(udp, banner.find_first_not_of("0123456789", udp + 16) - udp)}};
   load.go_on(200);
   for (int i = 0; i < 10; ++i) {
     server.restart();
@@ -406,6 +423,139 @@ TEST_F(Restart, principals_are_who_they_were_and_may_do_what_they_might) {
   EXPECT_EQ(code_of("o", "work"), -32601);
   EXPECT_EQ(code_of("o", "stock"), -32601);
   EXPECT_EQ(code_of("nobody", "work"), -32004);
+  server.end();
+}
+
+// ---- while both serve ----
+
+/// A client that stays with the old process, since it knows of no restarts.
+class Both : public Restart {
+ protected:
+  Both() { server_.first().read_error_until("Methods:"); }
+
+  /// Until `then` has become true, which others do.
+  template <class Act>
+  static void again_until(const std::atomic<bool>& then, const Act& act) {
+    while (!then.load()) act();
+  }
+  [[nodiscard]] static std::string publish(std::string_view topic, int value) {
+    return R"({"jsonrpc":"2.0","method":")" + std::string{topic} + R"(","params":[)" + std::to_string(value) + "]}";
+  }
+
+  Restarted server_{serve({"--drain-ms", "3000"})};
+};
+
+TEST_F(Both, events_reach_who_subscribes_with_the_other_process) {
+  Stock stock{folder_.path + "/calls.sock"};
+  stock.send(R"({"jsonrpc":"2.0","method":"rpc.subscribe","params":{"topic":"news.*"},"id":1})");
+  EXPECT_EQ(stock.line(), R"({"jsonrpc":"2.0","result":true,"id":1})");
+  server_.restart();
+  Client client{folder_.socket()};
+  client.publish("news.first", 1);
+  EXPECT_EQ(stock.line(), R"({"jsonrpc":"2.0","method":"news.first","params":[1]})");
+  // The old process has to hear first of who subscribes with the new one.
+  std::atomic<bool> came{false};
+  const Subscription subscription = client.subscribe("back.*", [&](const Event& event) {
+    EXPECT_EQ(event.topic, "back.first");
+    came.store(true);
+  });
+  again_until(came, [&] { stock.send(publish("back.first", 1)); });
+  // Of its own it is told nothing, and of the other's each once.
+  client.publish("news.second", 2);
+  EXPECT_EQ(stock.line(), R"({"jsonrpc":"2.0","method":"news.second","params":[2]})");
+  // It may subscribe anew, and unsubscribe.
+  stock.send(R"({"jsonrpc":"2.0","method":"rpc.subscribe","params":{"topic":"more"},"id":2})");
+  EXPECT_EQ(stock.line(), R"({"jsonrpc":"2.0","result":true,"id":2})");
+  std::atomic<bool> told{false};
+  std::jthread publisher{[&] { again_until(told, [&] { client.publish("more", 3); }); }};
+  EXPECT_EQ(stock.line(), R"({"jsonrpc":"2.0","method":"more","params":[3]})");
+  told.store(true);
+  publisher.join();
+}
+
+TEST_F(Both, of_a_group_one_is_told_wherever_an_event_is_published) {
+  Stock stock{folder_.path + "/calls.sock"};
+  Stock second{folder_.path + "/calls.sock"};
+  stock.send(R"({"jsonrpc":"2.0","method":"rpc.subscribe","params":{"topic":"jobs","group":"workers"},"id":1})"
+             R"({"jsonrpc":"2.0","method":"rpc.subscribe","params":{"topic":"end"},"id":2})");
+  stock.line();
+  stock.line();
+  second.send(R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})");
+  second.line();
+  server_.restart();
+  Client client{folder_.socket()};
+  client.publish("jobs", 1);  // nobody else is in the group
+  EXPECT_EQ(stock.line(), R"({"jsonrpc":"2.0","method":"jobs","params":[1]})");
+  std::atomic<int> here{0};
+  std::atomic<bool> ready{false};
+  SubscribeOptions group;
+  group.group = "workers";
+  const Subscription jobs = client.subscribe("jobs", group, [&](const Event&) { ++here; });
+  const Subscription other = client.subscribe("ready", [&](const Event&) { ready.store(true); });
+  // The old process knows of both once it knows of the second.
+  again_until(ready, [&] { second.send(publish("ready", 0)); });
+  Client publisher{folder_.socket()};
+  constexpr int kEvents = 50;
+  for (int i = 0; i < kEvents; ++i) publisher.publish("jobs", 2);
+  publisher.publish("end", 0);
+  EXPECT_EQ(stock.line(), R"({"jsonrpc":"2.0","method":"end","params":[0]})");
+  for (int i = 0; i < kEvents; ++i) {
+    second.send(publish("jobs", 3));
+    EXPECT_EQ(stock.line(), R"({"jsonrpc":"2.0","method":"jobs","params":[3]})");
+  }
+  ready.store(false);
+  again_until(ready, [&] { second.send(publish("ready", 0)); });
+  EXPECT_EQ(here.load(), kEvents);
+}
+
+TEST_F(Both, what_is_retained_with_one_is_known_to_the_other) {
+  Stock stock{folder_.path + "/calls.sock"};
+  stock.send(R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})");
+  stock.line();
+  server_.restart();
+  const std::string publish = R"({"jsonrpc":"2.0","method":"rpc.publish","params":{"topic":"state",)";
+  stock.send(publish + R"("params":[7],"retain":true},"id":2})");
+  stock.line();
+  Client client{folder_.socket()};
+  std::atomic<bool> came{false};
+  SubscribeOptions last;
+  last.last = true;
+  again_until(came, [&] {
+    const Subscription state = client.subscribe("state", last, [&](const Event& event) {
+      EXPECT_EQ(event.value_json(), "7");
+      came.store(true);
+    });
+    static_cast<void>(client.call<int>("subtract", 5, 3));  // the answer comes behind what is retained
+  });
+  client.publish("state", 8, {.retain = true});
+  const auto got = [&] {
+    stock.send(R"({"jsonrpc":"2.0","method":"rpc.subscribe","params":{"topic":"state","last":true},"id":3})");
+    EXPECT_NE(stock.line().find(R"("result":true)"), std::string::npos);
+    const std::string event = stock.line();
+    stock.send(R"({"jsonrpc":"2.0","method":"rpc.unsubscribe","params":{"topic":"state"},"id":4})");
+    stock.line();
+    return event;
+  };
+  while (got() != R"({"jsonrpc":"2.0","method":"state","params":[8]})") {
+  }
+}
+
+TEST_F(Restart, nobody_who_calls_a_client_by_its_name_notices_ten_in_a_row) {
+  Restarted server{serve()};
+  server.first().read_error_until("Methods:");
+  ClientOptions options;
+  options.client_id = "worker";
+  options.reconnect_min_ms = 1;
+  Client worker{folder_.socket(), options};
+  worker.provide("work", [](int a, int b) { return a - b; });
+  worker.connect();
+  Load load{{folder_.socket()}, "work", "worker"};
+  load.go_on(100);
+  for (int i = 0; i < 10; ++i) {
+    server.restart();
+    load.go_on(100);
+  }
+  load.end();
   server.end();
 }
 

@@ -68,6 +68,8 @@ class ToyBroker final : public rpc::Broker {
   void drain() noexcept override { *drained_ = true; }
   std::string hand_over() override { return {}; }
   void replaced() noexcept override {}
+  void link_to_successor(rpc::BrokerPeer&) override {}
+  void nobody_left() noexcept override {}
   void take_over(std::string_view, rpc::BrokerPeer&) override {}
   std::unique_ptr<rpc::Rendering> metrics(rpc::Asker) const override {
     return std::make_unique<rpc::PlainText>("toys " + std::to_string(counters_().connections_open) + "\n");

@@ -1,0 +1,173 @@
+// See linked_broker.hpp.
+#include "broker/linked_broker.hpp"
+
+#include "base/dotted_name.hpp"
+#include "broker/outgoing.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::broker {
+
+LinkedBroker::LinkedBroker(BrokerContext& context, EventBus& events, Peer& peer, bool predecessor)
+    : context_(&context), events_(&events), peer_(&peer), predecessor_(predecessor) {
+  context.links.push_back(this);
+  context.topics.watch_all(this);
+  peer.linked = this;
+  peer.topics.elsewhere = &there_;
+}
+
+LinkedBroker::~LinkedBroker() {
+  if (pending_) context_->loop.stop(*this);
+  peer_->linked = nullptr;
+  peer_->topics.elsewhere = nullptr;
+  context_->topics.unwatch(this);
+  std::erase(context_->links, this);
+}
+
+// ---- what is subscribed to ----
+
+std::vector<LinkedTopic> LinkedBroker::topics(const BrokerContext& context, const Subscriber* but) {
+  std::vector<LinkedTopic> all;
+  for (const std::string& pattern : context.topics.patterns()) {
+    const TopicGroups::mapped_type groups = context.topics.groups_of(pattern, but);
+    if (!groups.empty() && !is_reserved(pattern))
+      all.push_back({.topic = pattern, .groups = {groups.begin(), groups.end()}});
+  }
+  return all;
+}
+
+void LinkedBroker::told(const std::vector<LinkedTopic>& topics) {
+  for (const LinkedTopic& one : topics) told_[one.topic] = {one.groups.begin(), one.groups.end()};
+}
+
+void LinkedBroker::take(LinkedTopic topic) {
+  Subscriptions& topics = context_->topics;
+  if (!is_pattern(topic.topic) || is_reserved(topic.topic)) return;
+  if (topic.groups.empty()) {
+    there_.erase(topic.topic);
+    topics.unsubscribe(peer_->topics, topic.topic);
+    return;
+  }
+  if (!topics.has(peer_->topics, topic.topic)) {
+    if (!topics.admits(peer_->topics, topic.topic)) return;
+    topics.subscribe(peer_->topics, topic.topic, {});
+  }
+  there_[std::move(topic.topic)] = {topic.groups.begin(), topic.groups.end()};
+}
+
+void LinkedBroker::subscription_changed(std::string_view pattern, std::string_view group) noexcept {
+  static_cast<void>(group);
+  if (is_reserved(pattern)) return;
+  try {
+    changed_.emplace(pattern);
+  } catch (const std::bad_alloc&) {
+    all_changed_ = true;
+  }
+  tell_later();
+}
+
+void LinkedBroker::tell_later() noexcept {
+  if (pending_ || context_->loop.scheduler == nullptr) return;
+  if_memory_allows([this] {
+    context_->loop.scheduler->start(*this, std::chrono::nanoseconds{0});
+    pending_ = true;
+  });
+}
+
+void LinkedBroker::expired() try {
+  pending_ = false;
+  if (std::exchange(all_changed_, false)) {
+    for (const std::string& pattern : context_->topics.patterns()) changed_.insert(pattern);
+    for (const auto& [pattern, groups] : told_) changed_.insert(pattern);
+  }
+  while (!changed_.empty()) {
+    const std::string& pattern = *changed_.begin();
+    TopicGroups::mapped_type groups = context_->topics.groups_of(pattern, &peer_->topics);
+    const auto known = told_.find(pattern);
+    const bool same = known == told_.end() ? groups.empty() : known->second == groups;
+    if (!same) {
+      const Buffer text = rpc::event_of(
+          "rpc.linked.topics", to_json(LinkedTopic{.topic = pattern, .groups = {groups.begin(), groups.end()}}));
+      append_message(peer_->sink(), [&text](Buffer& out) { out.append(text.view()); });
+      told_[pattern] = std::move(groups);
+      if (told_[pattern].empty()) told_.erase(pattern);
+    }
+    changed_.erase(changed_.begin());
+  }
+} catch (const std::bad_alloc&) {
+  tell_later();
+}
+
+// ---- what is retained ----
+
+void LinkedBroker::retain(std::string_view topic, std::string_view message, const Retained::By& by) noexcept {
+  if_memory_allows([&] {
+    Buffer json;
+    if (!message.empty() && message::encoding_of(message.front()) != Encoding::json) {
+      message::Transcoder& transcoder = context_->loop.codecs.transcoder(message::encoding_of(message.front()));
+      const auto status = transcoder.to_json(message, context_->limits, json);
+      if (!transcoder.take_unrepresentable().empty() || status != message::Transcoder::Status::done) return;
+      message = json.view();
+    }
+    const LinkedValue value{.topic = std::string{topic},
+                            .owner = std::string{by.owner},
+                            .client = std::string{by.client},
+                            .kept = !message.empty()};
+    const Buffer text = rpc::event_of("rpc.linked.retain", to_json(value));
+    if (message.size() > context_->limits.max_message_size) return;
+    append_message(peer_->sink(), [&text](Buffer& out) { out.append(text.view()); });
+    if (value.kept) append_message(peer_->sink(), [message](Buffer& out) { out.append(message); });
+  });
+}
+
+void LinkedBroker::keep(const LinkedValue& value, std::string_view event) {
+  const Retained::By by{.owner = value.owner, .client = value.client};
+  if (event.empty()) {
+    events_->clear_handed(value.topic);
+  } else {
+    events_->keep_handed(value.topic, event, by);
+  }
+  for (LinkedBroker* const other : context_->links) {
+    if (other != this) other->retain(value.topic, event, by);
+  }
+}
+
+// ---- the connection ----
+
+bool LinkedBroker::notified(const Received& message, std::string_view name) {
+  if (std::exchange(for_provider_, false)) return true;
+  if (const auto value = std::exchange(retained_, std::nullopt)) {
+    if (name == value->topic) keep(*value, message.text);
+    return true;
+  }
+  if (!is_reserved(name)) return false;
+  if (name == "rpc.linked.topics") {
+    if (auto topic = from_json<LinkedTopic>(message.params())) take(*std::move(topic));
+  } else if (name == "rpc.linked.retain") {
+    auto value = from_json<LinkedValue>(message.params());
+    if (!value || !is_name(value->topic) || is_reserved(value->topic)) return true;
+    if (value->kept)
+      retained_ = *std::move(value);
+    else
+      keep(*value, {});
+  } else if (name == "rpc.linked.notify") {
+    for_provider_ = true;
+  } else if (name == "rpc.linked.alone") {
+    alone_ = true;
+    close_if_done();
+  }
+  return true;
+}
+
+void LinkedBroker::tell_alone() noexcept {
+  if (told_alone_) return;
+  if_memory_allows([this] {
+    append_message(peer_->sink(), [](Buffer& out) { out.append(R"({"jsonrpc":"2.0","method":"rpc.linked.alone"})"); });
+    told_alone_ = true;
+  });
+}
+
+void LinkedBroker::close_if_done() noexcept {
+  if (alone_ && peer_->provides.empty()) peer_->sink().close();
+}
+
+}  // namespace wirecall::broker

@@ -1,0 +1,81 @@
+// LinkedBroker: the broker of the process that this one has taken over from, or that has taken over from this one, as
+// long as both serve (Router::hand_over). Over the connection between them, which is a peer of each, each tells the
+// other what is subscribed to on its side, is sent these events, and is told what is retained anew. Nothing that comes
+// from a linked broker goes back to it. Owned by the Router; the peer outlives it. One thread.
+//
+// They speak JSON-RPC, as with anybody. A notification is an event, but for these, and for one behind
+// rpc.linked.notify, which is for the provider of its method:
+//   rpc.linked.topics {"topic": "orders.>", "groups": ["", "billing"]}   who subscribes to it, "" for those in no group
+//   rpc.linked.retain {"topic": …, "owner": …, "client": …, "kept": true}  the next notification is retained, and no
+//                                                                          event; with false none is any more
+//   rpc.linked.alone                                                     no client is left on that side
+#pragma once
+
+#include <map>
+#include <set>
+
+#include "broker/context.hpp"
+#include "broker/event_bus.hpp"
+
+namespace wirecall::broker {
+
+/// As a broker tells it.
+struct LinkedTopic {
+  std::string topic;
+  std::vector<std::string> groups;  ///< "" for those in no group; none: nobody subscribes to it any more
+};
+struct LinkedValue {
+  std::string topic;
+  std::string owner;
+  std::string client;
+  bool kept = false;
+};
+
+class LinkedBroker final : private SubscriptionWatcher, private Timer {
+ public:
+  /// All referred to outlive it.
+  LinkedBroker(BrokerContext& context, EventBus& events, Peer& peer, bool predecessor);
+  ~LinkedBroker();
+  LinkedBroker(LinkedBroker&&) = delete;
+
+  [[nodiscard]] Peer& peer() const noexcept { return *peer_; }
+  /// This process has taken over from that one.
+  [[nodiscard]] bool is_predecessor() const noexcept { return predecessor_; }
+  /// All that is subscribed to, by others than `but`.
+  [[nodiscard]] static std::vector<LinkedTopic> topics(const BrokerContext& context, const Subscriber* but);
+  /// The other side knows these already.
+  void told(const std::vector<LinkedTopic>& topics);
+  /// Throws std::bad_alloc.
+  void take(LinkedTopic topic);
+  /// A notification that is none of a client's; false for one that is an event.
+  [[nodiscard]] bool notified(const Received& message, std::string_view name);
+  /// The value of that topic is another one, or none where `message` is empty.
+  void retain(std::string_view topic, std::string_view message, const Retained::By& by) noexcept;
+  /// No client is left on this side.
+  void tell_alone() noexcept;
+  /// The connection ends where neither side needs it any more: no client is left there, and what they have provided is
+  /// provided here.
+  void close_if_done() noexcept;
+
+ private:
+  void subscription_changed(std::string_view pattern, std::string_view group) noexcept override;
+  void expired() override;
+  void tell_later() noexcept;
+  void keep(const LinkedValue& value, std::string_view event);
+
+  BrokerContext* context_;
+  EventBus* events_;
+  Peer* peer_;
+  const bool predecessor_;
+  TopicGroups there_;              // what is subscribed to on the other side
+  TopicGroups told_;               // what the other side knows of this one
+  std::set<std::string> changed_;  // patterns that it may have to be told of
+  bool pending_ = false;           // it is told in the next turn
+  bool all_changed_ = false;       // there was no memory to say which
+  bool alone_ = false;             // no client is left there
+  bool told_alone_ = false;
+  bool for_provider_ = false;              // the next notification is
+  std::optional<LinkedValue> retained_{};  // it is
+};
+
+}  // namespace wirecall::broker
