@@ -17,6 +17,7 @@
 #include "gil.hpp"
 #include "method.hpp"
 #include "rpc/access.hpp"
+#include "server/replacement.hpp"
 #include "sighup_handler.hpp"
 #include "transport/loopback.hpp"
 #include "wirecall/broker.hpp"
@@ -28,6 +29,9 @@
 namespace wirecall::python {
 namespace nb = nanobind;
 namespace {
+
+// How long the server's loops have to answer.
+constexpr std::chrono::seconds kRestartTime{5};
 
 Options options_of(const std::string& json) {
   Options options = Options::from_json(json);
@@ -138,6 +142,36 @@ class PyServer {
   /// Where its options say.
   [[nodiscard]] std::vector<std::string> endpoints() const { return options_.listen_uris(); }
   void listen_shared(const Listeners& listeners, std::size_t number) { server_->listen(listeners, number); }
+
+  // Another process takes over from this one, or this one from another (_restart.py).
+
+  /// `listen` takes its sockets from these, each a descriptor and where it is bound, which it owns from now on.
+  void inherit(const std::vector<std::pair<int, std::string>>& sockets) {
+    std::vector<transport::ListeningSocket> all;
+    for (const auto& [descriptor, uri] : sockets)
+      all.push_back({.descriptor = runtime::Descriptor{descriptor}, .endpoint = Endpoint{uri}});
+    net::Replacement{*server_}.inherit(transport::InheritedSockets{std::move(all)});
+  }
+  /// Before `run`: the files of the sockets are this process's. Those that it has not taken are closed.
+  void take_over() {
+    net::Replacement replacement{*server_};
+    replacement.close_left();
+    replacement.take_over({}, {});
+  }
+  /// While it runs, on another thread: duplicates of its sockets, the caller's.
+  [[nodiscard]] std::vector<std::pair<int, std::string>> share() const {
+    const Released released;
+    std::vector<std::pair<int, std::string>> all;
+    for (transport::ListeningSocket& one : net::Replacement{*server_}.share(kRestartTime))
+      all.emplace_back(one.descriptor.release(), one.endpoint.uri());
+    return all;
+  }
+  /// Likewise: it accepts nothing from now on, and `run` returns once its clients have gone. False where it has ended.
+  bool hand_over() {
+    const Released released;
+    return net::Replacement{*server_}.hand_over([](const std::string&, runtime::Descriptor&) { return true; },
+                                                kRestartTime);
+  }
 
   /// "sha256:" and the fingerprint of the certificate that the server has made; empty where it has made none.
   [[nodiscard]] std::string made_certificate() const {
@@ -288,6 +322,10 @@ void add_server(nb::module_& module) {
       .def("listen", &PyServer::listen)
       .def("endpoints", &PyServer::endpoints)
       .def("listen_shared", &PyServer::listen_shared)
+      .def("inherit", &PyServer::inherit)
+      .def("take_over", &PyServer::take_over)
+      .def("share", &PyServer::share)
+      .def("hand_over", &PyServer::hand_over)
       .def("made_certificate", &PyServer::made_certificate)
       .def("log_listening", &PyServer::log_listening, nb::arg("version"), nb::arg("endpoints"), nb::arg("methods"),
            nb::arg("workers"))

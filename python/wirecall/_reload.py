@@ -33,7 +33,7 @@ def become_reloaded() -> bool:
     if not reloader:
         return False
     _native.end_with_parent()
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (*_SIGNALS, signal.SIGUSR2))
     # It would be taken for that of a source of the same size that is saved within the same second.
     sys.dont_write_bytecode = True
     if str(os.getppid()) != reloader:
@@ -52,16 +52,18 @@ class Reloader:
         """Until SIGINT or SIGTERM, or until the program ends by itself without an error. The first and the second of
         these signals are handed on, as SIGTERM; the third ends the program at once. SIGHUP is handed on as it is, and
         ends this process where it ends that one. Returns the exit status."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, (*_SIGNALS, signal.SIGHUP))
+        signal.pthread_sigmask(signal.SIG_BLOCK, (*_SIGNALS, signal.SIGHUP, signal.SIGUSR2))
         next(self._changes)  # what is changed from here on has not been loaded
         process = self._start()
         stops = 0
         is_due = is_told = False
         kill_at = math.inf
         while True:
-            arrived = signal.sigtimedwait((*_SIGNALS, signal.SIGHUP), PAUSE_S)
+            arrived = signal.sigtimedwait((*_SIGNALS, signal.SIGHUP, signal.SIGUSR2), PAUSE_S)
             if arrived is not None and arrived.si_signo == signal.SIGHUP:
                 process.send_signal(signal.SIGHUP)
+            elif arrived is not None and arrived.si_signo == signal.SIGUSR2:
+                _tell("SIGUSR2 is for a program without --reload, which starts it anew by itself")
             elif arrived is not None and arrived.si_signo != signal.SIGCHLD:
                 stops += 1
                 process.send_signal(signal.SIGTERM if stops < 3 else signal.SIGKILL)

@@ -39,6 +39,8 @@ class Workers:
         has_none = owns_sighup or signal.getsignal(signal.SIGHUP) in (signal.SIG_DFL, signal.SIG_IGN)
         if sighup and has_none:
             self._signals.append(signal.SIGHUP)
+        if signal.getsignal(signal.SIGUSR2) == signal.SIG_DFL:
+            self._signals.append(signal.SIGUSR2)
         self._numbers: dict[int, int] = {}  # by process id
         self._begun: dict[int, float] = {}  # by number: when it was forked
         self._due: dict[int, float] = dict.fromkeys(range(count), 0.0)  # by number: when the next one is
@@ -74,6 +76,8 @@ class Workers:
                     elif arrived == signal.SIGHUP:
                         for pid in self._numbers:
                             os.kill(pid, signal.SIGHUP)
+                    elif arrived == signal.SIGUSR2:
+                        self._log.error("no other process takes over, and this one goes on: it has workers")
                 self._reap()
 
     def stop(self) -> None:

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from . import _adding, _bootstrap, _command_line, _native
+from . import _adding, _bootstrap, _command_line, _native, _restart
 from ._bootstrap import check_endpoint
 
 if TYPE_CHECKING:
@@ -330,6 +330,8 @@ class Server:
         return first
 
     def _listen_at(self, uri: str) -> str:
+        if (predecessor := _restart.predecessor()) is not None:
+            predecessor.give_sockets(self._engine)
         actual: str = self._engine.listen(uri)
         self._listening.append(actual)
         return actual
@@ -428,7 +430,7 @@ class Server:
         with _ending_by_a_line():
             for uri in uris:
                 self._listen_at(uri)
-        with self._handling_sighup():
+        with self._handling_sighup(), self._handling_sigusr2():
             if not quiet:
                 self._greet(self._listening)
             return self._serve()
@@ -442,13 +444,22 @@ class Server:
                 runs = True
                 began()
                 # Elsewhere than in the main thread it is a part of the program, whose signals they are.
-                self._engine.run(_in_main_thread())
+                in_main_thread = _in_main_thread()
+                if in_main_thread and (predecessor := _restart.predecessor()) is not None:
+                    predecessor.replace(self._engine)
+                self._engine.run(in_main_thread)
         finally:
             if not runs:
                 self._made = None  # with which it listens no more
             self._listening.clear()  # with its end it listens no more
             self._is_to_stop = False
             self._ended.set()
+
+    def _handling_sigusr2(self) -> contextlib.AbstractContextManager[None]:
+        if not _in_main_thread():
+            return contextlib.nullcontext()
+        refusal = "a broker of a Python program is not replaced; `wirecall serve` is" if self._broker else ""
+        return _restart.OnSigusr2(self._engine, refusal)
 
     @contextlib.contextmanager
     def _asyncio_thread(self) -> Iterator[AsyncioThread | None]:

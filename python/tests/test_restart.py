@@ -1,0 +1,136 @@
+"""SIGUSR2: the program starts again, and the new process takes over; what cannot be replaced goes on."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import wirecall
+
+PROGRAM = """
+import os
+import wirecall
+
+app = wirecall.Server("restarted"{how})
+VERSION = 1
+
+@app
+def version() -> tuple[int, int]:
+    return os.getpid(), VERSION
+
+app.run("unix://{socket}", quiet=True{more})
+"""
+
+
+class Serving:
+    def __init__(self, folder: pathlib.Path, how: str = "", more: str = "") -> None:
+        self.socket = folder / "calls.sock"
+        self.program = folder / "program.py"
+        self.program.write_text(PROGRAM.format(how=how, socket=self.socket, more=more))
+        self.process = subprocess.Popen(
+            [sys.executable, self.program], stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        self.uri = f"unix://{self.socket}"
+        while self.process.poll() is None and not self.socket.exists():
+            pass
+        self.ask()
+
+    def ask(self) -> tuple[int, int]:
+        with wirecall.connect(self.uri, wait_ms=20_000) as c:
+            pid, version = c.version()
+            return pid, version
+
+    def end(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
+
+    def log_until(self, word: str) -> str:
+        assert self.process.stderr is not None
+        said = ""
+        while word not in said:
+            line = self.process.stderr.readline()
+            assert line, said
+            said += line
+        return said
+
+
+def test_the_program_as_it_is_now_takes_over_and_nobody_notices(tmp_path):
+    serving = Serving(tmp_path)
+    try:
+        over = threading.Event()
+        failures: list[Exception] = []
+
+        def call_on() -> None:
+            while not over.is_set():
+                try:
+                    serving.ask()
+                except Exception as failure:
+                    failures.append(failure)
+
+        caller = threading.Thread(target=call_on)
+        caller.start()
+        serving.program.write_text(serving.program.read_text().replace("VERSION = 1", "VERSION = 2"))
+        serving.process.send_signal(signal.SIGUSR2)
+        while serving.ask()[1] == 1:
+            pass
+        assert serving.process.wait(60) == 0
+        pid, version = serving.ask()
+        assert pid != serving.process.pid
+        assert version == 2
+        over.set()
+        caller.join()
+        assert not failures
+        assert serving.socket.exists()
+        os.kill(pid, signal.SIGTERM)
+    finally:
+        serving.end()
+
+
+def test_one_that_does_not_come_up_leaves_the_old_one_as_it_was(tmp_path):
+    serving = Serving(tmp_path)
+    try:
+        text = serving.program.read_text()
+        serving.program.write_text("raise SystemExit(7)")
+        serving.process.send_signal(signal.SIGUSR2)
+        said = serving.log_until("no other process takes over, and this one goes on")
+        assert "its exit status is 7" in said
+        assert serving.ask() == (serving.process.pid, 1)
+        serving.program.write_text(text)
+        serving.process.send_signal(signal.SIGUSR2)
+        assert serving.process.wait(60) == 0
+        assert serving.ask()[0] != serving.process.pid
+    finally:
+        serving.end()
+
+
+@pytest.mark.parametrize(("how", "more", "why"), [(", broker=True", "", "a broker"), ("", ", workers=2", "workers")])
+def test_what_is_not_replaced_says_so_and_goes_on(tmp_path, how, more, why):
+    serving = Serving(tmp_path, how, more)
+    try:
+        serving.process.send_signal(signal.SIGUSR2)
+        assert why in serving.log_until("no other process takes over")
+        serving.ask()
+    finally:
+        serving.end()
+
+
+def test_the_command_serves_a_program_that_is_replaced(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM.split("app.run", maxsplit=1)[0].format(how=""))
+    command = pathlib.Path(sys.executable).with_name("wirecall")
+    uri = f"unix://{tmp_path}/calls.sock"
+    with subprocess.Popen([command, "serve", program, "--listen", uri], stderr=subprocess.PIPE, text=True) as old:
+        assert old.stderr is not None
+        assert old.stderr.readline()
+        old.send_signal(signal.SIGUSR2)
+        assert old.wait(60) == 0
+        with wirecall.connect(uri) as c:
+            pid, _ = c.version()
+        assert pid != old.pid
+        os.kill(pid, signal.SIGTERM)
