@@ -156,7 +156,7 @@ class PyServer {
   void take_over() {
     net::Replacement replacement{*server_};
     replacement.close_left();
-    replacement.take_over({}, {});
+    replacement.own_files();
   }
   /// While it runs, on another thread: duplicates of its sockets, the caller's.
   [[nodiscard]] std::vector<std::pair<int, std::string>> share() const {

@@ -27,8 +27,11 @@ std::vector<transport::ListeningSocket> Replacement::share() const {
 
 void Replacement::open_store() { server_->state_->loops.front()->open_store(); }
 
-void Replacement::take_over(std::string_view state, runtime::Descriptor link) {
+void Replacement::own_files() {
   for (const auto& loop : server_->state_->loops) loop->own_files();
+}
+
+void Replacement::take_over(std::string_view state, runtime::Descriptor link) {
   if (state.empty()) return;
   server_->state_->loops.front()->take_over_from(transport::PendingConnection{link.release()}, state);
 }

@@ -28,10 +28,11 @@ class Replacement {
   /// Before Server::run, while the old one stands still: opens what only one of them may have open, as the broker's
   /// durable store. Throws std::runtime_error where that cannot be.
   void open_store();
-  /// Before Server::run, once the old one serves no new connection any more: the files of the sockets are the server's.
-  /// A broker knows what the old one's has said (`state`), and asks that over `link`, a stream socket, for those who
-  /// provide methods there. Throws std::invalid_argument for a state that is none.
+  /// Before Server::run: a broker knows what the old one's has said (`state`), and asks that over `link`, a stream
+  /// socket, for those who provide methods there. Throws std::invalid_argument for a state that is none.
   void take_over(std::string_view state, runtime::Descriptor link);
+  /// Likewise, once the old one serves no new connection any more: the files of the sockets are the server's.
+  void own_files();
 
   // The old one, while it runs, on a thread that is none of the server's.
 

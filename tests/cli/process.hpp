@@ -29,14 +29,14 @@ class Process {
 
   /// Its input is `input`; where that `goes_on`, what is typed besides, until `end_input`.
   explicit Process(std::vector<std::string> words, const std::string& wirecall_url = {}, std::string_view input = {},
-                   Input then = Input::ends) {
+                   Input then = Input::ends, const std::string& program = WIRECALL_TOOL_PATH) {
     int in[2];
     int out[2];
     int err[2];
     EXPECT_EQ(pipe2(in, O_CLOEXEC), 0);
     EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);
     EXPECT_EQ(pipe2(err, O_CLOEXEC), 0);
-    words.insert(words.begin(), WIRECALL_TOOL_PATH);
+    words.insert(words.begin(), program);
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -25,6 +26,8 @@
 #include "tests/server/engines.hpp"
 #include "tests/server/folder.hpp"
 #include "tests/transport/certificates.hpp"
+#include "transport/endpoint_socket.hpp"
+#include "transport/setup.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/reflect.hpp"
 
@@ -101,8 +104,9 @@ class Load {
   }
 
  private:
-  static ClientOptions options_of(const std::string& url) {
+  [[nodiscard]] ClientOptions options_of(const std::string& url) const {
     ClientOptions options;
+    if (!provider_.empty()) options.wait_ms = 20'000;  // who is named is not there for a moment
     const bool tls = url.starts_with("tls:") || url.starts_with("https:") || url.starts_with("wss:");
     if (tls) options.cafile = transport::usual_certificates().cafile;
     return options;
@@ -166,7 +170,7 @@ class Rival {
   }
   void ready() { say(RestartReady{}); }
   void state() { state_ = channel_.receive(kTime); }
-  void serving() { say(RestartServing{.serving = true}); }
+  void prepared() { say(RestartPrepared{.error = {}, .prepared = true}); }
   [[nodiscard]] std::size_t descriptors() const { return received_.descriptors.size(); }
   /// The server has given up.
   [[nodiscard]] bool is_refused() {
@@ -641,11 +645,200 @@ TEST_F(Restart, one_that_says_nothing_more_is_given_up_in_time) {
 TEST_F(Restart, what_is_no_message_is_refused) {
   Process server{serve()};
   server.read_error_until("Methods:");
-  const runtime::Descriptor socket = connect_to(path());
-  const std::string noise(4096, 'x');
-  ASSERT_EQ(send(socket.get(), noise.data(), noise.size(), 0), 4096);
-  const std::string log = server.read_error_until("is not understood");
-  EXPECT_NE(log.find("is not understood"), std::string::npos) << log;
+  // The head of a message: "WCRS", then so many descriptors and so many bytes of text.
+  const auto head = [](std::uint32_t descriptors, std::uint64_t bytes) {
+    const std::uint32_t magic = 0x57435253;
+    std::string all(16, '\0');
+    std::memcpy(all.data(), &magic, sizeof magic);
+    std::memcpy(all.data() + 4, &descriptors, sizeof descriptors);
+    std::memcpy(all.data() + 8, &bytes, sizeof bytes);
+    return all;
+  };
+  const auto message = [&](const std::string& text) { return head(0, text.size()) + text; };
+  const std::string hello = to_json(RestartHello{.restart = kRestartVersion, .pid = getpid()});
+  const std::vector<std::string> wrong{
+      std::string(4096, 'x'),                   // no head
+      head(5000, 0),                            // more descriptors than there may be
+      head(1, hello.size()) + "d" + hello,      // a descriptor that does not come
+      head(0, std::uint64_t{1} << 60) + hello,  // cut off
+      message("[]"),                            // another text
+      message(std::string(200'000, '[')),       // one that nests too deep
+      message(R"({"restart":1,"pid":1e99})"),   // out of range
+      message(R"({"restart":99,"pid":123})"),   // of another version
+  };
+  for (std::size_t i = 0; i < wrong.size(); ++i) {
+    const runtime::Descriptor socket = connect_to(path());
+    ASSERT_EQ(send(socket.get(), wrong[i].data(), wrong[i].size(), 0), static_cast<ssize_t>(wrong[i].size()));
+    ::shutdown(socket.get(), SHUT_WR);
+    server.read_error_until("no other process takes over, and this one goes on", static_cast<int>(i) + 1);
+    EXPECT_TRUE(is_served()) << i;
+  }
+}
+
+// An attempt that fails leaves nothing open.
+std::size_t descriptors_of(pid_t pid) {
+  const std::filesystem::directory_iterator all{"/proc/" + std::to_string(pid) + "/fd"};
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+/// A program that stands where another one stood when the server was started.
+class OtherProgram : public Restart {
+ protected:
+  OtherProgram() { std::filesystem::create_symlink(WIRECALL_TOOL_PATH, program_); }
+  void replace_by(const std::string& script) const {
+    std::filesystem::remove(program_);
+    if (script.empty()) return;
+    std::ofstream{program_} << "#!/bin/sh\n" << script << "\n";
+    std::filesystem::permissions(program_, std::filesystem::perms::owner_all);
+  }
+
+  const std::string program_ = folder_.path + "/program";
+};
+
+TEST_F(OtherProgram, one_that_is_not_there_or_dies_or_hangs_leaves_the_old_process_as_it_was_and_nothing_open) {
+  Process server{serve({"--restart-ms", "300"}), {}, {}, Process::Input::ends, program_};
+  server.read_error_until("Methods:");
+  EXPECT_TRUE(is_served());
+  struct Case {
+    std::string script;
+    std::string reason;
+  };
+  const std::vector<Case> cases{{"", "cannot be started: No such file or directory"},
+                                {"kill -SEGV $$", "signal 11 has ended it"},
+                                {"exit 3", "it has ended with status 3"},
+                                {"exec sleep 1000", "did not answer in time; it was killed"},
+                                {"", "cannot be started: No such file or directory"}};
+  std::size_t open = 0;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    replace_by(cases[i].script);
+    server.signal(SIGUSR2);
+    const std::string log =
+        server.read_error_until("no other process takes over, and this one goes on", static_cast<int>(i) + 1);
+    const std::string line = server.read_error_line(log.rfind("no other process takes over"));
+    EXPECT_NE(line.find(cases[i].reason), std::string::npos) << line;
+    EXPECT_TRUE(is_served()) << i;
+    if (i == 0) open = descriptors_of(server.id());
+  }
+  EXPECT_EQ(descriptors_of(server.id()), open);
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.wait(), 0);
+}
+
+/// A server that is taken over from, as far as the test has it do so, over which a real one comes.
+class Victim {
+ public:
+  /// In a process of its own, which `dies` after so many of its messages, or goes on but gives up.
+  Victim(const std::string& path, const std::string& endpoint, int messages, bool dies) {
+    transport::BoundSocket restarts = transport::listen_on_path(Endpoint{"unix://" + path}, path);
+    transport::BoundSocket served = transport::listen_on(Endpoint{endpoint});
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      alarm(kSecondsMax);
+      try {
+        be_replaced(restarts.descriptor, served.descriptor, endpoint, messages);
+      } catch (const std::exception&) {
+        _exit(1);
+      }
+      if (dies) _exit(0);
+      channel_.reset();
+      char byte = 0;
+      static_cast<void>(::read(ends[0], &byte, 1));  // until the test ends
+      _exit(0);
+    }
+    ::close(ends[0]);
+    wake_ = runtime::Descriptor{ends[1]};
+    ::close(restarts.descriptor);
+    ::close(served.descriptor);
+    restarts.file.keep();
+    served.file.keep();
+  }
+  Victim(Victim&&) = delete;
+  ~Victim() {
+    kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kTime{30000};
+
+  // In the child.
+  void be_replaced(int restarts, int served, const std::string& endpoint, int messages) {
+    ::fcntl(restarts, F_SETFL, ::fcntl(restarts, F_GETFL) & ~O_NONBLOCK);
+    channel_.emplace(runtime::Descriptor{::accept4(restarts, nullptr, nullptr, SOCK_CLOEXEC)});
+    static_cast<void>(channel_->receive(kTime));
+    if (messages > 0) {
+      const std::array<runtime::Descriptor, 1> all{runtime::Descriptor{::dup(served)}};
+      channel_->send(to_json(RestartSockets{
+                         .restart = kRestartVersion, .pid = getpid(), .uris = {endpoint}, .path = {}, .error = {}}),
+                     kTime, all);
+    }
+    if (messages > 1) {
+      static_cast<void>(channel_->receive(kTime));
+      channel_->send(R"({"session_key":[1,2,3,4],"session_last":1,"kicked":[],"retained":[],"methods":[],"topics":[]})",
+                     kTime);
+    }
+    if (messages > 2) static_cast<void>(channel_->receive(kTime));
+  }
+
+  std::optional<RestartChannel> channel_;
+  runtime::Descriptor wake_;
+  pid_t pid_;
+};
+
+TEST_F(Restart, one_that_takes_over_serves_in_place_of_an_old_process_that_dies_meanwhile) {
+  for (const int messages : {1, 2, 3}) {
+    std::filesystem::create_directory(folder_.path + "/wirecall");
+    std::filesystem::permissions(folder_.path + "/wirecall", std::filesystem::perms::owner_all);
+    const Victim victim{path(), folder_.socket(), messages, true};
+    Process other{serve({"--replace"})};
+    other.read_error_until("Methods:");
+    EXPECT_TRUE(is_served()) << messages;
+    other.signal(SIGTERM);
+    EXPECT_EQ(other.wait(), 0);
+    std::filesystem::remove(path());
+    std::filesystem::remove(folder_.path + "/calls.sock");
+  }
+}
+
+TEST_F(Restart, and_ends_where_the_old_process_goes_on) {
+  for (const int messages : {0, 1, 2, 3}) {
+    std::filesystem::create_directory(folder_.path + "/wirecall");
+    std::filesystem::permissions(folder_.path + "/wirecall", std::filesystem::perms::owner_all);
+    const Victim victim{path(), folder_.socket(), messages, false};
+    Process other{serve({"--replace"})};
+    const std::string log = other.rest_of_error();
+    EXPECT_EQ(other.wait(), 3) << messages;
+    EXPECT_NE(log.find("has given up"), std::string::npos) << log;
+    EXPECT_TRUE(std::filesystem::exists(folder_.path + "/calls.sock")) << messages;
+    std::filesystem::remove(path());
+    std::filesystem::remove(folder_.path + "/calls.sock");
+  }
+}
+
+TEST_F(Restart, what_stands_where_its_socket_would_be_is_left_alone_and_the_server_serves) {
+  std::filesystem::create_directory(folder_.path + "/wirecall");
+  std::filesystem::permissions(folder_.path + "/wirecall", std::filesystem::perms::owner_all);
+  std::ofstream{folder_.path + "/precious"} << "kept";
+  std::filesystem::create_symlink(folder_.path + "/precious", path());
+  {
+    Process server{serve()};
+    const std::string log = server.read_error_until("Methods:");
+    EXPECT_NE(log.find("no process can take over by --replace"), std::string::npos) << log;
+    EXPECT_TRUE(is_served());
+    server.signal(SIGTERM);
+    EXPECT_EQ(server.wait(), 0);
+  }
+  EXPECT_TRUE(std::filesystem::is_symlink(path()));
+  EXPECT_EQ(std::filesystem::file_size(folder_.path + "/precious"), 4U);
+  // Nor is a folder used that others may write in.
+  std::filesystem::remove(path());
+  std::filesystem::permissions(folder_.path + "/wirecall", std::filesystem::perms::all);
+  Process server{serve()};
+  const std::string log = server.read_error_until("Methods:");
+  EXPECT_NE(log.find("is not a folder of this user's alone"), std::string::npos) << log;
+  EXPECT_FALSE(std::filesystem::exists(path()));
   EXPECT_TRUE(is_served());
 }
 

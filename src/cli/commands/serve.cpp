@@ -74,6 +74,23 @@ struct ServedBroker final : Server {
                net::broker_factory(options, takes_over ? net::StoreOpens::by_takeover : net::StoreOpens::at_once)) {}
 };
 
+/// Where the other one dies meanwhile this one serves all the same, since nobody else has the sockets.
+void take_over_from(Predecessor& predecessor, net::Replacement& replacement, const LogSink& log) {
+  try {
+    const std::string state = predecessor.receive_state();
+    replacement.open_store();
+    replacement.take_over(state, predecessor.share_socket());
+    predecessor.take_over();
+    log(LogLevel::info, "this process has taken over", {{"from", predecessor.pid()}});
+  } catch (const RestartError& error) {
+    if (!predecessor.has_died()) throw;
+    replacement.open_store();
+    log(LogLevel::warning, "this process serves in place of one that has died while it was taken over from",
+        {{"from", predecessor.pid()}, {"reason", std::string_view{error.what()}}});
+  }
+  replacement.own_files();
+}
+
 /// Between the banner and Server::run, which has handlers of its own, a signal must end the server as it does later:
 /// whoever reads the banner may send one at once.
 class EarlySignals {
@@ -150,11 +167,7 @@ int serve(const ServeOptions& options) {
                                  .log = server_log};
     if (predecessor) {
       restarts.listening = predecessor->take_restart_socket(path);
-      const std::string state = predecessor->take_over();
-      replacement.open_store();
-      predecessor->confirm();
-      replacement.take_over(state, predecessor->release());
-      server_log(LogLevel::info, "this process has taken over", {{"from", predecessor->pid()}});
+      take_over_from(*predecessor, replacement, server_log);
     }
     Successor successor{server, std::move(restarts)};
     ServeOptions shown = options;

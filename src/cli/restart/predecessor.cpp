@@ -4,7 +4,10 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -14,6 +17,9 @@
 namespace wirecall::cli {
 
 using runtime::Descriptor;
+
+// That a process has to be gone once its end of the connection is.
+constexpr int kDeathTime = 1000;  // ms
 
 namespace {
 
@@ -74,6 +80,7 @@ Predecessor::Predecessor(RestartChannel channel) : channel_(std::move(channel)) 
   if (message.descriptors.size() != count)
     throw RestartError{"the server that is to be replaced has not sent all sockets"};
   pid_ = said.pid;
+  process_ = Descriptor{static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid_), 0))};
   path_ = std::move(said.path);
   if (!path_.empty()) restart_socket_ = std::move(message.descriptors.back());
   std::vector<transport::ListeningSocket> sockets;
@@ -88,21 +95,35 @@ Descriptor Predecessor::take_restart_socket(const std::string& path) {
   return std::move(restart_socket_);
 }
 
-std::string Predecessor::take_over() {
+std::string Predecessor::receive_state() {
   channel_.send(to_json(RestartReady{.error = {}, .has_path = has_path_}), kRestartStep);
   RestartMessage state = channel_.receive(kRestartStep + kRestartStep);
+  has_state_ = true;
   return std::move(state.text);
 }
 
-void Predecessor::confirm() {
-  channel_.send(to_json(RestartServing{.serving = true}), kRestartCommit);
+Descriptor Predecessor::share_socket() const {
+  return Descriptor{::fcntl(channel_.descriptor(), F_DUPFD_CLOEXEC, 0), "the socket of restarts is shared"};
+}
+
+void Predecessor::take_over() {
+  channel_.send(to_json(RestartPrepared{.error = {}, .prepared = true}), kRestartCommit);
   settled_ = true;
+  // It gives up after a moment, and then the connection ends: so there is an answer.
+  if (!understood<RestartGo>(channel_.receive(kRestartStep + kRestartStep)).go)
+    throw RestartError{"the server that is to be replaced goes on"};
+}
+
+bool Predecessor::has_died() const noexcept {
+  pollfd process{.fd = process_.get(), .events = POLLIN, .revents = 0};
+  return process_.get() >= 0 && ::poll(&process, 1, kDeathTime) > 0;
 }
 
 void Predecessor::give_up(const std::string& reason) noexcept {
   if (std::exchange(settled_, true)) return;
   try {
-    channel_.send(to_json(RestartReady{.error = reason}), kRestartCommit);
+    channel_.send(has_state_ ? to_json(RestartPrepared{.error = reason}) : to_json(RestartReady{.error = reason}),
+                  kRestartCommit);
   } catch (const std::exception&) {
     // It sees that this process ends.
   }

@@ -22,12 +22,16 @@ class Predecessor {
   [[nodiscard]] runtime::Descriptor take_restart_socket(const std::string& path);
   [[nodiscard]] std::int64_t pid() const noexcept { return pid_; }
 
-  /// This process would serve: the other stands still from when this returns. Throws RestartError.
-  [[nodiscard]] std::string take_over();
-  /// After that, at once: from when this returns it is the one that does. Throws RestartError: then it is not.
-  void confirm();
-  /// After that: the socket to it.
-  [[nodiscard]] runtime::Descriptor release() noexcept { return channel_.release(); }
+  /// This process has come up. Returns the state of the other's broker; from now on that one stands still, for a
+  /// moment. Throws RestartError.
+  [[nodiscard]] std::string receive_state();
+  /// A duplicate of the socket to it: over that its broker speaks once it has been taken over from.
+  [[nodiscard]] runtime::Descriptor share_socket() const;
+  /// This process has that state: from when this returns it is the one that serves. Throws RestartError: then it is
+  /// not.
+  void take_over();
+  /// Waits for a moment; whether that process has died, so that this one may serve in its place without all that.
+  [[nodiscard]] bool has_died() const noexcept;
   /// This process does not come up, for that reason.
   void give_up(const std::string& reason) noexcept;
 
@@ -40,7 +44,9 @@ class Predecessor {
   std::string path_;
   runtime::Descriptor restart_socket_;
   bool has_path_ = false;
-  bool settled_ = false;  // it has been told how this has ended
+  bool has_state_ = false;
+  bool settled_ = false;         // it has been told how this has ended
+  runtime::Descriptor process_;  // readable once it has died; -1 where the system does not tell
 };
 
 }  // namespace wirecall::cli

@@ -36,6 +36,7 @@ class RestartChannel {
   void send(std::string_view text, Time in_time, std::span<const runtime::Descriptor> descriptors = {});
   /// Throws RestartError where nothing comes in time, the other end has gone, or what comes is no such message.
   [[nodiscard]] RestartMessage receive(Time in_time);
+  [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
   /// The socket, which does not block; nothing can be said any more.
   [[nodiscard]] runtime::Descriptor release() noexcept { return std::move(socket_); }
 

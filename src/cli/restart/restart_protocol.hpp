@@ -3,9 +3,11 @@
 //   new   RestartHello      who it is
 //   old   RestartSockets    with the descriptors
 //   new   RestartReady      it has come up, and would serve; it accepts nothing yet
-//   old   the broker's state (rpc::Broker::hand_over), no JSON; from here on it serves nobody new, if the next comes
-//   new   RestartServing    it has all that it needs, the durable store among it, which the old one has let go
-// Either says `error` at any of these points instead, or ends. The old one goes on as before, unless it has all five.
+//   old   the broker's state (rpc::Broker::hand_over), no JSON; it stands still until the next comes
+//   new   RestartPrepared   it has all that it needs, the durable store among it, which the old one has let go
+//   old   RestartGo         it serves nobody new any more; the other one serves from here on
+// Either says `error` at any of these points instead, or ends. The old one goes on as before, unless it has said the
+// last; the new one serves only if it has heard that, or where the old one has died after the second.
 #pragma once
 
 #include <chrono>
@@ -15,7 +17,7 @@
 
 namespace wirecall::cli {
 
-/// Of the five messages. Another one is refused by both.
+/// Of these messages. Another one is refused by both.
 inline constexpr std::uint32_t kRestartVersion = 1;
 
 struct RestartHello {
@@ -36,9 +38,13 @@ struct RestartReady {
   bool has_path = false;  ///< --replace finds it there as well
 };
 
-struct RestartServing {
-  bool serving = false;
-  std::string error = {};  ///< why not
+struct RestartPrepared {
+  std::string error;
+  bool prepared = false;
+};
+
+struct RestartGo {
+  bool go = false;
 };
 
 /// The most time that each of the short steps may take.

@@ -215,8 +215,9 @@ void Successor::hand_over(Descriptor socket, Started* child) {
         const auto until = std::chrono::steady_clock::now() + kRestartCommit;
         channel.send(state, kRestartCommit);
         const auto left = std::chrono::ceil<RestartChannel::Time>(until - std::chrono::steady_clock::now());
-        const auto said = understood<RestartServing>(channel.receive(left));
-        if (said.serving) {
+        const auto said = understood<RestartPrepared>(channel.receive(left));
+        if (said.prepared) {
+          channel.send(to_json(RestartGo{.go = true}), kRestartCommit);
           link = channel.release();
           return true;
         }
