@@ -176,6 +176,10 @@ class Route {
   [[nodiscard]] bool is_for_nodes() const noexcept {
     return std::ranges::any_of(providers_, [](const auto& provider) { return !provider->ended && !provider->at_node; });
   }
+  /// The same of another node.
+  [[nodiscard]] bool is_provided_at_node() const noexcept {
+    return std::ranges::any_of(providers_, [](const auto& provider) { return !provider->ended && provider->at_node; });
+  }
   /// Whether other nodes provide it, too.
   [[nodiscard]] bool is_at_nodes() const noexcept { return at_nodes_ != 0; }
   /// As `choose`, where other nodes provide the route: a free provider of this broker goes before one of another, and

@@ -62,6 +62,9 @@ void Registrar::require_admissible(const Peer& peer, const std::vector<Registrat
     if (route != nullptr && !route->is_provided_here() && !route->is_provided() &&
         !route->description.is_of_kind(one.description))
       throw conflict("calls are at work of the method as it was provided before");
+    if (!admitted && route != nullptr && route->policy() == Policy::exclusive && !route->is_provided_here() &&
+        route->is_provided_at_node())
+      throw conflict("the method is provided at another node, by one which wants to be the only one");
     if (route == nullptr || !route->is_provided_here()) {
       described += one.description.bytes();
       continue;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/dotted_name.hpp"
+#include "cluster/exclusive_claims.hpp"
 #include "cluster/hexadecimal.hpp"
 #include "message/own_error.hpp"
 #include "rpc/access.hpp"
@@ -368,6 +369,7 @@ void Node::set_method(broker::Registration registration) {
   const std::string method = registration.name;
   if (context_->host.registry.find(method) != nullptr) return;
   registration.policy_given = true;
+  if (!admit_exclusive(*context_, {&provider(), heartbeat_.epoch, name_}, registration)) return;
   std::vector<broker::Registration> one;
   one.push_back(std::move(registration));
   try {
