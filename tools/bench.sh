@@ -39,6 +39,11 @@ echo
 echo "== routing"
 python3 bench/routing.py "$build/wirecall" "$build/bench/router_load" || status=1
 echo
+if command -v nats-server >/dev/null && [[ -x $build/bench/nats_echo ]]; then
+  echo "== cluster"
+  python3 bench/cluster.py "$build/wirecall" "$build/bench" || status=1
+  echo
+fi
 echo "== store"
 python3 bench/store/measure.py "$build/wirecall" --store "$build/examples/example_store" || status=1
 echo

@@ -5,7 +5,9 @@
 //     router_load wirecall|nats PORT calls CONNECTIONS IN_FLIGHT SECONDS
 //     router_load wirecall|nats PORT events SUBSCRIBERS BYTES SECONDS
 //
-// Prints one line of JSON: messages delivered, seconds, and the median and 99th percentile of a call's time in us.
+// PORT may be two, as 8545,8546, of brokers that are one: the responder, and half of the subscribers, are at the
+// second. Prints one line of JSON: messages delivered, seconds, and the median and 99th percentile of a call's time in
+// us.
 #include <algorithm>
 #include <arpa/inet.h>
 #include <charconv>
@@ -20,6 +22,7 @@
 #include <string_view>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -211,13 +214,18 @@ struct Nats final : Protocol {
 struct Load {
   std::unique_ptr<Protocol> protocol;
   int port;
+  int other_port;
   int epoll = ::epoll_create1(0);
   std::vector<std::unique_ptr<Peer>> peers;
 
-  Peer& connect() {
-    Peer& peer = *peers.emplace_back(std::make_unique<Peer>(port));
+  Peer& connect(bool at_other = false) {
+    Peer& peer = *peers.emplace_back(std::make_unique<Peer>(at_other ? other_port : port));
     peer.number = peers.size();
     return peer;
+  }
+  // Until one broker knows of what was said at the other.
+  void settle() const {
+    if (port != other_port) std::this_thread::sleep_for(std::chrono::milliseconds{200});
   }
   void watch() {
     for (const auto& peer : peers) {
@@ -253,8 +261,9 @@ void print(std::size_t count, double seconds, std::vector<double>& times) {
 }
 
 void calls(Load& load, std::size_t connections, std::size_t in_flight, double seconds) {
-  Peer& responder = load.connect();
+  Peer& responder = load.connect(true);
   load.protocol->respond_to_calls(responder);
+  load.settle();
   for (std::size_t i = 0; i < connections; ++i) load.protocol->begin_caller(load.connect());
   load.watch();
   const auto begin = Clock::now();
@@ -286,7 +295,8 @@ void calls(Load& load, std::size_t connections, std::size_t in_flight, double se
 // So many events are on their way at once: the publisher says the next ones when all subscribers have had these.
 void events(Load& load, std::size_t subscribers, std::size_t bytes, double seconds) {
   constexpr std::size_t kAtOnce = 16;
-  for (std::size_t i = 0; i < subscribers; ++i) load.protocol->subscribe(load.connect());
+  for (std::size_t i = 0; i < subscribers; ++i) load.protocol->subscribe(load.connect(i % 2 != 0));
+  load.settle();
   Peer publisher{load.port};
   load.protocol->begin_caller(publisher);
   load.watch();
@@ -315,7 +325,11 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "router_load wirecall|nats PORT calls|events N M SECONDS\n");
     return 2;
   }
-  Load load{.protocol = nullptr, .port = std::atoi(argv[2]), .peers = {}};
+  const char* const other = std::strchr(argv[2], ',');
+  Load load{.protocol = nullptr,
+            .port = std::atoi(argv[2]),
+            .other_port = std::atoi(other != nullptr ? other + 1 : argv[2]),
+            .peers = {}};
   if (std::strcmp(argv[1], "nats") == 0) {
     load.protocol = std::make_unique<Nats>();
   } else {
