@@ -65,8 +65,8 @@ test:  ## install what is missing, build everything, and run all tests
 clients:  ## run clients that others have written against our server, those in Go and Rust as well, and Autobahn's cases (minutes)
 	@tools/install_packages.sh test
 	@$(CONFIGURE) -B $(BUILD) -D WIRECALL_TESTS=ON -D WIRECALL_CONFORMANCE=ON
-	@$(NINJA) --target served echo
-	@ctest --test-dir $(BUILD) --tests-regex '^websocket$$' --output-on-failure
+	@$(NINJA) --target served echo wirecall_tool
+	@ctest --test-dir $(BUILD) --tests-regex '^(websocket|plain_nats)$$' --output-on-failure
 	@python3 tests/clients/run.py $(BUILD)/tests/clients/served --environment $(BUILD)/tests/clients/environment --all
 
 check:  ## format, include ranks, and all tests under clang's sanitizers with a short fuzzing

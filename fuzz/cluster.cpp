@@ -27,6 +27,10 @@ class FedBus final : public Bus {
   void subscribe_to_absence(std::string subject, Handler handler) override {
     subscribe(std::move(subject), std::move(handler));
   }
+  void subscribe_in_group(std::string subject, std::string, Handler handler) override {
+    subscribe(std::move(subject), std::move(handler));
+  }
+  void unsubscribe(std::string_view) noexcept override {}
   [[nodiscard]] bool publish(std::string_view, std::string_view, std::string_view payload) noexcept override {
     if (const auto frame = read_frame(payload)) session = frame->head.from_session;
     return true;

@@ -115,6 +115,11 @@ struct ClusterOptions {
   std::string ca;
   std::string cert;
   std::string key;
+  /// The name of the principal as whom clients of the bus that are no brokers call methods; "anonymous" where there are
+  /// no principals. Empty for nobody: they are refused.
+  std::string plain_principal;
+  /// Topics, and patterns of topics, whose events such clients are told as well.
+  std::vector<std::string> plain_topics;
 
   [[nodiscard]] bool on() const noexcept { return !url.empty(); }
 };

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <unistd.h>
 
+#include "base/dotted_name.hpp"
 #include "cluster/cluster.hpp"
 #include "nats/nats_bus.hpp"
 
@@ -39,14 +40,22 @@ void require_valid_cluster(const ClusterOptions& options) {
     throw std::invalid_argument{"cluster.nkey_seed and cluster.nkey are given together, or not at all"};
   if (options.cert.empty() != options.key.empty())
     throw std::invalid_argument{"cluster.cert and cluster.key are given together, or not at all"};
+  for (const std::string& pattern : options.plain_topics) {
+    if (!is_pattern(pattern) || is_reserved(pattern))
+      throw std::invalid_argument{"cluster.plain_topics has \"" + pattern +
+                                  "\", which is no topic, nor pattern of topics"};
+  }
 }
 
 void join_cluster(broker::Router& router, const rpc::BrokerHost& host, const ClusterOptions& options) {
   require_valid_cluster(options);
   const std::string node = options.node.empty() ? name_of_machine() : options.node;
   router.join(std::make_unique<cluster::Cluster>(
-      host, router, make_nats_bus(*host.loop, options, node),
-      cluster::ClusterSettings{.realm = options.realm, .node = node, .epoch = new_epoch()}));
+      host, router, make_nats_bus(*host.loop, options, node, *host.loop_context.log),
+      cluster::ClusterSettings{.realm = options.realm,
+                               .node = node,
+                               .epoch = new_epoch(),
+                               .plain = {.principal = options.plain_principal, .topics = options.plain_topics}}));
 }
 
 }  // namespace wirecall::net

@@ -69,7 +69,8 @@ Cluster::Cluster(const rpc::BrokerHost& host, broker::Router& router, std::uniqu
       moved_(broker::untyped_method<[](Cluster&, Call& call) { call.error(moved()); }>("moved", *this)),
       unreachable_(broker::untyped_method<[](Cluster& own, Call& call) {
         call.error(own.context_.router.context().errors.bus_lost_before);
-      }>("unreachable", *this)) {
+      }>("unreachable", *this)),
+      plain_(context_, settings.plain, realm_) {
   WIRECALL_ASSERT(is_word(realm_) && is_word(context_.own) && context_.epoch != 0);
   router.topics().watch(this);
   bus_->on_state([this] { bus_changed(); });
@@ -94,6 +95,7 @@ void Cluster::expired() {
   context_.host.loop_context.scheduler->start(*this, kTick);
   if (++ticks_ % kTicksASecond == 0) send_heartbeat();
   retained_.expire(context_.now());
+  plain_.tick();
   if (bus_->state() != Bus::State::connected || is_silenced()) return;
   const nanoseconds now = context_.now();
   std::vector<std::string> silent;
@@ -229,6 +231,7 @@ const Method* Cluster::find_absent(const broker::Peer& caller, std::string_view 
 
 void Cluster::drain() noexcept {
   if (std::exchange(draining_, true)) return;
+  plain_.drain();
   // What is not provided here any more the others ask of other nodes.
   broker::if_memory_allows([this] {
     std::string after;
@@ -244,7 +247,7 @@ void Cluster::drain() noexcept {
 }
 
 bool Cluster::busy() const noexcept {
-  return std::ranges::any_of(nodes_, [](const auto& node) { return node.second->calls_here() != 0; });
+  return plain_.busy() || std::ranges::any_of(nodes_, [](const auto& node) { return node.second->calls_here() != 0; });
 }
 
 // ---- who is there ----
@@ -259,6 +262,7 @@ void Cluster::bus_changed() {
   }
   context_.log(LogLevel::warning, "cluster: the bus is not connected: " + bus_->failure() +
                                       "; calls of other nodes' methods are refused until it is");
+  plain_.bus_lost();
   for (const auto& [name, node] : nodes_) node->lose(broker::LostBy::bus);
 }
 

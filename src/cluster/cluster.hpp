@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "cluster/node.hpp"
+#include "cluster/plain_clients.hpp"
 
 namespace wirecall::cluster {
 
@@ -14,6 +15,7 @@ struct ClusterSettings {
   std::string realm;        ///< a word (subjects.hpp)
   std::string node;         ///< likewise
   std::uint64_t epoch = 0;  ///< not 0, and not one that a node of this name has had before
+  PlainSettings plain = {};
 };
 
 class Cluster final : public broker::Realm, private Timer, private broker::SubscriptionWatcher {
@@ -80,6 +82,7 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   NodeContext context_;
   const Method moved_;
   const Method unreachable_;
+  PlainClients plain_;
   std::map<std::string, std::unique_ptr<Node>, std::less<>> nodes_;
   std::set<std::pair<std::string, std::string>> topics_changed_;  // subscriptions: pattern and group
   std::set<std::string, std::less<>> retained_changed_;           // topics

@@ -1,8 +1,9 @@
-// Subjects: where the brokers of a realm send what: `wc.<realm>.hb` is for all, `wc.<realm>.n.<node>.call` for one.
-// Names of realms and nodes are one word each. Pure.
+// Subjects: where the brokers of a realm send what: `wc.<realm>.hb` is for all, `wc.<realm>.n.<node>.call` for one; and
+// where those who are no brokers reach them. Names of realms and nodes are one word each. Pure.
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,47 @@ inline constexpr std::size_t kWordBytesMax = 63;
   return !text.empty() && text.size() <= kWordBytesMax && std::ranges::all_of(text, fits);
 }
 
+/// A method or topic as words of a subject: it is split at its dots as it is; bytes that are not visible ASCII, and
+/// `%`,
+/// `*` and `>`, are %XX. Throws std::bad_alloc.
+[[nodiscard]] inline std::string subject_of_name(std::string_view name) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string subject;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte > ' ' && byte < 0x7F && c != '%' && c != '*' && c != '>') {
+      subject += c;
+    } else {
+      subject += '%';
+      subject += kDigits[byte >> 4];
+      subject += kDigits[byte & 15];
+    }
+  }
+  return subject;
+}
+/// The name of such words; nothing for a `%` without two hexadecimal digits.
+[[nodiscard]] inline std::optional<std::string> name_of_subject(std::string_view subject) {
+  const auto digit = [](char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+  };
+  std::string name;
+  for (std::size_t at = 0; at != subject.size(); ++at) {
+    if (subject[at] != '%') {
+      name += subject[at];
+      continue;
+    }
+    if (subject.size() - at < 3) return std::nullopt;
+    const int high = digit(subject[at + 1]);
+    const int low = digit(subject[at + 2]);
+    if (high < 0 || low < 0) return std::nullopt;
+    name += static_cast<char>(high << 4 | low);
+    at += 2;
+  }
+  return name;
+}
+
 /// Of one realm, whose name is a word.
 class Subjects {
  public:
@@ -31,6 +73,10 @@ class Subjects {
   [[nodiscard]] std::string gone(std::string_view node, std::string_view other) const {
     return of_node(node) + ".gone." + std::string{other};
   }
+  /// Before the words of a method: where those who are no brokers call it.
+  [[nodiscard]] std::string methods() const { return prefix_ + "m."; }
+  /// Before the words of a topic: where they are told its events.
+  [[nodiscard]] std::string topics() const { return prefix_ + "t."; }
 
  private:
   [[nodiscard]] std::string of_node(std::string_view node) const { return prefix_ + "n." + std::string{node}; }

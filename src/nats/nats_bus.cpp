@@ -1,6 +1,7 @@
 // See nats_bus.hpp.
 #include "nats/nats_bus.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <limits>
@@ -26,6 +27,10 @@ constexpr milliseconds kPingInterval{20'000};
 constexpr milliseconds kClosing{1000};
 // What waits to be sent, or to be taken, before messages are lost: then sessions end.
 constexpr int kWaitingBytesMax = 64 * 1024 * 1024;
+// A frame's head, a heartbeat and something to say fit into it.
+constexpr std::int64_t kPayloadMin = 512;
+// Of one connection so many different ones are logged.
+constexpr std::size_t kComplaintsMax = 16;
 
 // libnats says of bytes: int.
 int size_of(std::string_view text) noexcept { return static_cast<int>(text.size()); }
@@ -47,17 +52,27 @@ std::string shown(const std::string& urls) {
   return result;
 }
 
+// What libnats says, without where in its source: "(conn.c:733): ".
+std::string_view without_place(std::string_view said) noexcept {
+  const std::size_t end = said.find("): ");
+  return said.starts_with('(') && end != std::string_view::npos ? said.substr(end + 3) : said;
+}
+
 class NatsBus final : public cluster::Bus {
  public:
-  NatsBus(Loop& loop, const ClusterOptions& options, std::string_view node);
+  NatsBus(Loop& loop, const ClusterOptions& options, std::string_view node, const LogSink& log);
   ~NatsBus() override;
 
   [[nodiscard]] State state() const noexcept override { return state_; }
   void on_state(std::function<void()> changed) override { changed_ = std::move(changed); }
-  void subscribe(std::string subject, Handler handler) override { add(std::move(subject), std::move(handler), false); }
+  void subscribe(std::string subject, Handler handler) override { add(std::move(subject), std::move(handler)); }
   void subscribe_to_absence(std::string subject, Handler handler) override {
-    add(std::move(subject), std::move(handler), true);
+    add(std::move(subject), std::move(handler), {}, true);
   }
+  void subscribe_in_group(std::string subject, std::string group, Handler handler) override {
+    add(std::move(subject), std::move(handler), std::move(group));
+  }
+  void unsubscribe(std::string_view subject) noexcept override;
   [[nodiscard]] bool publish(std::string_view subject, std::string_view reply,
                              std::string_view payload) noexcept override;
   void flush() noexcept override;
@@ -101,7 +116,9 @@ class NatsBus final : public cluster::Bus {
   struct Subscription {
     std::string subject;
     Handler handler;
+    std::string group;  // empty for none
     bool to_absence = false;
+    bool ended = false;
     natsSubscription* subscribed = nullptr;
   };
 
@@ -112,11 +129,14 @@ class NatsBus final : public cluster::Bus {
   void connected();
   void lost();
   void could_not_connect(std::string why);
+  void closed();
+  void complain(std::string text);
+  void destroy_connection() noexcept;
   void attached(int socket);
   void link_changed();
   void ready(Readiness ready);
   void take_messages();
-  void add(std::string subject, Handler handler, bool to_absence);
+  void add(std::string subject, Handler handler, std::string group = {}, bool to_absence = false);
   bool subscribe_at(Subscription& subscription);
   void nobody_subscribes(const std::string& subject);
   void become(State state);
@@ -124,6 +144,7 @@ class NatsBus final : public cluster::Bus {
 
   const NatsLibrary& nats_;
   Loop* loop_;
+  const LogSink* log_;
   const std::string url_;
   std::string failure_;
   NatsOptions options_;
@@ -140,6 +161,7 @@ class NatsBus final : public cluster::Bus {
   std::size_t waiting_bytes_ = 0;
   std::string subject_;  // scratch, ended by zero
   std::string reply_;
+  std::vector<std::string> complaints_;  // that have been logged since it was connected
   std::thread connecting_;
 };
 
@@ -154,9 +176,10 @@ struct InLibrary {
 
 // ---- making it ----
 
-NatsBus::NatsBus(Loop& loop, const ClusterOptions& options, std::string_view node)
+NatsBus::NatsBus(Loop& loop, const ClusterOptions& options, std::string_view node, const LogSink& log)
     : nats_(NatsLibrary::get()),
       loop_(&loop),
+      log_(&log),
       url_(shown(options.url)),
       options_(nullptr, OptionsDeleter{&nats_}),
       closure_(new Closure{std::make_shared<Shared>(loop.inbox(), *this)}) {
@@ -176,7 +199,6 @@ NatsBus::~NatsBus() {
   watch_ = Watch{};
   if (connection_ == nullptr) connection_ = std::exchange(shared->made, nullptr);  // not known here yet
   if (connection_ == nullptr) return;
-  for (const auto& subscription : subscriptions_) nats_.natsSubscription_Destroy(subscription->subscribed);
   {
     const InLibrary in;
     nats_.natsConnection_ProcessWriteEvent(connection_);  // the last words
@@ -186,8 +208,14 @@ NatsBus::~NatsBus() {
     std::unique_lock lock{shared->mutex};
     shared->changed.wait_for(lock, kClosing, [&] { return shared->closed; });
   }
-  nats_.natsConnection_Destroy(connection_);
+  destroy_connection();
   keep(std::move(closure_));
+}
+
+void NatsBus::destroy_connection() noexcept {
+  for (const auto& subscription : subscriptions_)
+    nats_.natsSubscription_Destroy(std::exchange(subscription->subscribed, nullptr));
+  nats_.natsConnection_Destroy(std::exchange(connection_, nullptr));
 }
 
 // Of a thread of libnats's that is calling back nobody can tell when it has ended: so what it is given stays.
@@ -262,12 +290,22 @@ void NatsBus::set_options(const ClusterOptions& options, std::string_view node) 
                 const std::scoped_lock lock{shared->mutex};
                 shared->closed = true;
                 shared->changed.notify_all();
+                shared->post(shared, [](NatsBus& bus) { bus.closed(); });
               },
               closure_.get()),
           "url");
   // A message that was lost for want of room is found by its number.
   require(nats_.natsOptions_SetErrorHandler(
-              made, [](natsConnection*, natsSubscription*, natsStatus, void*) {}, nullptr),
+              made,
+              [](natsConnection* connection, natsSubscription*, natsStatus status, void* closure) {
+                const NatsLibrary& nats = NatsLibrary::get();
+                const char* said = nullptr;
+                if (nats.natsConnection_GetLastError(connection, &said) == NATS_OK || said == nullptr || *said == '\0')
+                  said = nats.natsStatus_GetText(status);
+                const std::shared_ptr<Shared> shared = static_cast<Closure*>(closure)->shared;
+                shared->post(shared, [text = std::string{said}](NatsBus& bus) { bus.complain(text); });
+              },
+              closure_.get()),
           "url");
   require(nats_.natsOptions_SetEventLoop(
               made, closure_.get(),
@@ -304,7 +342,7 @@ void NatsBus::connect() noexcept {
       return;
     }
     const char* const said = nats_.nats_GetLastError(nullptr);
-    std::string why = said != nullptr && *said != '\0' ? said : nats_.natsStatus_GetText(status);
+    std::string why{without_place(said != nullptr && *said != '\0' ? said : nats_.natsStatus_GetText(status))};
     shared->post(shared, [why = std::move(why)](NatsBus& bus) { bus.could_not_connect(why); });
     std::unique_lock lock{shared->mutex};
     if (shared->changed.wait_for(lock, kConnectPause, [&] { return shared->stopping; })) return;
@@ -314,7 +352,39 @@ void NatsBus::connect() noexcept {
 void NatsBus::could_not_connect(std::string why) {
   const bool first = failure_.empty();
   failure_ = std::move(why);
-  if (first && changed_) changed_();
+  if (first && changed_) {
+    complaints_.push_back(failure_);
+    return changed_();
+  }
+  complain(failure_);
+}
+
+// Each once, until it is connected again.
+void NatsBus::complain(std::string text) {
+  if (complaints_.size() == kComplaintsMax || std::ranges::find(complaints_, text) != complaints_.end()) return;
+  (*log_)(LogLevel::warning, "cluster: NATS at " + url_ + ": " + text);
+  complaints_.push_back(std::move(text));
+}
+
+// libnats has given up, as it does where it is refused twice: so another connection is made.
+void NatsBus::closed() {
+  if (connection_ == nullptr) return;
+  {
+    const std::scoped_lock lock{closure_->shared->mutex};
+    if (closure_->shared->stopping) return;
+    closure_->shared->closed = false;
+  }
+  const char* said = nullptr;
+  static_cast<void>(nats_.natsConnection_GetLastError(connection_, &said));
+  const std::string why{without_place(said != nullptr && *said != '\0' ? said : "the connection is closed")};
+  watch_ = Watch{};
+  watches_ = false;
+  socket_ = -1;
+  become(State::disconnected);
+  destroy_connection();
+  connecting_.join();  // it has long ended
+  connecting_ = std::thread{[this] { connect(); }};
+  could_not_connect(why);
 }
 
 void NatsBus::connected() {
@@ -322,7 +392,9 @@ void NatsBus::connected() {
     const std::scoped_lock lock{closure_->shared->mutex};
     connection_ = std::exchange(closure_->shared->made, nullptr);
   }
-  for (const auto& subscription : subscriptions_) static_cast<void>(subscribe_at(*subscription));
+  for (const auto& subscription : subscriptions_) {
+    if (!subscription->ended) static_cast<void>(subscribe_at(*subscription));
+  }
   link_changed();
 }
 
@@ -353,8 +425,13 @@ void NatsBus::link_changed() {
   if (connection_ == nullptr || nats_.natsConnection_Status(connection_) != NATS_CONN_STATUS_CONNECTED) return;
   if (!watches_ && socket_ >= 0) attached(socket_);
   const std::int64_t payload_max = nats_.natsConnection_GetMaxPayload(connection_);
-  if (payload_max > 1024) payload_bytes_max_ = static_cast<std::size_t>(payload_max);
   failure_.clear();
+  complaints_.clear();
+  if (payload_max >= kPayloadMin) {
+    payload_bytes_max_ = static_cast<std::size_t>(payload_max);
+  } else {
+    complain("max_payload is " + std::to_string(payload_max) + " bytes, brokers need " + std::to_string(kPayloadMin));
+  }
   become(State::connected);
   flush();
 }
@@ -380,11 +457,16 @@ bool NatsBus::subscribe_at(Subscription& subscription) {
     }
     nats.natsMsg_Destroy(message);
   };
-  const natsStatus status =
-      subscription.to_absence
-          ? nats_.natsConnection_Subscribe(&subscription.subscribed, connection_, subscription.subject.c_str(), told,
-                                           closure_.get())
-          : nats_.natsConnection_SubscribeSync(&subscription.subscribed, connection_, subscription.subject.c_str());
+  natsSubscription** const made = &subscription.subscribed;
+  const char* const subject = subscription.subject.c_str();
+  natsStatus status;
+  if (subscription.to_absence) {
+    status = nats_.natsConnection_Subscribe(made, connection_, subject, told, closure_.get());
+  } else if (!subscription.group.empty()) {
+    status = nats_.natsConnection_QueueSubscribeSync(made, connection_, subject, subscription.group.c_str());
+  } else {
+    status = nats_.natsConnection_SubscribeSync(made, connection_, subject);
+  }
   if (status != NATS_OK) return false;
   nats_.natsSubscription_SetPendingLimits(subscription.subscribed, -1, kWaitingBytesMax);
   return true;
@@ -397,9 +479,22 @@ void NatsBus::nobody_subscribes(const std::string& subject) {
   }
 }
 
-void NatsBus::add(std::string subject, Handler handler, bool to_absence) {
-  auto added = std::make_unique<Subscription>(
-      Subscription{.subject = std::move(subject), .handler = std::move(handler), .to_absence = to_absence});
+void NatsBus::unsubscribe(std::string_view subject) noexcept {
+  const InLibrary in;
+  // It stays where it is: its messages may be on the way through it.
+  for (const auto& subscription : subscriptions_) {
+    if (subscription->subject != subject) continue;
+    subscription->ended = true;
+    if (subscription->subscribed != nullptr) nats_.natsSubscription_Unsubscribe(subscription->subscribed);
+  }
+  want_write();
+}
+
+void NatsBus::add(std::string subject, Handler handler, std::string group, bool to_absence) {
+  auto added = std::make_unique<Subscription>(Subscription{.subject = std::move(subject),
+                                                           .handler = std::move(handler),
+                                                           .group = std::move(group),
+                                                           .to_absence = to_absence});
   subscriptions_.push_back(std::move(added));
   if (connection_ == nullptr) return;
   static_cast<void>(subscribe_at(*subscriptions_.back()));
@@ -441,7 +536,7 @@ void NatsBus::flush() noexcept {
 
 // What the system has not taken goes when it can.
 void NatsBus::want_write() {
-  if (watches_writes_) return;
+  if (watches_writes_ || !watches_) return;  // a new connection sends what waits
   try {
     watch_.want(Readiness::both);
     watches_writes_ = true;
@@ -469,19 +564,19 @@ void NatsBus::ready(Readiness ready) {
 }
 
 void NatsBus::take_messages() {
-  // By index: a handler may subscribe to more.
+  struct Deleter {
+    const NatsLibrary* nats;
+    void operator()(natsMsg* one) const noexcept { nats->natsMsg_Destroy(one); }
+  };
+  // By index: a handler may subscribe to more; and while one is off the loop all of them may begin anew.
   for (std::size_t i = 0; i != subscriptions_.size(); ++i) {
-    if (subscriptions_[i]->to_absence) continue;
-    natsSubscription* const subscribed = subscriptions_[i]->subscribed;
-    for (natsMsg* message = nullptr;
-         subscribed != nullptr && nats_.natsSubscription_NextMsg(&message, subscribed, 0) == NATS_OK;) {
-      struct Deleter {
-        const NatsLibrary* nats;
-        void operator()(natsMsg* one) const noexcept { nats->natsMsg_Destroy(one); }
-      };
+    const Subscription& subscription = *subscriptions_[i];
+    if (subscription.to_absence) continue;
+    for (natsMsg* message = nullptr; subscription.subscribed != nullptr && !subscription.ended &&
+                                     nats_.natsSubscription_NextMsg(&message, subscription.subscribed, 0) == NATS_OK;) {
       const std::unique_ptr<natsMsg, Deleter> owned{message, Deleter{&nats_}};
       const char* const reply = nats_.natsMsg_GetReply(message);
-      subscriptions_[i]->handler(BusMessage{
+      subscription.handler(BusMessage{
           .subject = nats_.natsMsg_GetSubject(message),
           .reply = reply != nullptr ? reply : "",
           .payload = {nats_.natsMsg_GetData(message), static_cast<std::size_t>(nats_.natsMsg_GetDataLength(message))},
@@ -492,8 +587,9 @@ void NatsBus::take_messages() {
 
 }  // namespace
 
-std::unique_ptr<cluster::Bus> make_nats_bus(Loop& loop, const ClusterOptions& options, std::string_view node) {
-  return std::make_unique<NatsBus>(loop, options, node);
+std::unique_ptr<cluster::Bus> make_nats_bus(Loop& loop, const ClusterOptions& options, std::string_view node,
+                                            const LogSink& log) {
+  return std::make_unique<NatsBus>(loop, options, node, log);
 }
 
 }  // namespace wirecall::net

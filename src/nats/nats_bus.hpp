@@ -7,14 +7,16 @@
 #include <memory>
 
 #include "cluster/bus.hpp"
+#include "wirecall/log.hpp"
 #include "wirecall/loop.hpp"
 #include "wirecall/options.hpp"
 
 namespace wirecall::net {
 
-/// Connects, as the options say, from now on and whenever the connection is lost. `loop` outlives it. Throws
+/// Connects, as the options say, from now on and whenever the connection is lost. `log` is told what NATS does not
+/// permit, and why it cannot be reached where that is another reason than before. `loop` and `log` outlive it. Throws
 /// std::runtime_error where there is no libnats, std::invalid_argument for options that it refuses.
 [[nodiscard]] std::unique_ptr<cluster::Bus> make_nats_bus(Loop& loop, const ClusterOptions& options,
-                                                          std::string_view node);
+                                                          std::string_view node, const LogSink& log);
 
 }  // namespace wirecall::net

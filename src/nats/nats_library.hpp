@@ -14,11 +14,13 @@ namespace wirecall::net {
   X(natsConnection_Close)                    \
   X(natsConnection_Connect)                  \
   X(natsConnection_Destroy)                  \
+  X(natsConnection_GetLastError)             \
   X(natsConnection_GetMaxPayload)            \
   X(natsConnection_ProcessReadEvent)         \
   X(natsConnection_ProcessWriteEvent)        \
   X(natsConnection_Publish)                  \
   X(natsConnection_PublishRequest)           \
+  X(natsConnection_QueueSubscribeSync)       \
   X(natsConnection_Status)                   \
   X(natsConnection_Subscribe)                \
   X(natsConnection_SubscribeSync)            \
@@ -54,6 +56,7 @@ namespace wirecall::net {
   X(natsSubscription_Destroy)                \
   X(natsSubscription_NextMsg)                \
   X(natsSubscription_SetPendingLimits)       \
+  X(natsSubscription_Unsubscribe)            \
   X(nats_GetLastError)
 
 class NatsLibrary {

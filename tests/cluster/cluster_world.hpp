@@ -11,14 +11,15 @@ namespace wirecall::test {
 class BrokerNode {
  public:
   BrokerNode(SimulatedNetwork& network, VirtualScheduler& scheduler, std::string name, std::uint64_t epoch,
-             const broker::Settings& settings = {}, const Limits& given = {})
+             const broker::Settings& settings = {}, const Limits& given = {}, const cluster::PlainSettings& plain = {})
       : limits(given), loop_context(json_codec(), &scheduler), router(registry, limits, loop_context, settings) {
     loop_context.services.broker = &router;
     auto own_bus = std::make_unique<SimulatedBus>(network);
     bus = own_bus.get();
     auto own_cluster = std::make_unique<cluster::Cluster>(
         rpc::BrokerHost{.registry = registry, .limits = limits, .loop_context = loop_context}, router,
-        std::move(own_bus), cluster::ClusterSettings{.realm = "shop", .node = std::move(name), .epoch = epoch});
+        std::move(own_bus),
+        cluster::ClusterSettings{.realm = "shop", .node = std::move(name), .epoch = epoch, .plain = plain});
     cluster = own_cluster.get();
     router.join(std::move(own_cluster));
   }

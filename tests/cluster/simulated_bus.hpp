@@ -60,10 +60,16 @@ class SimulatedBus final : public cluster::Bus {
   [[nodiscard]] State state() const noexcept override { return state_; }
   void on_state(std::function<void()> changed) override { changed_ = std::move(changed); }
   void subscribe(std::string subject, Handler handler) override {
-    subscriptions_.push_back({std::move(subject), std::move(handler)});
+    subscriptions_.push_back({std::move(subject), std::move(handler), {}});
   }
   void subscribe_to_absence(std::string subject, Handler handler) override {
     subscribe(std::move(subject), std::move(handler));
+  }
+  void subscribe_in_group(std::string subject, std::string group, Handler handler) override {
+    subscriptions_.push_back({std::move(subject), std::move(handler), std::move(group)});
+  }
+  void unsubscribe(std::string_view subject) noexcept override {
+    std::erase_if(subscriptions_, [subject](const auto& one) { return one.subject == subject; });
   }
   [[nodiscard]] bool publish(std::string_view subject, std::string_view reply,
                              std::string_view payload) noexcept override {
@@ -87,6 +93,7 @@ class SimulatedBus final : public cluster::Bus {
   struct Subscription {
     std::string subject;
     Handler handler;
+    std::string group;  // empty for none
   };
   [[nodiscard]] static bool matches(std::string_view pattern, std::string_view subject) {
     while (!pattern.empty()) {
@@ -161,11 +168,23 @@ inline void SimulatedNetwork::deliver(Delivery& delivery) {
     if (bus == delivery.from) sender = bus;
   }
   bool any = false;
+  std::map<std::string, std::vector<const SimulatedBus*>> groups;  // who is in them
+  for (SimulatedBus* const bus : buses) {
+    if (bus->state_ != cluster::Bus::State::connected) continue;
+    for (const auto& subscription : bus->subscriptions_) {
+      if (!subscription.group.empty() && SimulatedBus::matches(subscription.subject, delivery.subject))
+        groups[subscription.group].push_back(bus);
+    }
+  }
+  std::map<std::string, const SimulatedBus*> chosen;
+  for (const auto& [group, members] : groups)
+    chosen[group] = members[members.size() == 1 ? 0 : chance(static_cast<unsigned>(members.size()))];
   for (SimulatedBus* const bus : buses) {
     if (bus->state_ != cluster::Bus::State::connected) continue;
     const bool parted = sender != nullptr && are_parted(*bus, *sender);
     for (const auto& subscription : bus->subscriptions_) {
       if (!SimulatedBus::matches(subscription.subject, delivery.subject)) continue;
+      if (!subscription.group.empty() && chosen[subscription.group] != bus) continue;
       any = true;
       // Its memory goes when the handler has returned.
       const std::string payload = delivery.payload;

@@ -40,6 +40,7 @@ class Nats:
     """A nats-server on a port that the system has chosen, and that stays its own when it begins anew."""
 
     BROKER_PASSWORD = "of-brokers"
+    PLAIN_PASSWORD = "of-plain-clients"
     OTHERS_PASSWORD = "of-others"
 
     def __init__(self, program, folder):
@@ -53,7 +54,11 @@ class Nats:
             old.unlink()
         command = [self.program, "-c", str(CONFIGURATION), "-a", "127.0.0.1", "-p", str(self.port)]
         command += ["--ports_file_dir", str(self.folder)]
-        passwords = {"BROKER_PASSWORD": self.BROKER_PASSWORD, "OTHERS_PASSWORD": self.OTHERS_PASSWORD}
+        passwords = {
+            "BROKER_PASSWORD": self.BROKER_PASSWORD,
+            "PLAIN_PASSWORD": self.PLAIN_PASSWORD,
+            "OTHERS_PASSWORD": self.OTHERS_PASSWORD,
+        }
         self.process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **passwords}
         )
@@ -81,7 +86,7 @@ class Nats:
 
 
 class Broker:
-    def __init__(self, program, folder, nats, node):
+    def __init__(self, program, folder, nats, node, options=()):
         self.program = program
         self.node = node
         self.socket = folder / f"{node}.sock"
@@ -98,6 +103,7 @@ class Broker:
                 "shop",
                 "--node",
                 node,
+                *options,
             ],
             stdin=subprocess.DEVNULL,
             stdout=self.log,
@@ -105,21 +111,24 @@ class Broker:
         )
         until(f"{node} listens", self.socket.exists)
 
-    def tool(self, *words, status=0):
+    def tool(self, *words, status=0, token=None):
         done = subprocess.run(
-            [self.program, *words, "--url", f"unix://{self.socket}"], capture_output=True, text=True, timeout=30
+            [self.program, *words, "--url", f"unix://{self.socket}", *(["--token", token] if token else [])],
+            capture_output=True,
+            text=True,
+            timeout=30,
         )
         assert done.returncode == status, (words, done.returncode, done.stdout, done.stderr)
         return done.stdout
 
-    def methods(self):
-        return {one["name"]: one for one in json.loads(self.tool("ls", "--json"))}
+    def methods(self, token=None):
+        return {one["name"]: one for one in json.loads(self.tool("ls", "--json", token=token))}
 
-    def cluster(self):
-        return json.loads(self.tool("cluster", "--json"))
+    def cluster(self, token=None):
+        return json.loads(self.tool("cluster", "--json", token=token))
 
-    def knows(self, node):
-        return any(one["node"] == node and one["state"] == "up" for one in self.cluster()["nodes"])
+    def knows(self, node, token=None):
+        return any(one["node"] == node and one["state"] == "up" for one in self.cluster(token)["nodes"])
 
     def end(self, signal_number=signal.SIGTERM):
         self.process.send_signal(signal_number)
@@ -423,8 +432,12 @@ class Check:
         for command in ("PUB wc.shop.n.one.call 1\r\nx", "SUB wc.shop.n.one.call 1", "PUB wc.shop.hb 1\r\nx"):
             said = self.nats.answer_to("others", self.nats.OTHERS_PASSWORD, command)
             assert "Permissions Violation" in said, (command, said)
-        said = self.nats.answer_to("two", self.nats.BROKER_PASSWORD, "SUB wc.shop.n.one.call 1")
-        assert "Permissions Violation" in said, said
+        for command in ("SUB wc.shop.n.one.call 1", "PUB $JS.API.INFO 0\r\n", "PUB wc.shop.m.rpc.ping 0\r\n"):
+            said = self.nats.answer_to("two", self.nats.BROKER_PASSWORD, command)
+            assert "Permissions Violation" in said, (command, said)
+        for command in ("PUB wc.shop.t.orders.new 1\r\nx", "PUB wc.shop.n.one.call 1\r\nx", "SUB wc.shop.m.> 1"):
+            said = self.nats.answer_to("plain", self.nats.PLAIN_PASSWORD, command)
+            assert "Permissions Violation" in said, (command, said)
 
     def broker_is_killed(self):
         provider = Client(self.broker("three"))

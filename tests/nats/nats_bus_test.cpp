@@ -25,7 +25,7 @@ class NatsBroker {
     loop_context.services.broker = &router;
     auto own = std::make_unique<cluster::Cluster>(
         rpc::BrokerHost{.registry = registry, .limits = limits, .loop_context = loop_context}, router,
-        net::make_nats_bus(loop, at(url), name),
+        net::make_nats_bus(loop, at(url), name, *loop_context.log),
         cluster::ClusterSettings{.realm = "test", .node = name, .epoch = epoch});
     cluster = own.get();
     router.join(std::move(own));
@@ -129,6 +129,26 @@ TEST_F(NatsBusTest, AMessageLargerThanNatsTakesComesWhole) {
   EXPECT_EQ(received(caller), result_reply(text));
 }
 
+TEST_F(NatsBusTest, AMessageGoesInPiecesWhereNatsTakesSixHundredBytesAtOnce) {
+  a.reset();
+  b.reset();
+  server->kill();
+  server->configure("max_payload: 600\n");
+  server->start();
+  start("a", a);
+  start("b", b);
+  ASSERT_TRUE(until([&] { return a->knows("b") && b->knows("a"); }));
+  NatsClient provider{*b};
+  provide(provider, "echo", *a);
+  NatsClient caller{*a};
+  const std::string text = '"' + std::string(20'000, 'x') + '"';
+  caller.send(request("echo", "[" + text + "]"));
+  const std::string asked = received(provider);
+  EXPECT_EQ(asked, request("echo", "[" + text + "]", id_of(asked)));
+  provider.send(result_reply(text, id_of(asked)));
+  EXPECT_EQ(received(caller), result_reply(text));
+}
+
 TEST_F(NatsBusTest, FourThousandCallsAtOnceAreEachAnswered) {
   NatsClient provider{*b};
   provide(provider, "echo", *a);
@@ -182,6 +202,16 @@ TEST_F(NatsBusTest, WithoutTheServerCallsFailAndGoOnWhenItIsBack) {
   EXPECT_EQ(asked, request("gpu.add", "[3]", id_of(asked)));  // and nothing of before
   provider.send(result_reply("3", id_of(asked)));
   EXPECT_EQ(received(caller), result_reply("3"));
+}
+
+TEST_F(NatsBusTest, ABrokerEndsWithoutTheServer) {
+  NatsClient provider{*b};
+  provide(provider, "gpu.add", *a);
+  server->kill();
+  ASSERT_TRUE(until([&] { return a->cluster->is_degraded() && b->cluster->is_degraded(); }));
+  b->cluster->drain();
+  for (int i = 0; i != 10; ++i) loop.turn(1ms);
+  EXPECT_FALSE(b->cluster->busy());
 }
 
 TEST_F(NatsBusTest, ABrokerJoinsThatBeginsBeforeTheServer) {

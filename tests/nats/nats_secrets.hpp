@@ -1,0 +1,36 @@
+// Keys of a test's nats-server, which open nothing else: an operator's and an account's JWT, and a user's with the seed
+// of its nkey. None of them expires.
+#pragma once
+
+#include <string_view>
+
+namespace wirecall::test {
+
+inline constexpr std::string_view kOperatorJwt =
+    "eyJ0eXAiOiJKV1QiLCJhbGciOiJlZDI1NTE5LW5rZXkifQ.eyJuYW1lIjoidGVzdCIsInN1YiI6Ik9EQ09TWlRRQ0wzWlROVk1UV"
+    "0RJN1JKSE82VzJaQjdYNU00SVFEQU1OMldVN1lEVEpaVjJGREUyIiwibmF0cyI6eyJ0eXBlIjoib3BlcmF0b3IiLCJ2ZXJzaW9uI"
+    "joyfSwiaWF0IjoxLCJpc3MiOiJPRENPU1pUUUNMM1pUTlZNVFdESTdSSkhPNlcyWkI3WDVNNElRREFNTjJXVTdZRFRKWlYyRkRFM"
+    "iIsImp0aSI6IllSSFc2N0NZUExEQUVUTUdDRFVOVVlSNEo1T0lNUk1KVjNGVk1FNTZMUDNYUlpXVzNYUEEifQ.MO7DNRXuhmtUYp"
+    "XyqaooSsvdAvKS2qzdiGLGkZYm4ETxFni3t-KmUUpuLxRSE61CoSOPijuLU5rKUgSpcUp_DQ";
+inline constexpr std::string_view kAccount = "ACG2IQGKE3AJXPMG6H2CTGEBY3SRBW37QRM4QWE64QGE2Z4G7F2E6DI7";
+inline constexpr std::string_view kAccountJwt =
+    "eyJ0eXAiOiJKV1QiLCJhbGciOiJlZDI1NTE5LW5rZXkifQ.eyJuYW1lIjoic2hvcCIsInN1YiI6IkFDRzJJUUdLRTNBSlhQTUc2S"
+    "DJDVEdFQlkzU1JCVzM3UVJNNFFXRTY0UUdFMlo0RzdGMkU2REk3IiwibmF0cyI6eyJ0eXBlIjoiYWNjb3VudCIsInZlcnNpb24iO"
+    "jIsImxpbWl0cyI6eyJzdWJzIjotMSwiZGF0YSI6LTEsInBheWxvYWQiOi0xLCJpbXBvcnRzIjotMSwiZXhwb3J0cyI6LTEsIndpb"
+    "GRjYXJkcyI6dHJ1ZSwiY29ubiI6LTEsImxlYWYiOi0xfX0sImlhdCI6MSwiaXNzIjoiT0RDT1NaVFFDTDNaVE5WTVRXREk3UkpIT"
+    "zZXMlpCN1g1TTRJUURBTU4yV1U3WURUSlpWMkZERTIiLCJqdGkiOiJISU9YNlI3M1FFT0M1VTZSQ1JLWVA1UkEzTTNFSVMzSTNNN"
+    "FIzSzdNMlNORkNEWUtKWlFRIn0.z7Lc0DDmRgBGLkVWY44Ef2WZ46aMGMr-chtxM-Ikk6KbjvkOMwulBGoOLuyqG2PL_CpBe1_ZU"
+    "mgpEbNK-KRXBA";
+inline constexpr std::string_view kUserJwt =
+    "eyJ0eXAiOiJKV1QiLCJhbGciOiJlZDI1NTE5LW5rZXkifQ.eyJuYW1lIjoib25lIiwic3ViIjoiVUI0NlpKQTZZTFFXUU1DV1pPT"
+    "DRQS0ZVS0dOSUlJV0xCU1BYMlJDSUFCVU1NSDNDMlVOR0NDU0siLCJuYXRzIjp7InR5cGUiOiJ1c2VyIiwidmVyc2lvbiI6Miwic"
+    "3VicyI6LTEsImRhdGEiOi0xLCJwYXlsb2FkIjotMSwicHViIjp7fSwic3ViIjp7fX0sImlhdCI6MSwiaXNzIjoiQUNHMklRR0tFM"
+    "0FKWFBNRzZIMkNUR0VCWTNTUkJXMzdRUk00UVdFNjRRR0UyWjRHN0YyRTZESTciLCJqdGkiOiJRMlNCR1JYUUJFWk9DTU5PM0E0V"
+    "U5MRlpGVlFFS0hJVFY2T0lDNjc1SUFLMkxPMjZTMjRRIn0.ak3JC_jj6ABur3YpuuOB_3yMxIkvbTygD_KOPiRA8HvxRXJtKXdk-"
+    "e6AuehlJIRqDU-XvGq7dYAxzwCFAarkDg";
+inline constexpr std::string_view kUserSeed = "SUACERLVY75BYMWLFPLBQOSIVHUULRUAYFGGV7L7KDWY5VXYPOFHHS4NA4";
+inline constexpr std::string_view kUser = "UB46ZJA6YLQWQMCWZOL4PKFUKGNIIIWLBSPX2RCIABUMMH3C2UNGCCSK";
+inline constexpr std::string_view kOtherSeed = "SUAEK5HMENAAPDW6DBX6BARCBR5XRFX2SLXKT5RAANW46YP2WA3FFTDW64";
+inline constexpr std::string_view kOther = "UDXAXDFTQLMCRGF5SMKWPJHPZELBQ77NMA3MZ62CI63Q3FSD523W2K6X";
+
+}  // namespace wirecall::test
