@@ -24,6 +24,8 @@ constexpr milliseconds kLongestPause{60'000};
 constexpr milliseconds kUntriedPause{250};
 // Of params of jobs that are taken at once.
 constexpr std::size_t kTakenBytes = std::size_t{16} << 20U;
+// Of an error that is kept with its job.
+constexpr std::size_t kErrorBytesMax = std::size_t{16} << 10U;
 constexpr std::uint32_t kPeekDefault = 20;
 constexpr std::uint32_t kPeekMax = 1000;
 constexpr std::uint64_t kDelayMaxMs = 366ULL * 86'400'000;
@@ -83,6 +85,11 @@ std::uint64_t id_of(const ReservedParams<N>& params) {
   const auto id = params.template as<std::uint64_t>(0);
   if (!id) params.refuse("id", params.find(0), "id of a job");
   return *id;
+}
+
+int code_of(std::string_view error_json) {
+  const auto read = from_json<ErrorRead>(error_json);
+  return read ? read->code : static_cast<int>(ErrorCode::internal_error);
 }
 
 // Of the error of a call: whether it says that nobody has got it.
@@ -439,6 +446,9 @@ void WorkQueues::answered(std::uint64_t id, const Received& message) {
   outcome.result = message.has(Member::error) ? std::string{message[Member::error]}
                                               : R"({"code":-32603,"message":"Internal error"})";
   outcome.untried = is_undelivered(outcome.result);
+  if (outcome.result.size() > kErrorBytesMax)
+    outcome.result = R"({"code":)" + std::to_string(code_of(outcome.result)) +
+                     R"(,"message":"The provider's error is too large to be kept"})";
   if (!outcome.untried && job.max_deliver != 0 && job.deliveries >= job.max_deliver) {
     outcome.state = Job::State::dead;
   } else {

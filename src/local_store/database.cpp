@@ -250,17 +250,20 @@ void Database::load() {
   Statement clock{database, "SELECT ms FROM clock"};
   if (clock.step()) last_ms_ = std::max(last_ms_, clock.integer(0));
   queues_.clear();
+  done_bytes_.clear();
   usages_.clear();
   changed_usages_.clear();
   Statement usage{database, "SELECT principal,events,bytes FROM usage"};
   while (usage.step()) usages_[usage.text(0)] = {.events = usage.number(1), .event_bytes = usage.number(2)};
   Statement jobs{database,
-                 "SELECT method,principal,state,count(*),sum(length(params)) FROM job GROUP BY method,principal,state"};
+                 "SELECT method,principal,state,count(*),sum(length(params)),sum(length(result)) FROM job "
+                 "GROUP BY method,principal,state"};
   while (jobs.step()) {
     count_job({.method = jobs.text(0),
                .principal = jobs.text(1),
                .state = state_of(jobs.integer(2)),
-               .bytes = jobs.number(4)},
+               .bytes = jobs.number(4),
+               .result_bytes = jobs.number(5)},
               jobs.integer(3));
   }
 }
@@ -534,7 +537,12 @@ void Database::count_job(const JobRow& jobs, std::int64_t by) {
     return queue.dead;
   }();
   count += static_cast<std::uint64_t>(by);
-  if (jobs.state == Job::State::done) return;
+  if (jobs.state == Job::State::done) {
+    const auto done = done_bytes_.try_emplace(jobs.method).first;
+    done->second += by < 0 ? 0 - jobs.result_bytes : jobs.result_bytes;
+    if (count == 0) done_bytes_.erase(done);
+    return;
+  }
   const std::uint64_t change = by < 0 ? 0 - jobs.bytes : jobs.bytes;
   queue.bytes += change;
   const auto usage = usages_.try_emplace(jobs.principal).first;
@@ -594,8 +602,11 @@ Job Database::read_job(const Statement& row) {
 Database::JobRow Database::job_row(std::uint64_t id) {
   Statement& row = statements_->read_job.with(id);
   if (!row.step()) throw Failed{{.kind = Failure::Kind::unknown, .why = "there is no job of that id"}};
-  JobRow read{
-      .method = row.text(1), .principal = row.text(9), .state = state_of(row.integer(3)), .bytes = row.text(2).size()};
+  JobRow read{.method = row.text(1),
+              .principal = row.text(9),
+              .state = state_of(row.integer(3)),
+              .bytes = row.text(2).size(),
+              .result_bytes = row.text(7).size()};
   while (row.step()) continue;
   return read;
 }
@@ -630,9 +641,10 @@ durable::Taken Database::take(const durable::Take& take, std::int64_t now_ms) {
   return taken;
 }
 
-void Database::change_state(JobRow row, Job::State to) {
+void Database::change_state(JobRow row, Job::State to, std::uint64_t result_bytes) {
   count_job(row, -1);
   row.state = to;
+  row.result_bytes = result_bytes;
   count_job(row, 1);
 }
 
@@ -649,14 +661,21 @@ void Database::finish(const durable::JobOutcome& outcome, std::int64_t now_ms) {
   if (row.state != Job::State::running) return;
   const std::int64_t due = now_ms + static_cast<std::int64_t>(outcome.delay_ms);
   statements_->end_job.run(outcome.id, static_cast<int>(outcome.state), due, outcome.untried ? 1 : 0, outcome.result);
-  change_state(row, outcome.state);
+  change_state(row, outcome.state, outcome.result.size());
   if (outcome.state != Job::State::done) return;
-  if (queues_[row.method].done <= options_.queue_count) return;
-  Statement& oldest = statements_->oldest_done.with(row.method);
-  if (!oldest.step()) return;
-  const std::uint64_t id = oldest.number(0);
-  while (oldest.step()) continue;
-  remove_job(id, job_row(id));
+  const auto is_beyond = [&] {
+    const auto queue = queues_.find(row.method);
+    const auto bytes = done_bytes_.find(row.method);
+    return (queue != queues_.end() && queue->second.done > options_.queue_count) ||
+           (bytes != done_bytes_.end() && bytes->second > options_.queue_bytes);
+  };
+  while (is_beyond()) {
+    Statement& oldest = statements_->oldest_done.with(row.method);
+    if (!oldest.step()) return;
+    const std::uint64_t id = oldest.number(0);
+    while (oldest.step()) continue;
+    remove_job(id, job_row(id));
+  }
 }
 
 Job Database::find_job(std::uint64_t id) {

@@ -98,11 +98,12 @@ class Database {
     std::string principal;
     durable::Job::State state;
     std::uint64_t bytes;
+    std::uint64_t result_bytes = 0;
   };
   [[nodiscard]] static durable::Job read_job(const Statement& row);
   [[nodiscard]] JobRow job_row(std::uint64_t id);
   void count_job(const JobRow& jobs, std::int64_t by);
-  void change_state(JobRow row, durable::Job::State to);
+  void change_state(JobRow row, durable::Job::State to, std::uint64_t result_bytes = 0);
   void remove_job(std::uint64_t id, const JobRow& row);
   void execute(const char* sql);
 
@@ -115,8 +116,9 @@ class Database {
   std::uint64_t last_seq_ = 0;
   std::int64_t last_ms_ = 0;
   std::map<std::string, durable::QueueCounts> queues_;
-  std::map<std::string, Usage> usages_;   // by principal
-  std::set<std::string> changed_usages_;  // of those whose events have changed since the last commit
+  std::map<std::string, std::uint64_t> done_bytes_;  // of results, by method
+  std::map<std::string, Usage> usages_;              // by principal
+  std::set<std::string> changed_usages_;             // of those whose events have changed since the last commit
 };
 
 }  // namespace wirecall::local_store

@@ -171,6 +171,16 @@ TEST_F(WorkQueues, a_job_has_a_time_of_its_own_and_not_that_of_a_call) {
   EXPECT_EQ(disk.jobs[2].state, durable::Job::State::running);
 }
 
+TEST_F(WorkQueues, an_error_that_is_too_large_is_kept_by_its_code) {
+  provide();
+  static_cast<void>(push(R"({"method":"work","params":[1],"max_deliver":1})"));
+  EXPECT_EQ(asked(), "[1]");
+  worker->send(error_reply(7, std::string(20'000, 'x'), {}, id));
+  store->commit();
+  EXPECT_EQ(disk.jobs[1].state, durable::Job::State::dead);
+  EXPECT_EQ(disk.jobs[1].result, R"({"code":7,"message":"The provider's error is too large to be kept"})");
+}
+
 TEST_F(WorkQueues, a_job_whose_provider_goes_is_made_again_at_another_one) {
   provide();
   static_cast<void>(push(R"({"method":"work","params":[1]})"));

@@ -101,6 +101,21 @@ TEST_F(DurableTool, a_principal_that_keeps_too_much_is_refused_by_the_name_of_th
   EXPECT_NE(run({"queue", "push", "other"}).error.find("durable.principal_jobs"), std::string::npos);
 }
 
+TEST_F(DurableTool, http_is_as_good_as_a_connection_but_for_consumers) {
+  url_ = "http" + url_.substr(3) + "/rpc";
+  EXPECT_EQ(output({"call", "rpc.publish", "topic=orders.new", "params={\"id\":1}", "durable=true", "msg_id=one"}),
+            "{\"seq\":1}\n");
+  const std::string read = output({"call", "rpc.durable.read", "topic=orders.>", "after=0"});
+  EXPECT_NE(read.find("\"topic\":\"orders.new\",\"params\":{\"id\":1}"), std::string::npos) << read;
+  EXPECT_EQ(output({"call", "rpc.queue.push", "method=report", "params={\"year\":2024}"}), "{\"id\":1}\n");
+  const std::string result = output({"call", "rpc.queue.result", "id=1"});
+  EXPECT_NE(result.find("\"state\":\"waiting\""), std::string::npos) << result;
+  EXPECT_NE(output({"call", "rpc.queue.ls"}).find("\"method\":\"report\""), std::string::npos);
+  EXPECT_NE(output({"call", "rpc.durable.ls"}).find("\"last_seq\":1"), std::string::npos);
+  const Ended joined = run({"call", "rpc.subscribe", "topic=orders.>", "durable=billing"});
+  EXPECT_NE(joined.error.find("needs_connection"), std::string::npos) << joined.error;
+}
+
 TEST_F(DurableTool, wrong_words_are_refused) {
   EXPECT_EQ(run({"queue", "pop"}).status, 2);
   EXPECT_EQ(run({"queue", "push"}).status, 2);

@@ -92,7 +92,9 @@ class Broker:
     def start(self) -> None:
         environment = {**os.environ, **({"LD_PRELOAD": self.library} if self.library else {})}
         self.log = open(self.folder / "log", "ab")
-        self.process = subprocess.Popen(self.words, stderr=self.log, stdout=self.log, env=environment)
+        # What this process ignores stays ignored: a file that may not grow is a full disk there (hostile.py).
+        self.process = subprocess.Popen(self.words, stderr=self.log, stdout=self.log, env=environment,
+                                        restore_signals=False)
         until = time.monotonic() + WAIT_S
         while time.monotonic() < until:
             if self.process.poll() is not None:

@@ -115,11 +115,11 @@ def floods(broker: Broker, faults: Faults) -> None:
     """While one floods and reads nothing, others publish, consume and have their jobs made."""
     with Connection(broker.path) as flood, Connection(broker.path) as idle, Connection(broker.path) as fair:
         idle.call("rpc.subscribe", {"topic": "flood.>", "durable": "idle", "max_in_flight": 65_536})
-        fair.call("rpc.subscribe", {"topic": "fair.>", "durable": "fair"})
+        fair.call("rpc.subscribe", {"topic": "fair.>", "durable": "fair", "ack_wait_ms": 3_600_000})
         flood.socket.settimeout(0.2)
         sent = 0
         try:
-            while sent < 200:
+            while sent < 50:
                 calls = [
                     {
                         "jsonrpc": "2.0",
@@ -151,7 +151,7 @@ def floods(broker: Broker, faults: Faults) -> None:
 
 def never_acknowledges(broker: Broker, faults: Faults) -> None:
     with Connection(broker.path) as silent, Connection(broker.path) as dead:
-        dead.call("rpc.subscribe", {"topic": "dead.silent", "durable": "graves"})
+        dead.call("rpc.subscribe", {"topic": "dead.silent", "durable": "graves", "ack_wait_ms": 3_600_000})
         settings = {"ack_wait_ms": 1, "max_deliver": 3, "max_in_flight": 1}
         silent.call("rpc.subscribe", {"topic": "silent.>", "durable": "silent", **settings})
         with Connection(broker.path) as publisher:
@@ -166,24 +166,31 @@ def never_acknowledges(broker: Broker, faults: Faults) -> None:
 def full_disk(broker: Broker, faults: Faults) -> None:
     """The files may not grow: publishes are refused, and taken again once they may."""
     pid = broker.process.pid
-    grown = max(file.stat().st_size for file in broker.data.iterdir())
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, (grown, resource.RLIM_INFINITY))
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (65_536, resource.RLIM_INFINITY))
     event = {"topic": "full.a", "params": ["x" * 200_000], "durable": True}
     with Connection(broker.path) as connection:
-        codes = [code_of(connection, "rpc.publish", event) for _ in range(200)]
-        faults.expect(set(codes) <= {0, BROKEN} and codes[-1] == BROKEN, f"a full disk is {set(codes)}")
+        codes = [code_of(connection, "rpc.publish", event) for _ in range(20)]
+        faults.expect(set(codes) == {BROKEN}, f"a full disk is {set(codes)}")
         faults.expect(code_of(connection, "rpc.ping", []) == 0, "a full disk ends more than publishes")
         read = connection.call("rpc.durable.read", {"topic": "full.a", "count": 1000})
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         faults.expect(code_of(connection, "rpc.publish", event) == 0, "the disk is not full any more, and a publish fails")
-        faults.expect(len(read["events"]) <= codes.count(0), "an event is there that was refused")
+        faults.expect(read["events"] == [], "an event is there that was refused")
 
 
-def damaged_files(program: str, data: pathlib.Path, numbers: random.Random, faults: Faults) -> None:
-    """The broker starts, or says why not; no damage kills it."""
+def damaged_files(program: str, numbers: random.Random, faults: Faults) -> None:
+    """The broker starts, or says why not; no damage kills it. What is damaged within an event is found by nobody."""
+    whole = Broker(program, "always", None)
+    with Connection(whole.path) as connection:
+        for number in range(50):
+            connection.call("rpc.publish", {"topic": "a.b", "params": ["x" * 500, number], "durable": True})
+            connection.call("rpc.queue.push", {"method": "work", "params": [number]})
+        connection.call("rpc.subscribe", {"topic": "a.>", "durable": "all", "start": "first"})
+    whole.process.send_signal(signal.SIGKILL)
+    whole.process.wait(WAIT_S)
     for _ in range(20):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="wirecall-damaged-"))
-        shutil.copytree(data, folder / "data")
+        shutil.copytree(whole.data, folder / "data")
         for file in (folder / "data").iterdir():
             content = bytearray(file.read_bytes())
             if not content:
@@ -219,10 +226,13 @@ def damaged_files(program: str, data: pathlib.Path, numbers: random.Random, faul
                         faults.expect(code in (0, BROKEN), f"damage is {code} of {method}")
             except OSError as error:
                 faults.expect(False, f"damage has ended a broker: {error}")
+            except ValueError:
+                pass  # it was within an event
             process.send_signal(signal.SIGTERM)
         status = process.wait(WAIT_S)
         faults.expect(status in (0, 3), f"damage ends the broker with {status}: {said[-500:]!r}")
         shutil.rmtree(folder)
+    whole.stop()
 
 
 def main() -> int:
@@ -245,9 +255,7 @@ def main() -> int:
         for part in parts:
             part(broker, faults)
             faults.expect(broker.process.poll() is None, f"{part.__name__} has ended the broker")
-        broker.process.send_signal(signal.SIGKILL)
-        broker.process.wait(WAIT_S)
-        damaged_files(asked.program, broker.data, random.Random(asked.seed), faults)
+        damaged_files(asked.program, random.Random(asked.seed), faults)
     except (AssertionError, OSError) as error:
         faults.expect(False, f"{type(error).__name__}: {error}")
     broker.stop()

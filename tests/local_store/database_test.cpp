@@ -234,6 +234,23 @@ TEST(Database, behind_the_largest_number_there_is_nothing) {
   EXPECT_THROW(static_cast<void>(world.database->find_job(UINT64_MAX)), Failed);
 }
 
+TEST(Database, results_beyond_their_bytes_are_forgotten_the_oldest_first) {
+  DatabaseWorld world{{.folder = {}, .queue_bytes = 250}};
+  const auto run = [&](std::uint64_t id) {
+    EXPECT_EQ(world.push({.method = "m", .params = {}}), id);
+    world.take("m");
+    world.finish({.id = id, .state = Job::State::done, .result = std::string(100, '1')});
+  };
+  run(1);
+  run(2);
+  EXPECT_EQ(world.database->find_job(1).state, Job::State::done);
+  world.reopen();
+  run(3);
+  EXPECT_THROW(static_cast<void>(world.database->find_job(1)), Failed);
+  EXPECT_EQ(world.database->find_job(2).state, Job::State::done);
+  EXPECT_EQ(world.database->find_job(3).state, Job::State::done);
+}
+
 TEST(Database, a_principal_has_so_many_jobs_and_no_more) {
   DatabaseWorld world{{.folder = {}, .principal_jobs = 2}};
   const auto push = [&](const std::string& method, const std::string& principal) {

@@ -35,7 +35,7 @@ namespace {
 using std::chrono::milliseconds;
 
 /// The timeout of the last rpc.unregister, after whose answer no further call comes.
-constexpr milliseconds kUnregister{1000};
+constexpr milliseconds kUnregisterWork{1000};
 
 // ---- programs ----
 
@@ -254,7 +254,7 @@ int QueueCommand::work() {
   client.provide(method, [](Rest<Value>) { return Value{}; }, options);
   return command.stay("works on " + method, [&] {
     // Calls that have been sent here are answered before the connection ends.
-    static_cast<void>(client.request("rpc.unregister", method).timeout(kUnregister).try_call());
+    static_cast<void>(client.request("rpc.unregister", method).timeout(kUnregisterWork).try_call());
     replies.wait();
   });
 }
