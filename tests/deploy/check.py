@@ -115,6 +115,23 @@ def check_principals(build):
             require("passes on calls" in first, f"principals: {first}")
 
 
+def check_options(build):
+    """The command takes the flags and the file of the examples."""
+    wirecall = str(build / "wirecall")
+    text = (DEPLOY / "compose.yaml").read_text()
+    flags = re.findall(r'"([^"]*)"', re.search(r"command: \[([^\]]*)\]", text)[1])
+    printed = run(wirecall, *flags, "--print-config").stdout
+    require('url = "nats://nats:4222"' in printed, "compose.yaml: its flags name no cluster")
+    manifest = (DEPLOY / "kubernetes" / "wirecall.yaml").read_text()
+    lines = re.search(r"wirecall\.toml: \|\n((?:    .*\n|\n)+)", manifest)[1]
+    with tempfile.TemporaryDirectory() as there:
+        path = pathlib.Path(there) / "wirecall.toml"
+        path.write_text(re.sub(r"^    ", "", lines, flags=re.MULTILINE))
+        printed = run(wirecall, "serve", "-c", str(path), "--print-config").stdout
+    require('url = "nats://nats:4222"' in printed, "wirecall.yaml: its file names no cluster")
+    require("drain_ms = 20000" in printed, "wirecall.yaml: its file has no drain_ms")
+
+
 def main():
     build = pathlib.Path(sys.argv[1])
     python = tools(build)
@@ -122,6 +139,7 @@ def main():
     check_kubernetes(python)
     check_systemd()
     check_principals(build)
+    check_options(build)
     for failure in failures:
         print(failure)
     for reason in left_out:
