@@ -31,7 +31,8 @@ class FedBus final : public Bus {
     subscribe(std::move(subject), std::move(handler));
   }
   void unsubscribe(std::string_view) noexcept override {}
-  [[nodiscard]] bool publish(std::string_view, std::string_view, std::string_view payload) noexcept override {
+  [[nodiscard]] bool publish(std::string_view subject, std::string_view, std::string_view payload) noexcept override {
+    if (subject == kInbox) ++replies;
     if (const auto frame = read_frame(payload)) session = frame->head.from_session;
     return true;
   }
@@ -40,14 +41,18 @@ class FedBus final : public Bus {
   [[nodiscard]] std::string url() const override { return {}; }
   [[nodiscard]] std::string failure() const override { return {}; }
 
-  void bring(std::string_view subject, std::string_view payload) {
+  void bring(std::string_view subject, std::string_view payload, std::string_view reply = {}) {
     const std::vector<char> block(payload.begin(), payload.end());
     for (const auto& [name, handler] : subscriptions_) {
-      if (name == subject) handler({.subject = subject, .reply = {}, .payload = {block.data(), block.size()}});
+      const bool fits = name.ends_with('>') ? subject.starts_with(std::string_view{name}.substr(0, name.size() - 1))
+                                            : name == subject;
+      if (fits) handler({.subject = subject, .reply = reply, .payload = {block.data(), block.size()}});
     }
   }
 
+  static constexpr std::string_view kInbox = "_INBOX.1";
   std::uint64_t session = 0;  // of the broker's link
+  std::size_t replies = 0;    // at kInbox
 
  private:
   std::vector<std::pair<std::string, Handler>> subscriptions_;
@@ -102,6 +107,28 @@ void serve(std::string_view bytes) {
   scheduler.advance(std::chrono::seconds{5});
 }
 
+// What a plain client sends: words of a subject up to a line break, and a text. It has one answer at most.
+void serve_plain(std::string_view bytes) {
+  test::VirtualScheduler scheduler;
+  Registry registry;
+  registry.method("own.add", [](std::int64_t x, std::int64_t y) { return x + y; });
+  const Limits limits;
+  rpc::LoopContext loop_context{json_codec(), &scheduler};
+  broker::Router router{registry, limits, loop_context};
+  loop_context.services.broker = &router;
+  auto own_bus = std::make_unique<FedBus>();
+  FedBus& bus = *own_bus;
+  router.join(std::make_unique<Cluster>(
+      rpc::BrokerHost{.registry = registry, .limits = limits, .loop_context = loop_context}, router, std::move(own_bus),
+      ClusterSettings{
+          .realm = "r", .node = "a", .epoch = 7, .plain = {.principal = "anonymous", .topics = {"own.>"}}}));
+  const std::size_t end = std::min(bytes.find('\n'), bytes.size());
+  bus.bring("wc.r.m." + std::string{bytes.substr(0, end)}, bytes.substr(std::min(end + 1, bytes.size())),
+            FedBus::kInbox);
+  scheduler.advance(std::chrono::seconds{5});
+  fuzz::require(bus.replies <= 1, "a message has two replies", bytes);
+}
+
 void read_records(std::string_view bytes) {
   const std::vector<char> block(bytes.begin(), bytes.end());
   std::string_view rest{block.data(), block.size()};
@@ -134,7 +161,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes = fuzz::text_of(data + 1, size - 1);
   const std::vector<char> block(bytes.begin(), bytes.end());
   const std::string_view exact{block.data(), block.size()};
-  switch (data[0] % 5) {
+  switch (data[0] % 6) {
     case 0:
       if (const auto heartbeat = read_heartbeat(exact)) {
         const auto again = read_heartbeat(write_heartbeat(*heartbeat));
@@ -159,6 +186,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     }
     case 4: serve(bytes); break;
+    case 5: serve_plain(bytes); break;
     default: break;
   }
   return 0;

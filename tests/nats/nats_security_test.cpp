@@ -51,7 +51,7 @@ class NatsSecurityTest : public testing::Test {
   }
   [[nodiscard]] std::string tls_configuration(bool verify) const {
     return "tls { cert_file: \"" + path("good-cert.pem") + "\", key_file: \"" + path("good-key.pem") +
-           "\", ca_file: \"" + path("good.pem") + "\", verify: " + (verify ? "true" : "false") + " }\n";
+           "\", ca_file: \"" + path("good.pem") + "\", verify: " + (verify ? "true" : "false") + ", timeout: 60 }\n";
   }
   Bus& join(ClusterOptions options, const std::string& user = {}) {
     options.url = server->url(user);
@@ -68,10 +68,15 @@ class NatsSecurityTest : public testing::Test {
     }
     return true;
   }
-  bool is_let_in(const ClusterOptions& options, const std::string& user = {}) {
-    Bus& joined = join(options, user);
-    until([&] { return joined.state() == Bus::State::connected || !joined.failure().empty(); });
-    return joined.state() == Bus::State::connected;
+  // A slow machine may be refused for that, and tries again.
+  bool is_let_in(const ClusterOptions& options) {
+    Bus& joined = join(options);
+    return until([&] { return joined.state() == Bus::State::connected; });
+  }
+  bool is_refused(const ClusterOptions& options) {
+    Bus& joined = join(options);
+    return until([&] { return joined.state() == Bus::State::connected || !joined.failure().empty(); }) &&
+           joined.state() != Bus::State::connected;
   }
 
   std::filesystem::path folder;
@@ -90,7 +95,7 @@ TEST_F(NatsSecurityTest, TlsIsSpokenWhereTheAuthorityVouchesForTheServer) {
   options.ca = path("good.pem");
   EXPECT_TRUE(is_let_in(options)) << bus->failure();
   options.ca = path("bad.pem");
-  EXPECT_FALSE(is_let_in(options));
+  EXPECT_TRUE(is_refused(options));
   EXPECT_TRUE(bus->failure().starts_with("SSL handshake error")) << bus->failure();
   EXPECT_NE(bus->failure().find("certificate"), std::string::npos) << bus->failure();
 }
@@ -101,10 +106,10 @@ TEST_F(NatsSecurityTest, ACertificateIsShownToAServerThatWantsOne) {
   serve(tls_configuration(true));
   ClusterOptions options;
   options.ca = path("good.pem");
-  EXPECT_FALSE(is_let_in(options));
+  EXPECT_TRUE(is_refused(options));
   options.cert = path("bad-cert.pem");
   options.key = path("bad-key.pem");
-  EXPECT_FALSE(is_let_in(options));
+  EXPECT_TRUE(is_refused(options));
   options.cert = path("good-cert.pem");
   options.key = path("good-key.pem");
   EXPECT_TRUE(is_let_in(options)) << bus->failure();
@@ -113,11 +118,11 @@ TEST_F(NatsSecurityTest, ACertificateIsShownToAServerThatWantsOne) {
 TEST_F(NatsSecurityTest, AnNkeyIsShown) {
   serve("authorization { users = [ { nkey: " + std::string{kUser} + " } ] }\n");
   ClusterOptions options;
-  EXPECT_FALSE(is_let_in(options));
+  EXPECT_TRUE(is_refused(options));
   EXPECT_NE(bus->failure().find("Authorization"), std::string::npos) << bus->failure();
   options.nkey = kOther;
   options.nkey_seed = file("other.seed", kOtherSeed);
-  EXPECT_FALSE(is_let_in(options));
+  EXPECT_TRUE(is_refused(options));
   options.nkey = kUser;
   options.nkey_seed = file("user.seed", kUserSeed);
   EXPECT_TRUE(is_let_in(options)) << bus->failure();
@@ -133,7 +138,7 @@ TEST_F(NatsSecurityTest, ACredentialsFileIsShown) {
   };
   ClusterOptions options;
   options.credentials = file("wrong.creds", credentials(kOtherSeed));
-  EXPECT_FALSE(is_let_in(options));
+  EXPECT_TRUE(is_refused(options));
   options.credentials = file("user.creds", credentials(kUserSeed));
   EXPECT_TRUE(is_let_in(options)) << bus->failure();
 }
