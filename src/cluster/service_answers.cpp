@@ -14,12 +14,13 @@ namespace {
 
 constexpr std::string_view kVerbNames[] = {"ping", "info", "stats"};
 
+// With a fraction: nats-py reads no time without one.
 std::string now_as_text() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
   ::gmtime_r(&now, &parts);
   char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S.000000Z", &parts)};
 }
 
 // An endpoint is called by letters, digits, `-` and `_`.
@@ -84,7 +85,8 @@ std::string ServiceAnswers::endpoint(Verb verb, std::string_view method) const {
   const auto average = counts.requests == 0 ? 0 : counts.time.count() / static_cast<std::int64_t>(counts.requests);
   return text + R"(,"num_requests":)" + std::to_string(counts.requests) + R"(,"num_errors":)" +
          std::to_string(counts.errors) + R"(,"last_error":)" + to_json(counts.last_error) + R"(,"processing_time":)" +
-         std::to_string(counts.time.count()) + R"(,"average_processing_time":)" + std::to_string(average) + '}';
+         std::to_string(counts.time.count()) + R"(,"average_processing_time":)" + std::to_string(average) +
+         R"(,"data":{}})";
 }
 
 std::string ServiceAnswers::write(Verb verb) const {

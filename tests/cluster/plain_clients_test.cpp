@@ -292,6 +292,8 @@ TEST_F(PlainClientsTest, AServiceTellsOfItsCalls) {
   scheduler.advance(kHop);
   const Value stats = Value::parse(plain.received()).value_or(Value{});
   const Value& endpoint = stats["endpoints"].at(0);
+  EXPECT_TRUE(stats["started"].as_string().ends_with(".000000Z"));  // as nats-py reads it
+  EXPECT_TRUE(endpoint["data"].is_object());
   EXPECT_EQ(endpoint["num_requests"].as_uint(), 2U);
   EXPECT_EQ(endpoint["num_errors"].as_uint(), 1U);
   EXPECT_EQ(endpoint["last_error"].as_string(), "7:out of paper");

@@ -65,8 +65,9 @@ def known(client, **hello):
 class Plain:
     """What nats-py does."""
 
-    def __init__(self, connection, brokers, url, go):
+    def __init__(self, connection, refused, brokers, url, go):
         self.connection = connection
+        self.refused = refused  # what nats-py's error callback has been told
         self.brokers = brokers
         self.url = url
         self.go = go
@@ -199,13 +200,9 @@ class Plain:
         provider.close()
 
     async def only_what_is_permitted(self):
-        """A plain client neither speaks for brokers, nor has one publish for it where it may not."""
-        refused = []
-
-        async def told(error):
-            refused.append(str(error))
-
-        self.connection._error_cb = told
+        """A plain client does not speak for brokers."""
+        refused = self.refused
+        refused.clear()
         for subject in ("wc.shop.hb", "wc.shop.n.one.call", "wc.shop.t.orders.new"):
             await self.connection.publish(subject, b"{}")
         await self.connection.flush()
@@ -226,8 +223,13 @@ async def run(nats, brokers, go):
     import nats as client
 
     url = f"nats://plain:{nats.PLAIN_PASSWORD}@127.0.0.1:{nats.port}"
-    connection = await client.connect(url, allow_reconnect=False)
-    plain = Plain(connection, brokers, url, go)
+    refused = []
+
+    async def told(error):
+        refused.append(str(error))
+
+    connection = await client.connect(url, allow_reconnect=False, error_cb=told)
+    plain = Plain(connection, refused, brokers, url, go)
     for step in (
         plain.calls,
         plain.events,
