@@ -73,7 +73,11 @@ class PlainCalls::Request final : public rpc::MessageSink {
   Buffer& open_message() override { return answer_; }
   void close_message() override {
     if (std::exchange(answered_, true)) return answer_.clear();  // nobody waits for a second one
-    own_->answered(*this);
+    try {
+      own_->answered(*this);
+    } catch (const std::bad_alloc&) {
+      // As if the bus had not taken it.
+    }
     if (!serving_) own_->finish(*this);
   }
   void discard_message() noexcept override { answer_.clear(); }
