@@ -9,6 +9,7 @@ void Announcer::announce(Peer& peer, std::string_view topic, std::string_view me
   if (context_->realm != nullptr && !method.empty() && !peer.of_node) [[unlikely]]
     context_->realm->provided_changed(method);
   if (context_->topics.empty() && tap_feed_->empty()) return;
+  if (peer.tells_itself && !peer.has_ended()) return;
   // Where there is no memory nobody hears of it: there is none to say so either.
   if_memory_allows([&] {
     if (waiting_.empty() && !budget_.is_spent() && !fan_outs_->is_announcing()) {
@@ -24,6 +25,10 @@ void Announcer::announce(Peer& peer, std::string_view topic, std::string_view me
 void Announcer::tell(Peer* peer, std::string_view topic, std::string_view client, std::string_view method) {
   std::string params = R"({"client":)" + (client.empty() ? std::string{"null"} : to_json(client));
   if (!method.empty()) params += R"(,"method":)" + to_json(method);
+  if (context_->realm != nullptr && (peer == nullptr || !peer->of_node || peer->node != nullptr)) {
+    const bool elsewhere = peer != nullptr && peer->of_node;
+    params += R"(,"node":)" + to_json(elsewhere ? peer->node->name() : context_->realm->node());
+  }
   params += '}';
   Buffer text = rpc::event_of(topic, params);
   cost_ =

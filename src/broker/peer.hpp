@@ -126,6 +126,7 @@ class Peer final : public rpc::BrokerPeer {
   bool took_part : 1 = false;            ///< has provided, or subscribed to, anything
   bool leaves : 1 = false;               ///< what it leaves undone is being done (Departures)
   bool congested : 1 = false;            ///< until there is room: nothing overtakes what waits
+  bool tells_itself : 1 = false;         ///< the other broker tells of its methods, as long as it is there
   std::uint16_t overdue = 0;             ///< calls that have run out of time there since it has answered any
   std::size_t described_bytes = 0;       ///< of the routes whose first provider it is
   std::uint32_t methods_last = 0;        ///< that it provided until it ended

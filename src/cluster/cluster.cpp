@@ -321,6 +321,8 @@ void Cluster::take_frame(const BusMessage& message) {
   const std::optional<Frame> frame = read_frame(message.payload);
   if (!frame || frame->head.node == context_.own || is_silenced()) return;
   if (frame->head.kind == FrameKind::leave) return forget(frame->head.node, "it has ended");
+  // One that is not known yet begins with an open.
+  if (frame->head.kind != FrameKind::open && !nodes_.contains(frame->head.node)) return;
   if (Node* const node = node_of(frame->head.node)) node->take(*frame);
 }
 

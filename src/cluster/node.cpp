@@ -17,6 +17,11 @@ namespace {
 
 // Beyond so many principals those go that nobody of is calling.
 constexpr std::size_t kSidesMax = 256;
+// Of one node; far more than its clients may have in any use.
+constexpr std::size_t kMethodsMax = 100'000;
+constexpr std::size_t kDescribedBytesMax = std::size_t{64} << 20;
+constexpr std::size_t kSubscriptionsMax = 100'000;
+constexpr std::size_t kGroupsMax = 1000;
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max() / 4;
 // What a message may be larger than its limit, for what brokers add.
 constexpr std::size_t kEnvelopeBytes = 64 * 1024;
@@ -134,7 +139,10 @@ void Node::opened() {
   broker::Peer& peer = provider();
   peer.node = this;
   peer.of_node = true;
+  peer.topics.of_node = true;  // what is said of its methods here is for our clients alone
   state_ = State::joining;
+  subscriptions_ = 0;
+  refused_ = 0;
   losing_ = broker::LostBy::node;
   unanswered_ = 0;
   call_written_.reset();
@@ -338,7 +346,9 @@ void Node::take_call(const Record& record, const Received& message) {
     }
     return;
   }
-  Side* const side = side_of(*record.head.principal);
+  // Where nobody has to say who he is, names say nothing.
+  const bool named = context_->host.loop_context.services.authority != nullptr;
+  Side* const side = side_of(named ? *record.head.principal : std::string_view{});
   if (side == nullptr) return refuse_principal(message);
   const bool bounded = record.head.left_ms < limits_.call_timeout_ms;
   side->dispatcher.limit_timeout(bounded ? record.head.left_ms : rpc::Dispatcher::kNoTimeout);
@@ -360,6 +370,7 @@ void Node::take_methods(std::string_view json) {
   if (!read_method_news(json, context_->host.loop_context.codecs.codec, handlers, all)) return link_.fail();
   if (!all || state_ == State::up) return;
   state_ = State::up;
+  provider().tells_itself = true;
   context_->log(LogLevel::info,
                 "cluster: node " + name_ + " is up, with " + std::to_string(methods_.size()) + " methods");
 }
@@ -368,6 +379,10 @@ void Node::take_methods(std::string_view json) {
 void Node::set_method(broker::Registration registration) {
   const std::string method = registration.name;
   if (context_->host.registry.find(method) != nullptr) return;
+  if ((methods_.size() >= kMethodsMax && !methods_.contains(method)) ||
+      provider().described_bytes + registration.description.bytes() > kDescribedBytesMax)
+    return refuse("it has more than " + std::to_string(kMethodsMax) + " methods, or describes them at more than " +
+                  std::to_string(kDescribedBytesMax >> 20) + " MiB; the others are not called from here");
   registration.policy_given = true;
   if (!admit_exclusive(*context_, {&provider(), heartbeat_.epoch, name_}, registration)) return;
   std::vector<broker::Registration> one;
@@ -376,9 +391,16 @@ void Node::set_method(broker::Registration registration) {
     context_->router.registrar().register_methods(provider(), std::move(one));
     methods_.insert(method);
   } catch (const Error& error) {
-    context_->log(LogLevel::warning, "cluster: " + method + " of node " + name_ + " is not called from here: " +
-                                         error.data() + "; register it alike on all nodes");
+    refuse(method + " is not called from here: " + error.data() + "; register it alike on all nodes");
   }
+}
+
+// Whatever a node says, the log is not filled with it.
+void Node::refuse(const std::string& why) {
+  constexpr int kLinesMax = 10;  // of a session
+  if (++refused_ > kLinesMax) return;
+  context_->log(LogLevel::warning,
+                "cluster: node " + name_ + ": " + why + (refused_ == kLinesMax ? "; no more is said of it" : ""));
 }
 
 // ---- events ----
@@ -403,11 +425,16 @@ broker::Peer& Node::events_of(std::string_view group) {
 void Node::take_topics(std::string_view json) {
   broker::Subscriptions& topics = context_->router.topics();
   const auto take = [&](std::string_view pattern, std::string_view group, bool there) {
+    if (there && (subscriptions_ >= kSubscriptionsMax || (events_.size() >= kGroupsMax && !events_.contains(group))))
+      return refuse("it has more subscriptions or groups than are told of events");
+    if (!there && !events_.contains(group)) return;
     broker::Peer& peer = events_of(group);
     if (!there) {
-      topics.unsubscribe(peer.topics, pattern);
-    } else if (topics.admits(peer.topics, pattern)) {
+      if (topics.unsubscribe(peer.topics, pattern)) --subscriptions_;
+      if (peer.topics.count() == 0 && !group.empty()) events_.erase(events_.find(group));
+    } else if (topics.admits(peer.topics, pattern) && !topics.has(peer.topics, pattern)) {
       topics.subscribe(peer.topics, pattern, {.group = group, .echo = false});
+      ++subscriptions_;
     }
   };
   if (!read_topic_news(json, context_->host.loop_context.codecs.codec, take)) link_.fail();
@@ -446,8 +473,7 @@ void Node::tell_more_retained() {
 void Node::compare_retained(std::uint64_t digest) {
   constexpr std::chrono::seconds kBetween{1};
   if (digest == context_->retained.digest() || !link_.is_open()) return;
-  if (context_->now() - context_->retained_asked_at < kBetween)
-    return;  // the heartbeats will tell whether that was all
+  if (context_->now() - context_->retained_asked_at < kBetween) return;  // the heartbeats will tell whether that was all
   context_->retained_asked_at = context_->now();
   link_.begin_record({.kind = RecordKind::retained}).append(ask_for_retained());
   link_.end_record();

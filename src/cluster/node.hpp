@@ -93,6 +93,9 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   [[nodiscard]] std::uint64_t calls_sent() const noexcept { return calls_sent_; }
   /// Events that were not sent here, since too much waited.
   [[nodiscard]] std::uint64_t events_lost() const noexcept { return events_lost_; }
+  /// Principals for which it makes calls, and groups of its subscribers, those without one among them.
+  [[nodiscard]] std::size_t sides() const noexcept { return callers_.size(); }
+  [[nodiscard]] std::size_t groups() const noexcept { return events_.size(); }
   [[nodiscard]] std::uint64_t sessions_lost() const noexcept { return sessions_lost_; }
 
   // broker::RemoteNode
@@ -166,6 +169,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void take_answer(const Received& message);
   void take_methods(std::string_view json);
   void set_method(broker::Registration registration);
+  void refuse(const std::string& why);
   void take_topics(std::string_view json);
   void take_retained(std::string_view text);
   void deliver_retained(std::string_view topic, std::string_view event);
@@ -204,6 +208,8 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   std::uint64_t calls_sent_ = 0;
   std::uint64_t unanswered_ = 0;  // calls sent, about: cancelled ones may be among them
   std::uint64_t sessions_lost_ = 0;
+  std::size_t subscriptions_ = 0;  // of its clients, that are told of events
+  int refused_ = 0;                // of what it has said in this session
   std::uint64_t events_lost_ = 0;
   bool overfull_ = false;  // it has been told, and not that there is room again
   broker::LostBy losing_ = broker::LostBy::node;

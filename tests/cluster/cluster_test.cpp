@@ -757,6 +757,204 @@ TEST_F(ClusterAccessTest, AStreamComesFromANodeAtWhichPeersSayWhoTheyAre) {
   EXPECT_EQ(ada.received(), item("7") + "\n" + result_reply("null", "7"));
 }
 
+TEST_F(ClusterTest, ItIsToldOnceThatAMethodComesAndGoesAndAtWhichNode) {
+  BrokerNode c{network, scheduler, "c", 0x3000000000};
+  NodeClient early{*b};
+  early.provide("gpu.sub");
+  NodeClient subscriber{*a};
+  EXPECT_EQ(subscriber.ask(request("rpc.subscribe", R"({"topic":"rpc.>"})")), result_reply("true"));
+  advance(kMeet);
+  const auto event = [](std::string_view topic, std::string_view method, std::string_view client = "null") {
+    return notification("rpc." + std::string{topic}, R"({"client":)" + std::string{client} + R"(,"method":")" +
+                                                         std::string{method} + R"(","node":"b"})");
+  };
+  EXPECT_EQ(subscriber.received(), event("method.registered", "gpu.sub"));
+  NodeClient provider{*b};
+  static_cast<void>(provider.ask(request("rpc.hello", R"({"name":"worker"})")));
+  advance(kHop);
+  EXPECT_EQ(subscriber.received(), notification("rpc.client.joined", R"({"client":"worker","node":"b"})"));
+  provider.provide("gpu.add");
+  advance(kHop);
+  EXPECT_EQ(subscriber.received(), event("method.registered", "gpu.add", "\"worker\""));
+  EXPECT_EQ(provider.ask(request("rpc.unregister", R"({"method":"gpu.add"})")), result_reply("1"));
+  advance(kHop);
+  EXPECT_EQ(subscriber.received(), event("method.unregistered", "gpu.add", "\"worker\""));
+  b->bus->become(cluster::Bus::State::disconnected);
+  advance(5s);
+  EXPECT_EQ(subscriber.received(), notification("rpc.method.unregistered", R"({"client":null,"method":"gpu.sub"})"));
+}
+
+TEST_F(ClusterTest, ACallThatGoesRoundAmongNodesEndsByItsHops) {
+  NodeClient one{*a};
+  one.provide("ping");
+  NodeClient other{*b};
+  other.provide("pong");
+  NodeClient caller{*a};
+  advance(kMeet);
+  caller.send(request("pong", "[]"));
+  advance(kHop);
+  const std::string asked = other.received();
+  EXPECT_NE(asked.find("\"pong\""), std::string::npos) << asked;
+  // As a provider's own library hands them on: one more with each call that it makes for one.
+  const std::string answer = [&] {
+    other.send(R"({"jsonrpc":"2.0","method":"ping","id":5,"hops":32})");
+    advance(kHop);
+    return other.received();
+  }();
+  const bool refused = answer.find("-32010") != std::string::npos || answer.find("hops") != std::string::npos;
+  const std::string there = one.received();
+  EXPECT_TRUE(refused || there.find("\"hops\":") != std::string::npos) << answer << there;
+}
+
+TEST_F(ClusterTest, ANotificationOfProgressComesFromTheOtherNode) {
+  NodeClient provider{*b};
+  provider.provide("work");
+  NodeClient caller{*a};
+  advance(kMeet);
+  caller.send(R"({"jsonrpc":"2.0","method":"work","params":{"_meta":{"progressToken":"t"}},"id":7})");
+  advance(kHop);
+  const std::string asked = provider.received();
+  EXPECT_NE(asked.find("progressToken"), std::string::npos) << asked;
+}
+
+// A node that says what no broker would.
+class HostileNode {
+ public:
+  explicit HostileNode(SimulatedNetwork& network) : bus_(network) {
+    bus_.subscribe("wc.shop.n.x.call", [this](const cluster::BusMessage& message) {
+      if (const auto frame = cluster::read_frame(message.payload)) session = frame->head.from_session;
+      ++answers;
+    });
+    static_cast<void>(bus_.publish("wc.shop.hb", {}, R"({"node":"x","epoch":"9","version":1})"));
+  }
+  void say(cluster::FrameKind kind, std::string_view payload, std::string_view name = "x") {
+    Buffer out;
+    cluster::append_frame_head(out, {.kind = kind,
+                                     .from_session = 5,
+                                     .to_session = session,
+                                     .sequence = kind == cluster::FrameKind::data ? sequence++ : 0,
+                                     .node = name});
+    out.append(payload);
+    EXPECT_TRUE(bus_.publish("wc.shop.n.a.call", {}, out.view()));
+  }
+  void tell(cluster::RecordKind kind, std::string_view body, std::optional<std::string_view> principal = {}) {
+    Buffer out;
+    cluster::RecordWriter writer{out, {.kind = kind, .principal = principal}};
+    out.append(body);
+    EXPECT_TRUE(writer.close());
+    say(cluster::FrameKind::data, out.view());
+  }
+
+  std::uint64_t session = 0;  // of a's link
+  std::uint32_t sequence = 0;
+  int answers = 0;
+
+ private:
+  SimulatedBus bus_;
+};
+
+class ClusterAttackTest : public ClusterTest {
+ protected:
+  void SetUp() override {
+    advance(kMeet);
+    node = std::make_unique<HostileNode>(network);
+    advance(kHop);
+    node->say(cluster::FrameKind::open, "?");
+    advance(kHop);
+    ASSERT_TRUE(a->cluster->find("x") != nullptr);
+  }
+  // Calls of others go on.
+  void TearDown() override {
+    NodeClient provider{*b};
+    provider.provide("gpu.add");
+    NodeClient caller{*a};
+    advance(kMeet);
+    caller.send(request("gpu.add", "[3]"));
+    advance(kHop);
+    provider.send(result_reply("3", id_of(provider.received())));
+    advance(kHop);
+    EXPECT_EQ(caller.received(), result_reply("3"));
+  }
+
+  std::unique_ptr<HostileNode> node;
+};
+
+TEST_F(ClusterAttackTest, AMillionMethodsAreNotAllTaken) {
+  for (int i = 0; i != 110; ++i) {
+    std::string set;
+    for (int j = 0; j != 1000; ++j)
+      set += std::string{j == 0 ? "" : ","} + R"([1,{"method":"m)" + std::to_string(i * 1000 + j) + R"("}])";
+    node->tell(cluster::RecordKind::methods, R"({"set":[)" + set + R"(],"gone":[]})");
+    advance(100us);
+  }
+  advance(kHop);
+  EXPECT_LE(a->cluster->find("x")->methods().size(), 100'000U);
+  EXPECT_LE(a->router.methods().size(), 100'001U);
+}
+
+TEST_F(ClusterAttackTest, AHundredThousandPrincipalsAreNoMoreThanOneWhereNobodyHasToSayWhoHeIs) {
+  NodeClient provider{*a};
+  provider.provide("slow");
+  for (int i = 0; i != 5000; ++i)
+    node->tell(cluster::RecordKind::call, request("slow", "[]", std::to_string(i)), "p" + std::to_string(i));
+  advance(kHop);
+  EXPECT_LE(a->cluster->find("x")->calls_here(), 5000U);
+  EXPECT_EQ(a->cluster->find("x")->sides(), 1U);
+}
+
+TEST_F(ClusterAttackTest, GroupsAndSubscriptionsAreBounded) {
+  for (int i = 0; i != 2000; ++i) {
+    node->tell(cluster::RecordKind::topics, R"({"set":[["jobs","g)" + std::to_string(i) + R"("]],"gone":[]})");
+  }
+  advance(kHop);
+  EXPECT_LE(a->cluster->find("x")->groups(), 1000U);
+  for (int i = 0; i != 2000; ++i) {
+    node->tell(cluster::RecordKind::topics, R"({"set":[],"gone":[["jobs","g)" + std::to_string(i) + R"("]]})");
+  }
+  advance(kHop);
+  EXPECT_EQ(a->cluster->find("x")->groups(), 0U);
+}
+
+TEST_F(ClusterAttackTest, WhatIsRetainedForItIsBoundedAndNothingElseIsTaken) {
+  const std::size_t before = a->cluster->retained().size();
+  for (
+      const std::string_view text :
+      {R"({"topic":"t","counter":0,"node":"x","epoch":"9","owner":"","client":"","gone":true,"told":false,"ask":false})",
+       R"({"topic":"..","counter":1,"node":"x","epoch":"9","owner":"","client":"","gone":true,"told":false,"ask":false})",
+       R"({"topic":"t","counter":18446744073709551615,"node":"x","epoch":"9","gone":true})", "", "{}", "[1]",
+       "{\"topic\":\"t\",\"counter\":1,\"node\":\"x\",\"epoch\":\"9\"}\nnot an event",
+       "{\"topic\":\"t\",\"counter\":1,\"node\":\"x\",\"epoch\":\"9\"}\n{\"jsonrpc\":\"2.0\",\"method\":\"u\"}"}) {
+    node->tell(cluster::RecordKind::retained, text);
+    advance(kMeet);
+    // It has begun a new session: so does the test.
+    node->sequence = 0;
+    node->say(cluster::FrameKind::open, "?");
+    advance(kHop);
+  }
+  EXPECT_EQ(a->cluster->retained().size(), before);
+}
+
+TEST_F(ClusterAttackTest, FramesOfOtherSessionsAreNothing) {
+  node->session += 1000;
+  node->tell(cluster::RecordKind::methods, R"({"set":[[1,{"method":"evil"}]],"gone":[]})");
+  advance(kHop);
+  EXPECT_EQ(a->cluster->find("x")->methods().size(), 0U);
+}
+
+TEST_F(ClusterAttackTest, NamesThatNeverBeganTakeNoMemory) {
+  for (int i = 0; i != 3000; ++i) node->say(cluster::FrameKind::data, "x", "made-up-" + std::to_string(i));
+  for (int i = 0; i != 3000; ++i) node->say(cluster::FrameKind::ping, "x", "made-up-" + std::to_string(i));
+  advance(kHop);
+  EXPECT_EQ(a->cluster->find("made-up-1"), nullptr);
+}
+
+TEST_F(ClusterAttackTest, AFloodOfOpensIsAnsweredByFew) {
+  const int before = node->answers;
+  for (int i = 0; i != 1000; ++i) node->say(cluster::FrameKind::open, "?");
+  advance(200us);
+  EXPECT_LE(node->answers - before, 16);
+}
+
 TEST_F(ClusterTest, OneNodeOfTwoWithOneNameTakesNoPart) {
   BrokerNode twin{network, scheduler, "b", 0x6000000000};
   advance(2500ms);
