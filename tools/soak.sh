@@ -29,6 +29,10 @@ cc -shared -fPIC -o "$build/soak/power_loss.so" tests/durable_check/power_loss.c
 python3 -B tests/durable_check/check.py "$build/wirecall" --rounds "${DURABLE_KILLS:-1000}" \
   --power-loss "$build/soak/power_loss.so"
 
+echo "cluster:"
+python3 -B tests/cluster_check/check.py "$build/wirecall" --seconds "${CLUSTER_SOAK_SECONDS:-60}"
+WIRECALL_SEEDS=${CLUSTER_SEEDS:-10000} WIRECALL_LARGE=1 "$build/tests/test_cluster" --gtest_filter='ClusterSimulationTest.*'
+
 for engine in epoll uring; do
   echo "storm, $engine:"
   python3 -B tests/broker_check/storm.py "$build/soak/wirecall" --engine "$engine" --seconds "${STORM_SECONDS:-600}"
