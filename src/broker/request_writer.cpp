@@ -56,7 +56,7 @@ void RequestWriter::begin_at_node(SlotNumber slot, const Received& message, cons
 }
 
 void RequestWriter::send(SlotNumber slot, const Received& message, const Peer* caller, std::string_view from) {
-  if (calls_[slot].provider->peer->node != nullptr) [[unlikely]]
+  if (caller != nullptr && calls_[slot].provider->peer->node != nullptr) [[unlikely]]
     begin_at_node(slot, message, *caller);
   if (!message.is_json()) [[unlikely]]
     return send_encoded(slot, message, from);

@@ -473,7 +473,8 @@ void Node::tell_more_retained() {
 void Node::compare_retained(std::uint64_t digest) {
   constexpr std::chrono::seconds kBetween{1};
   if (digest == context_->retained.digest() || !link_.is_open()) return;
-  if (context_->now() - context_->retained_asked_at < kBetween) return;  // the heartbeats will tell whether that was all
+  if (context_->now() - context_->retained_asked_at < kBetween)
+    return;  // the heartbeats will tell whether that was all
   context_->retained_asked_at = context_->now();
   link_.begin_record({.kind = RecordKind::retained}).append(ask_for_retained());
   link_.end_record();

@@ -806,7 +806,7 @@ TEST_F(ClusterTest, ACallThatGoesRoundAmongNodesEndsByItsHops) {
   EXPECT_TRUE(refused || there.find("\"hops\":") != std::string::npos) << answer << there;
 }
 
-TEST_F(ClusterTest, ANotificationOfProgressComesFromTheOtherNode) {
+TEST_F(ClusterTest, TheTokenOfAProgressGoesToTheProviderAtTheOtherNode) {
   NodeClient provider{*b};
   provider.provide("work");
   NodeClient caller{*a};
