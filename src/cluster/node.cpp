@@ -168,6 +168,7 @@ void Node::opened() {
   });
   tell_topics(topics);
   told_.clear();
+  retained_there_.reset();
   retained_after_.reset();
   link_.begin_record({.kind = RecordKind::retained}).append(tell_digest(context_->retained.digest()));
   link_.end_record();
@@ -261,6 +262,7 @@ void Node::tick() {
   link_.maintain();
   resume();
   if (!link_.is_open()) return;
+  if (retained_there_) compare_retained(*retained_there_);
   if (context_->router.relayed_calls().in_use() == 0) unanswered_ = 0;
   if (unanswered_ == 0 && latency_ != nanoseconds{0}) return;
   const std::int64_t now = context_->now().count();
@@ -471,11 +473,15 @@ void Node::tell_more_retained() {
 }
 
 void Node::compare_retained(std::uint64_t digest) {
-  constexpr std::chrono::seconds kBetween{1};
+  retained_there_.reset();
   if (digest == context_->retained.digest() || !link_.is_open()) return;
-  if (context_->now() - context_->retained_asked_at < kBetween)
-    return;  // the heartbeats will tell whether that was all
-  context_->retained_asked_at = context_->now();
+  const nanoseconds now = context_->now();
+  RetainedAsked& asked = context_->retained_asked;
+  if (!asked.is_over(now)) {
+    retained_there_ = digest;  // what comes now may be the same: `tick` looks again
+    return;
+  }
+  asked = {.node = this, .since = now, .last = now};
   link_.begin_record({.kind = RecordKind::retained}).append(ask_for_retained());
   link_.end_record();
 }
@@ -489,6 +495,7 @@ void Node::take_retained(std::string_view text) {
     retained_after_ = "";
     return context_->flush();
   }
+  if (context_->retained_asked.node == this) context_->retained_asked.last = context_->now();
   // The event is one of that topic: it is read as any message of a node's.
   Received message;
   const bool is_json = read->event.starts_with('{');

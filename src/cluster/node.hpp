@@ -25,6 +25,22 @@
 
 namespace wirecall::cluster {
 
+class Node;
+
+/// Who has been asked last for all that it retains. One at a time: what several have is mostly the same.
+struct RetainedAsked {
+  static constexpr std::chrono::milliseconds kBetween{250};  // since the last that it has said
+  static constexpr std::chrono::seconds kLongest{5};
+
+  [[nodiscard]] bool is_over(std::chrono::nanoseconds now) const noexcept {
+    return now - last >= kBetween || now - since >= kLongest;
+  }
+
+  const Node* node = nullptr;  ///< to be compared, since it may have gone
+  std::chrono::nanoseconds since = std::chrono::nanoseconds::min() / 2;
+  std::chrono::nanoseconds last = since;
+};
+
 /// What the nodes of one cluster share. All referred to outlive them.
 struct NodeContext {
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept { return host.loop_context.now(); }
@@ -40,7 +56,7 @@ struct NodeContext {
   std::function<void(std::string_view)> retained_outdone;  ///< Taken::outdone, of that topic
   std::function<void()> flush{};                           ///< has Node::flush called in this turn or the next
   std::uint64_t sessions = 0;                              ///< of links, that have begun
-  std::chrono::nanoseconds retained_asked_at = std::chrono::nanoseconds::min() / 2;  ///< any node for all it has
+  RetainedAsked retained_asked{};
 };
 
 class Node final : public broker::RemoteNode, private NodeLink::User {
@@ -201,6 +217,8 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   std::map<std::string, std::unique_ptr<Side>, std::less<>> events_;   // by group
   ToldNumbers told_numbers_{*this};
   std::set<std::uint64_t> told_;  // numbers of retained events that were sent as events since the last flush
+  std::optional<std::uint64_t>
+      retained_there_;  // a digest that is not the one here, as long as it was not asked for that
   std::optional<std::string> retained_after_;  // the topic behind which it is still to be told all; nothing for done
   std::optional<CallFacts> next_call_;
   std::optional<std::uint64_t> call_written_;  // the number of the one that is being written
