@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 #include <fcntl.h>
+#include <future>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -164,6 +165,36 @@ TEST_F(Activation, one_that_was_kept_and_is_not_wanted_any_more_is_closed) {
   EXPECT_THROW(Client{tcp.endpoint.uri()}.connect(), ConnectionError);
   EXPECT_EQ(call(folder_.socket()), 2);
   EXPECT_EQ(end(SIGTERM), 0);
+}
+
+TEST_F(Activation, the_manager_is_told_which_process_is_the_main_one_before_that_says_anything) {
+  start({"--listen", folder_.socket()}, {}, "");
+  await_ready();
+  kill(pid_, SIGUSR2);
+  const std::string main = heard();
+  ASSERT_TRUE(main.starts_with("MAINPID=")) << main;
+  const pid_t successor = std::stoi(main.substr(std::strlen("MAINPID=")));
+  EXPECT_NE(successor, pid_);
+  kept_.clear();
+  await_ready();
+  EXPECT_EQ(kept_.size(), 1U);
+  EXPECT_EQ(end(0), 0);
+  EXPECT_EQ(call(folder_.socket()), 2);
+  kill(successor, SIGTERM);
+  EXPECT_EQ(heard(), "STOPPING=1\n");
+}
+
+TEST_F(Activation, one_that_is_told_to_stop_ends_within_its_time_to_drain) {
+  start({"--listen", folder_.socket(), "--drain-ms", "200"}, {}, "");
+  await_ready();
+  Client client{folder_.socket()};
+  std::promise<bool> answered;
+  client.request<void>("sleep", 600'000).then([&](const std::expected<void, Error>& answer) {
+    answered.set_value(answer.has_value());
+  });
+  EXPECT_EQ(client.call<int>("subtract", 5, 3), 2);  // behind the other one
+  EXPECT_EQ(end(SIGTERM), 0);
+  EXPECT_FALSE(answered.get_future().get());
 }
 
 }  // namespace

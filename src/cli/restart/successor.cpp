@@ -209,14 +209,18 @@ void Successor::hand_over(Descriptor socket, Started* child) {
     const auto ready = understood<RestartReady>(channel.receive(settings_.start_time));
     if (!ready.error.empty()) throw RestartError{ready.error};
 
+    bool is_announced = false;
     std::string failure = "the server ends, or its loop does not answer";
-    const auto commit = [&channel, &failure](const std::string& state, Descriptor& link) {
+    const auto commit = [&](const std::string& state, Descriptor& link) {
       try {
         const auto until = std::chrono::steady_clock::now() + kRestartCommit;
         channel.send(state, kRestartCommit);
         const auto left = std::chrono::ceil<RestartChannel::Time>(until - std::chrono::steady_clock::now());
         const auto said = understood<RestartPrepared>(channel.receive(left));
         if (said.prepared) {
+          // Before it says anything itself: the manager listens to the main process alone.
+          notify_main_process(hello.pid);
+          is_announced = true;
           channel.send(to_json(RestartGo{.go = true}), kRestartCommit);
           link = channel.release();
           return true;
@@ -225,13 +229,13 @@ void Successor::hand_over(Descriptor socket, Started* child) {
       } catch (const std::exception& error) {
         failure = error.what();
       }
+      if (is_announced) notify_main_process(::getpid());
       return false;
     };
     if (!replacement_.hand_over(commit, kLoopTime)) throw RestartError{failure};
     taken_over_.store(true);
     if (ready.has_path) file_.keep();
     if (child != nullptr) child->let_go();
-    notify_main_process(hello.pid);
     settings_.log(LogLevel::info, "another process has taken over, and this one ends when its clients have gone",
                   {{"pid", hello.pid}});
   } catch (const std::exception& error) {
