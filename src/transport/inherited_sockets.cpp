@@ -41,10 +41,10 @@ std::vector<ListeningSocket> InheritedSockets::take(const Endpoint& wanted) {
   if (first == sockets_.cend()) first = find_by_address(sockets_, wanted);
   if (first == sockets_.cend()) return {};
   const Endpoint bound = first->endpoint;
-  const auto others = std::stable_partition(sockets_.begin(), sockets_.end(),
-                                            [&](const ListeningSocket& socket) { return socket.endpoint != bound; });
-  std::vector<ListeningSocket> taken{std::make_move_iterator(others), std::make_move_iterator(sockets_.end())};
-  sockets_.erase(others, sockets_.end());
+  std::vector<ListeningSocket> taken;
+  std::vector<ListeningSocket> others;
+  for (ListeningSocket& socket : sockets_) (socket.endpoint == bound ? taken : others).push_back(std::move(socket));
+  sockets_ = std::move(others);
   const bool of_network = wanted.kind() == EndpointKind::tcp || wanted.kind() == EndpointKind::udp;
   for (ListeningSocket& socket : taken) socket.endpoint = of_network ? wanted.with_port(bound.port()) : wanted;
   return taken;
