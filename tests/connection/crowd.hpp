@@ -87,6 +87,8 @@ class SilentBus final : public cluster::Bus {
     subscriptions_.emplace_back(std::move(subject), std::move(handler));
   }
   void subscribe_to_absence(std::string, Handler) override {}
+  void subscribe_in_group(std::string, std::string, Handler) override {}
+  void unsubscribe(std::string_view) noexcept override {}
   [[nodiscard]] bool publish(std::string_view, std::string_view, std::string_view) noexcept override { return true; }
   [[nodiscard]] std::size_t payload_bytes_max() const noexcept override { return 1 << 20; }
   [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return 0; }
