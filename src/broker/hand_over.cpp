@@ -53,6 +53,7 @@ bool Router::settle() noexcept {
 
 void Router::replaced() noexcept {
   replaced_ = true;
+  if (context_.realm) context_.realm->replaced();
   if (store_ != nullptr) if_memory_allows([&] { store_->leave(); });
 }
 

@@ -68,6 +68,8 @@ class Realm {
   [[nodiscard]] virtual bool is_degraded() const noexcept = 0;
   /// The process ends: the others are told, and bring nothing new.
   virtual void drain() noexcept = 0;
+  /// Another process has taken over, and is this node from now on: this one takes no part any more.
+  virtual void replaced() noexcept = 0;
   /// Whether calls of other nodes are in progress here.
   [[nodiscard]] virtual bool busy() const noexcept = 0;
   /// A client of this broker has had an event of that topic retained, or what was retained is `gone`.

@@ -137,8 +137,9 @@ bool Relay::has_moved(const Received& response) const {
   Reader& reader = *context_->loop.codecs.readers_of(response.encoding).reader;
   const auto [code, data] = members_of<2>(reader, response[Member::error], {"code", "data"});
   if (!response.is_json() || code != kProviderLost || data.empty()) return false;
-  const auto [moved] = members_of<1>(reader, data, {"moved"});
-  return moved == "true";
+  // What a provider says of itself has no origin by now.
+  const auto [moved, origin] = members_of<2>(reader, data, {"moved", "origin"});
+  return moved == "true" && !origin.empty();
 }
 
 bool Relay::takes_encoded(const Peer& peer, const Received& message) noexcept {
@@ -319,7 +320,8 @@ bool Relay::ask_another(SlotNumber slot, bool sent) noexcept {
     }
     const Encoding encoding = params.empty() ? Encoding::json : message.encoding;
     Reader& reader = *context_->loop.codecs.readers_of(encoding).reader;
-    other = lost.route->is_at_nodes() ? lost.route->choose_in_realm(params, reader, choice_in_realm(call.caller, &lost))
+    const Peer* const caller = call.caller != nullptr ? call.caller : context_->peers.find(call.extras->asker);
+    other = lost.route->is_at_nodes() ? lost.route->choose_in_realm(params, reader, choice_in_realm(caller, &lost))
                                       : lost.route->choose(params, reader, &lost);
   } catch (const std::bad_alloc&) {
     return false;

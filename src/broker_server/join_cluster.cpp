@@ -1,6 +1,8 @@
 // See join_cluster.hpp.
 #include "broker_server/join_cluster.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <random>
 #include <stdexcept>
 #include <unistd.h>
@@ -23,11 +25,14 @@ static std::string name_of_machine() {
   return word.empty() ? "node" : word;
 }
 
+// Larger than those before it on the same machine, so that a broker takes the place of the one that it replaces, and
+// told from others of the same millisecond.
 static std::uint64_t new_epoch() {
+  constexpr unsigned kRandomBits = 22;
   std::random_device random;
-  const std::uint64_t number = std::uint64_t{random()} << 32 | random();
-  // What is added for sessions leaves it a number that is not 0.
-  return (number >> 1 | std::uint64_t{1} << 40) & ~std::uint64_t{0xFFFFF};
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch());
+  const auto count = static_cast<std::uint64_t>(std::max<std::int64_t>(now.count(), 1));
+  return count << kRandomBits | random() % (1U << kRandomBits);
 }
 
 void require_valid_cluster(const ClusterOptions& options) {

@@ -79,6 +79,7 @@ Cluster::Cluster(const rpc::BrokerHost& host, broker::Router& router, std::uniqu
   bus_->subscribe_to_absence(context_.subjects.gone(context_.own, "*"),
                              [this](const BusMessage& message) { take_gone(message); });
   send_heartbeat();
+  ticked_at_ = context_.now();
   host.loop_context.scheduler->start(*this, kTick);
 }
 
@@ -93,6 +94,7 @@ Cluster::~Cluster() {
 
 void Cluster::expired() {
   context_.host.loop_context.scheduler->start(*this, kTick);
+  excuse_silence();
   if (++ticks_ % kTicksASecond == 0) send_heartbeat();
   retained_.expire(context_.now());
   plain_.tick();
@@ -107,6 +109,20 @@ void Cluster::expired() {
   bus_->flush();
 }
 
+// Who could not be heard has not been silent: while this process was stopped, or a handler of its own has kept what the
+// bus brings, messages of all nodes have waited.
+void Cluster::excuse_silence() {
+  const nanoseconds now = context_.now();
+  const nanoseconds since = now - std::exchange(ticked_at_, now);
+  const nanoseconds late = since - kTick;
+  const bool was_stopped = late > kTick;
+  if (!was_stopped && context_.reading == 0) return;
+  const nanoseconds unheard = context_.reading != 0 ? since : late;
+  for (const auto& [name, node] : nodes_) node->excuse(unheard);
+  rival_heard_ = rival_heard_ < nanoseconds{0} ? rival_heard_ : std::min(rival_heard_ + unheard, now);
+  if (was_stopped) send_heartbeat();  // the others may have forgotten it
+}
+
 void Cluster::send_heartbeat() noexcept try {
   if (bus_->state() != Bus::State::connected) return;
   if (is_silenced()) return;
@@ -117,7 +133,7 @@ void Cluster::send_heartbeat() noexcept try {
                                      .version = kProtocolVersion,
                                      .load = load(),
                                      .methods = static_cast<std::uint32_t>(context_.router.methods().size()),
-                                     .draining = draining_,
+                                     .draining = context_.draining,
                                      .retained = is_settled() ? std::optional{retained_.digest()} : std::nullopt})));
 } catch (const std::bad_alloc&) {
   // The next one is due in a second.
@@ -125,7 +141,7 @@ void Cluster::send_heartbeat() noexcept try {
 
 // Where two have one name, one of them keeps silent, until the other has gone.
 bool Cluster::is_silenced() const noexcept {
-  return rival_ > context_.epoch && context_.now() - rival_heard_ < kSilence;
+  return replaced_ || (rival_ > context_.epoch && context_.now() - rival_heard_ < kSilence);
 }
 
 std::uint32_t Cluster::load() const noexcept {
@@ -209,12 +225,14 @@ void Cluster::tell_changes() {
     if (!node->is_open()) continue;
     MethodNewsWriter news;
     for (const std::string& method : changed_) {
-      const broker::Route* const route = draining_ ? nullptr : context_.router.methods().find_registered(method);
+      const broker::Route* const route =
+          context_.draining ? nullptr : context_.router.methods().find_registered(method);
       if (route == nullptr) {
         news.add_gone(method);
       } else {
         news.add(*route, providers_here(*route));
       }
+      if (news.bytes() > Node::kNewsBytes) node->tell_methods(news, false);
     }
     if (!news.empty()) node->tell_methods(news, false);
   }
@@ -230,7 +248,7 @@ const Method* Cluster::find_absent(const broker::Peer& caller, std::string_view 
 }
 
 void Cluster::drain() noexcept {
-  if (std::exchange(draining_, true)) return;
+  if (std::exchange(context_.draining, true)) return;
   plain_.drain();
   // What is not provided here any more the others ask of other nodes.
   broker::if_memory_allows([this] {
@@ -244,6 +262,14 @@ void Cluster::drain() noexcept {
   });
   send_heartbeat();
   wants_flush();
+}
+
+void Cluster::replaced() noexcept {
+  if (std::exchange(replaced_, true)) return;
+  plain_.end();
+  for (const auto& [name, node] : nodes_) node->leave();
+  forget_all();
+  bus_->flush();
 }
 
 bool Cluster::busy() const noexcept {
@@ -290,6 +316,18 @@ void Cluster::forget(std::string_view name, std::string_view why) {
   nodes_.erase(found);
 }
 
+// Without a word to them: it may be one of two with one name.
+void Cluster::forget_all() noexcept {
+  for (auto at = nodes_.begin(); at != nodes_.end();) {
+    if (at->second->is_in_use()) {
+      at->second->fall_silent();
+      ++at;
+    } else {
+      at = nodes_.erase(at);
+    }
+  }
+}
+
 void Cluster::take_heartbeat(const BusMessage& message) {
   const std::optional<Heartbeat> heartbeat = read_heartbeat(message.payload);
   if (!heartbeat) return;
@@ -304,8 +342,7 @@ void Cluster::take_heartbeat(const BusMessage& message) {
     }
     rival_ = heartbeat->epoch;
     rival_heard_ = now;
-    if (!is_silenced()) return;
-    for (const auto& [name, node] : nodes_) node->lose(broker::LostBy::node);
+    if (is_silenced()) forget_all();
     return;
   }
   if (is_silenced()) return;
@@ -320,7 +357,13 @@ void Cluster::take_heartbeat(const BusMessage& message) {
 void Cluster::take_frame(const BusMessage& message) {
   const std::optional<Frame> frame = read_frame(message.payload);
   if (!frame || frame->head.node == context_.own || is_silenced()) return;
-  if (frame->head.kind == FrameKind::leave) return forget(frame->head.node, "it has ended");
+  const Reading reading{context_.reading};
+  if (frame->head.kind == FrameKind::leave) {
+    // What a broker says that has ended may come after the first words of the one that has taken its name.
+    const Node* const node = find(frame->head.node);
+    if (node != nullptr && node->is_present(*frame)) forget(frame->head.node, "it has ended");
+    return;
+  }
   // One that is not known yet begins with an open.
   if (frame->head.kind != FrameKind::open && !nodes_.contains(frame->head.node)) return;
   if (Node* const node = node_of(frame->head.node)) node->take(*frame);
@@ -344,9 +387,9 @@ std::string Cluster::tell_own() const {
   return to_json(ClusterTable{.realm = realm_,
                               .node = context_.own,
                               .epoch = epoch_text(context_.epoch),
-                              .state = draining_       ? "draining"
-                                       : is_degraded() ? "degraded"
-                                                       : "up",
+                              .state = context_.draining ? "draining"
+                                       : is_degraded()   ? "degraded"
+                                                         : "up",
                               .bus = {.url = bus_->url(),
                                       .state = name_of(bus_->state()),
                                       .failure = failure.empty() ? std::nullopt : std::optional{failure}},

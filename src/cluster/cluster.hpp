@@ -38,6 +38,7 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   [[nodiscard]] std::shared_ptr<rpc::Rendering> tell(rpc::Asker asker) const override;
   [[nodiscard]] bool is_degraded() const noexcept override;
   void drain() noexcept override;
+  void replaced() noexcept override;
   [[nodiscard]] bool busy() const noexcept override;
 
   [[nodiscard]] const Node* find(std::string_view node) const noexcept;
@@ -72,6 +73,8 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   void take_gone(const BusMessage& message);
   [[nodiscard]] Node* node_of(std::string_view name);
   void forget(std::string_view name, std::string_view why);
+  void forget_all() noexcept;
+  void excuse_silence();
   void send_heartbeat() noexcept;
   [[nodiscard]] std::uint32_t load() const noexcept;
   [[nodiscard]] bool is_silenced() const noexcept;
@@ -91,7 +94,8 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   FlushTimer flush_timer_{*this};
   bool flush_pending_ = false;
   int ticks_ = 0;
-  bool draining_ = false;
+  bool replaced_ = false;  // the broker that has taken over is the node
+  std::chrono::nanoseconds ticked_at_{0};
   std::chrono::nanoseconds rival_heard_{-1};  // another node has our name; negative for never
   std::uint64_t rival_ = 0;                   // its epoch
 };

@@ -56,6 +56,14 @@ class VouchedCredentials final : public rpc::CredentialKind {
 const NodeCredentials kNodes;
 const VouchedCredentials kVouched;
 
+// Told from those of all other links, also of a broker that has had this name before.
+std::uint64_t first_session(std::uint64_t epoch, std::uint64_t number) noexcept {
+  std::uint64_t mixed = epoch + number * 0x9E3779B97F4A7C15;
+  mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9;
+  mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB;
+  return (mixed ^ mixed >> 31) | 1;
+}
+
 Limits limits_of_node(Limits limits) {
   limits.rate = limits.principal_rate = 0;
   limits.in_flight = limits.principal_calls = kNoLimit;
@@ -69,7 +77,7 @@ Node::Node(NodeContext& context, std::string name)
       name_(std::move(name)),
       limits_(limits_of_node(context.host.limits)),
       link_(context.bus, {.own = context.own, .subject = context.subjects.call(name_)},
-            context.epoch + (++context.sessions << 20),
+            first_session(context.epoch, ++context.sessions),
             {.body_bytes_max = context.host.limits.max_message_size + kEnvelopeBytes,
              .waiting_bytes_max = context.host.limits.hard_output},
             *this),
@@ -150,17 +158,7 @@ void Node::opened() {
   overfull_ = false;
   methods_.clear();
   heard_at_ = context_->now();
-  MethodNewsWriter news;
-  for (const auto& own : context_->host.registry.methods()) news.add_own(*own);
-  const broker::MethodTable& methods = context_->router.methods();
-  constexpr std::size_t kNewsBytes = 64 * 1024;
-  std::string after;
-  for (const broker::Route* route = methods.next(after); route != nullptr; route = methods.next(after)) {
-    after = route->name();
-    if (const std::uint32_t count = providers_here(*route); count != 0) news.add(*route, count);
-    if (news.bytes() > kNewsBytes) tell_methods(news, false);
-  }
-  tell_methods(news, true);
+  tell_all_methods();
   TopicNews topics;
   context_->router.topics().each_here([&](std::string_view pattern, std::string_view group) {
     topics.add(pattern, group, true);
@@ -172,6 +170,20 @@ void Node::opened() {
   retained_after_.reset();
   link_.begin_record({.kind = RecordKind::retained}).append(tell_digest(context_->retained.digest()));
   link_.end_record();
+}
+
+void Node::tell_all_methods() {
+  MethodNewsWriter news;
+  if (context_->draining) return tell_methods(news, true);
+  for (const auto& own : context_->host.registry.methods()) news.add_own(*own);
+  const broker::MethodTable& methods = context_->router.methods();
+  std::string after;
+  for (const broker::Route* route = methods.next(after); route != nullptr; route = methods.next(after)) {
+    after = route->name();
+    if (const std::uint32_t count = providers_here(*route); count != 0) news.add(*route, count);
+    if (news.bytes() > kNewsBytes) tell_methods(news, false);
+  }
+  tell_methods(news, true);
 }
 
 void Node::tell_topics(TopicNews& news) {
@@ -196,6 +208,7 @@ void Node::end_session(broker::LostBy by) {
   next_call_.reset();
   callers_.clear();
   events_.clear();
+  publishes_.reset();
   if (state_ != State::foreign) state_ = by == broker::LostBy::bus ? State::unreachable : State::joining;
   if (by != broker::LostBy::bus) methods_.clear();
   if (provides_ == nullptr) return;
@@ -245,7 +258,7 @@ void Node::take(const Frame& frame) {
 }
 
 void Node::take_pong(const Frame& pong) {
-  if (const std::optional<std::uint64_t> taken = link_.taken_by_other(pong)) {
+  if (const std::optional<std::uint64_t> taken = link_.take_pong(pong)) {
     while (!sent_calls_.empty() && sent_calls_.front().end <= *taken) sent_calls_.pop_front();
   }
   const std::string_view payload = NodeLink::pinged(pong.payload);
@@ -264,7 +277,7 @@ void Node::tick() {
   if (!link_.is_open()) return;
   if (retained_there_) compare_retained(*retained_there_);
   if (context_->router.relayed_calls().in_use() == 0) unanswered_ = 0;
-  if (unanswered_ == 0 && latency_ != nanoseconds{0}) return;
+  if (unanswered_ == 0 && latency_ != nanoseconds{0} && link_.is_confirmed()) return;
   const std::int64_t now = context_->now().count();
   char payload[sizeof now];
   std::memcpy(payload, &now, sizeof now);
@@ -289,8 +302,8 @@ void Node::take_answer(const Received& message) {
   if (provides_ == nullptr) return;
   rpc::Dispatcher& dispatcher = provides_->dispatcher;
   if (message.kind == MessageKind::response) {
-    if (unanswered_ != 0 && --unanswered_ == 0) sent_calls_.clear();
-    static_cast<void>(dispatcher.response(message));
+    // One that answers no call is of one that was cancelled, which is counted as long as others are in progress.
+    if (dispatcher.response(message) && unanswered_ != 0 && --unanswered_ == 0) sent_calls_.clear();
     return;
   }
   if (message.kind != MessageKind::notification) return;
@@ -411,17 +424,28 @@ void Node::refuse(const std::string& why) {
 // node to those of ours.
 broker::Peer& Node::events_of(std::string_view group) {
   auto found = events_.find(group);
-  if (found == events_.end()) {
-    auto side = std::make_unique<Side>(*this, RecordKind::event, std::string{group});
-    found = events_.emplace(std::string{group}, std::move(side)).first;
-    auto& made = static_cast<broker::Peer&>(*found->second->dispatcher.join_broker());
-    made.node = this;
-    made.of_node = true;
-    made.topics.of_node = true;
-    made.topics.group = group;
-    if (group.empty()) made.retained_reader = &told_numbers_;
-  }
+  if (found == events_.end()) found = events_.emplace(std::string{group}, make_events_side(group)).first;
   return static_cast<broker::Peer&>(*found->second->dispatcher.join_broker());
+}
+
+std::unique_ptr<Node::Side> Node::make_events_side(std::string_view group) {
+  auto side = std::make_unique<Side>(*this, RecordKind::event, std::string{group});
+  auto& made = static_cast<broker::Peer&>(*side->dispatcher.join_broker());
+  made.node = this;
+  made.of_node = true;
+  made.topics.of_node = true;
+  made.topics.group = group;
+  if (group.empty()) made.retained_reader = &told_numbers_;
+  return side;
+}
+
+// The same where it publishes only: of groups in which it has nobody nothing is kept.
+broker::Peer& Node::publisher_for(std::string_view group) {
+  if (group.empty() || events_.contains(group)) return events_of(group);
+  if (publishes_ == nullptr) publishes_ = make_events_side(group);
+  auto& peer = static_cast<broker::Peer&>(*publishes_->dispatcher.join_broker());
+  peer.topics.group = group;
+  return peer;
 }
 
 void Node::take_topics(std::string_view json) {
@@ -447,7 +471,8 @@ void Node::take_event(std::string_view group, const Received& message) {
   if (message.method() == "rpc.lagged") return static_cast<void>(++events_lost_);
   Buffer text{message.text};
   context_->router.events().deliver(
-      &events_of(group), {.topic = message.method(), .text = text.view(), .params = message.params(), .owned = &text});
+      &publisher_for(group),
+      {.topic = message.method(), .text = text.view(), .params = message.params(), .owned = &text});
 }
 
 // ---- what is retained ----

@@ -27,6 +27,17 @@ namespace wirecall::cluster {
 
 class Node;
 
+/// While a message of the bus is handled, for as long as a handler of the process's own may take.
+class Reading {
+ public:
+  explicit Reading(int& count) noexcept : count_(&count) { ++*count_; }
+  Reading(Reading&&) = delete;
+  ~Reading() { --*count_; }
+
+ private:
+  int* count_;
+};
+
 /// Who has been asked last for all that it retains. One at a time: what several have is mostly the same.
 struct RetainedAsked {
   static constexpr std::chrono::milliseconds kBetween{250};  // since the last that it has said
@@ -55,12 +66,16 @@ struct NodeContext {
   RetainedReplica& retained;
   std::function<void(std::string_view)> retained_outdone;  ///< Taken::outdone, of that topic
   std::function<void()> flush{};                           ///< has Node::flush called in this turn or the next
-  std::uint64_t sessions = 0;                              ///< of links, that have begun
+  bool draining = false;                                   ///< the node provides nothing any more
+  int reading = 0;             ///< handlers of messages of the bus that run: meanwhile nobody is heard
+  std::uint64_t sessions = 0;  ///< of links, that have begun
   RetainedAsked retained_asked{};
 };
 
 class Node final : public broker::RemoteNode, private NodeLink::User {
  public:
+  static constexpr std::size_t kNewsBytes = 64 * 1024;  // of methods or topics, after which a record ends
+
   enum class State : std::uint8_t {
     joining,      ///< it has no session yet
     up,           ///< all its methods are known
@@ -85,6 +100,12 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   /// Nobody subscribes to what it is sent, or it has been silent for too long; or, by the bus, nothing can be sent.
   void lose(broker::LostBy by);
   void leave() noexcept { link_.leave(); }
+  /// Whether a frame by which a node leaves is of the one that is known here, and not of one before it.
+  [[nodiscard]] bool is_present(const Frame& frame) const noexcept { return link_.is_of_session(frame); }
+  /// Nothing is said to it any more, by this object.
+  void fall_silent() noexcept { link_.fall_silent(); }
+  /// It could not be heard for so long, or has not been asked.
+  void excuse(std::chrono::nanoseconds time) noexcept { heard_at_ = std::min(heard_at_ + time, context_->now()); }
   /// Whether it must not be destroyed: a handler runs that it has called.
   [[nodiscard]] bool is_in_use() const noexcept { return link_.is_reading(); }
   /// The session, if there is one, tells these.
@@ -190,8 +211,11 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void take_retained(std::string_view text);
   void deliver_retained(std::string_view topic, std::string_view event);
   void tell_more_retained();
+  void tell_all_methods();
   void take_event(std::string_view group, const Received& message);
   [[nodiscard]] broker::Peer& events_of(std::string_view group);
+  [[nodiscard]] broker::Peer& publisher_for(std::string_view group);
+  [[nodiscard]] std::unique_ptr<Side> make_events_side(std::string_view group);
   void take_pong(const Frame& pong);
   void remember_call();
   void mark_untaken(std::uint64_t reached) noexcept;
@@ -215,6 +239,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   std::unique_ptr<Side> provides_;                                     // null without a session
   std::map<std::string, std::unique_ptr<Side>, std::less<>> callers_;  // by principal
   std::map<std::string, std::unique_ptr<Side>, std::less<>> events_;   // by group
+  std::unique_ptr<Side> publishes_;  // for groups in which it has no subscriber; null before the first
   ToldNumbers told_numbers_{*this};
   std::set<std::uint64_t> told_;  // numbers of retained events that were sent as events since the last flush
   std::optional<std::uint64_t>

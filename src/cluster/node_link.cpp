@@ -108,6 +108,7 @@ bool NodeLink::send_pieces() {
 }
 
 bool NodeLink::send(FrameKind kind, std::string_view payload, std::string_view reply) noexcept try {
+  if (silent_) return false;
   Buffer frame;
   append_frame_head(
       frame, {.kind = kind, .from_session = session_, .to_session = peer_session_, .sequence = 0, .node = names_.own});
@@ -129,8 +130,12 @@ void NodeLink::send_open(bool ask) noexcept try {
   // As if it were lost.
 }
 
-void NodeLink::ping(std::string_view gone, std::string_view payload) noexcept {
-  static_cast<void>(send(FrameKind::ping, payload, gone));
+void NodeLink::ping(std::string_view gone, std::string_view payload) noexcept try {
+  Buffer sent{payload};
+  append_bytes_of(sent, sent_bytes_);
+  static_cast<void>(send(FrameKind::ping, sent.view(), gone));
+} catch (const std::bad_alloc&) {
+  // As if it were lost.
 }
 
 void NodeLink::leave() noexcept { static_cast<void>(send(FrameKind::leave, {})); }
@@ -154,7 +159,7 @@ void NodeLink::reset() {
     former_taken_bytes_ = taken_bytes_;
   }
   sent_ = taken_ = 0;
-  sent_bytes_ = taken_bytes_ = 0;
+  sent_bytes_ = confirmed_bytes_ = taken_bytes_ = 0;
   reached_max_ = kAll;
   failed_ = false;
   out_.clear();
@@ -190,9 +195,21 @@ void NodeLink::answer_ping(const Frame& frame) {
   static_cast<void>(send(FrameKind::pong, payload.view()));
 }
 
-std::optional<std::uint64_t> NodeLink::taken_by_other(const Frame& pong) const noexcept {
-  if (!is_open() || pong.head.to_session != session_ || pong.head.from_session != peer_session_) return std::nullopt;
-  return number_at(pong.payload, pinged(pong.payload).size());
+// All frames of one side come in the order in which they were sent: so what was sent before the ping has come before
+// it, or never will.
+std::optional<std::uint64_t> NodeLink::take_pong(const Frame& pong) {
+  if (!is_open() || pong.head.to_session != session_ || !is_of_session(pong)) return std::nullopt;
+  if (pong.payload.size() < kPongBytes) return std::nullopt;
+  const std::size_t at = pong.payload.size() - kPongBytes;
+  const std::uint64_t sent = number_at(pong.payload, at);
+  const std::uint64_t taken = number_at(pong.payload, at + sizeof sent);
+  if (taken < sent) {
+    reached_max_ = std::min(reached_max_, taken);
+    reset();
+    return std::nullopt;
+  }
+  confirmed_bytes_ = std::min(std::max(confirmed_bytes_, taken), sent_bytes_);
+  return taken;
 }
 
 void NodeLink::take_open(const Frame& frame) {

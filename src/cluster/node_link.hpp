@@ -55,6 +55,11 @@ class NodeLink {
   [[nodiscard]] std::size_t waiting_bytes() const noexcept { return out_.size() + bus_->waiting_bytes(); }
   /// The session, where anything was wrong with it, ends when nobody is on the way through it any more.
   void fail() noexcept;
+  /// The same, and nothing is said any more.
+  void fall_silent() noexcept {
+    silent_ = true;
+    fail();
+  }
 
   // ---- records, while it is open ----
 
@@ -76,15 +81,22 @@ class NodeLink {
   void take(const Frame& frame);
   /// Now and then: asks for a session where there is none, and sends what the bus would not take before.
   void maintain();
-  /// Asks whether the other is there; `gone` is told where it is not. `payload` comes back to User by no record: by
-  /// Node.
+  /// Asks whether the other is there, and has got what was sent; `gone` is told where it is not there. `payload` comes
+  /// back by `pinged`.
   void ping(std::string_view gone, std::string_view payload) noexcept;
-  void leave() noexcept;
-  /// Of a pong: how many bytes of the session the other side has got; nothing for one of another session.
-  [[nodiscard]] std::optional<std::uint64_t> taken_by_other(const Frame& pong) const noexcept;
-  /// What stands in a pong before that: what the ping has brought.
+  /// Where something that was sent before the ping has not come, the session ends. Returns how many bytes of the
+  /// session the other side has got; nothing where the pong is of another session, or the session has ended.
+  std::optional<std::uint64_t> take_pong(const Frame& pong);
+  /// What the ping has brought.
   [[nodiscard]] static std::string_view pinged(std::string_view pong) noexcept {
-    return pong.substr(0, pong.size() - std::min(pong.size(), sizeof(std::uint64_t)));
+    return pong.substr(0, pong.size() - std::min(pong.size(), kPongBytes));
+  }
+  /// Whether the other side is known to have got all that was sent.
+  [[nodiscard]] bool is_confirmed() const noexcept { return confirmed_bytes_ == sent_bytes_; }
+  void leave() noexcept;
+  /// Whether the frame is of the other side's present session, as far as that is known here.
+  [[nodiscard]] bool is_of_session(const Frame& frame) const noexcept {
+    return frame.head.from_session == peer_session_;
   }
   /// Whether a record is being received: by this thread, or by one that is off the loop.
   [[nodiscard]] bool is_reading() const noexcept { return reading_; }
@@ -95,6 +107,8 @@ class NodeLink {
   enum class State : std::uint8_t { opening, open };
   static constexpr int kOpensMax = 8;
   static constexpr std::uint64_t kAll = ~std::uint64_t{0};
+  // Behind what a ping brings: bytes that had been sent before it, and bytes that have been received.
+  static constexpr std::size_t kPongBytes = 2 * sizeof(std::uint64_t);
 
   void take_open(const Frame& frame);
   void take_data(const Frame& frame);
@@ -115,7 +129,8 @@ class NodeLink {
   std::uint64_t peer_session_ = 0;
   std::uint32_t sent_ = 0;
   std::uint32_t taken_ = 0;
-  std::uint64_t sent_bytes_ = 0;  // of records, that the bus has taken
+  std::uint64_t sent_bytes_ = 0;       // of records, that the bus has taken
+  std::uint64_t confirmed_bytes_ = 0;  // of these, that the other side has said to have got
   std::uint64_t reached_max_ = kAll;
   std::uint64_t taken_bytes_ = 0;
   // What became of the other side's last session, which it is told by the next open: how much of it has been taken.
@@ -127,6 +142,7 @@ class NodeLink {
   Buffer in_;  // what is not a whole record yet
   bool reading_ = false;
   bool failed_ = false;
+  bool silent_ = false;
   bool flush_wanted_ = false;
   int opens_left_ = kOpensMax;  // until `maintain`: where two brokers have one name, both answer
   Buffer scratch_;

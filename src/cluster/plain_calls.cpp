@@ -205,6 +205,7 @@ bool PlainCalls::has_room(const NodeContext& context) noexcept {
 
 void PlainCalls::take(const BusMessage& message) {
   if (!may_be_answered(message.reply) || !has_room(*context_)) return;
+  const Reading reading{context_->reading};
   const std::string_view words = message.subject.substr(context_->subjects.methods().size());
   std::optional<std::string> method = name_of_subject(words);
   if (!method) return;

@@ -25,6 +25,11 @@ class PlainClients {
     services_.drain();
     calls_.drain();
   }
+  /// Another process has taken over: nothing is served or told from now on.
+  void end() noexcept {
+    drain();
+    events_.end();
+  }
   void bus_lost() noexcept { calls_.abandon(); }
   /// Every kTick of the cluster's.
   void tick() {

@@ -23,6 +23,10 @@ void PlainEvents::resume() {
   dispatcher_.on_writable();
 }
 
+void PlainEvents::end() noexcept {
+  if (peer_ != nullptr) context_->router.topics().remove_all(peer_->topics);
+}
+
 bool PlainEvents::Sink::is_overfull() noexcept {
   const bool is = context_->bus.waiting_bytes() > context_->host.limits.soft_output;
   overfull = overfull || is;

@@ -16,6 +16,8 @@ class PlainEvents {
 
   /// What has waited for room goes on, once there is some.
   void resume();
+  /// Nothing is told any more.
+  void end() noexcept;
 
  private:
   class Sink final : public rpc::MessageSink {

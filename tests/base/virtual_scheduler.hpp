@@ -1,6 +1,7 @@
 // A Scheduler whose clock moves only when a test moves it.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -34,7 +35,7 @@ class VirtualScheduler final : public Scheduler {
       stop(timer);
       timer.expired();
     }
-    now_ = end;
+    now_ = std::max(now_, end);  // a timer may have moved it itself
   }
 
   /// Expires one timer that is due now. False without one.

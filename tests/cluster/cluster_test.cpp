@@ -450,6 +450,219 @@ TEST_F(ClusterTest, AMethodOfTheProcessItselfIsCalledFromOtherNodes) {
   EXPECT_EQ(caller.received(), result_reply("3"));
 }
 
+// ---- what is lost, and comes late ----
+
+TEST_F(ClusterTest, ACallThatIsLostIsFoundThoughNothingFollows) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  network.lost_of_million = 1'000'000;
+  caller.send(request("gpu.add", "[1]"));
+  advance(kHop);
+  network.lost_of_million = 0;
+  advance(300ms);
+  EXPECT_EQ(caller.received(), remote_error("the provider's node has gone", "no"));
+  EXPECT_EQ(provider.received(), "");
+}
+
+TEST_F(ClusterTest, AnAnswerThatIsLostIsFoundThoughNothingFollows) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  caller.send(request("gpu.add", "[1]"));
+  advance(kHop);
+  network.lost_of_million = 1'000'000;
+  provider.send(result_reply("1", id_of(provider.received())));
+  advance(kHop);
+  network.lost_of_million = 0;
+  advance(300ms);
+  EXPECT_EQ(caller.received(), remote_error("the provider's node has gone", "maybe"));
+}
+
+TEST_F(ClusterTest, AMethodThatIsToldInALostFrameIsKnownSoon) {
+  NodeClient provider{*b};
+  advance(1s);
+  network.lost_of_million = 1'000'000;
+  provider.provide("gpu.add");
+  advance(kHop);
+  network.lost_of_million = 0;
+  advance(300ms);
+  EXPECT_TRUE(a->cluster->find("b")->methods().contains("gpu.add"));
+}
+
+TEST_F(ClusterTest, WhereNothingIsSentNobodyIsPinged) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  advance(2s);
+  const std::uint64_t before = network.published;
+  advance(10s);
+  EXPECT_EQ(network.published - before, 20U);  // heartbeats
+}
+
+TEST_F(ClusterTest, ANodeIsPingedAsLongAsACallIsPendingWhateverBecameOfOthers) {
+  network.delay = 300ms;
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(5s);
+  caller.send(request("gpu.add", "[1]", "1"));
+  advance(1s);
+  caller.send(cancel_notification("1"));
+  EXPECT_EQ(caller.received(), cancelled("1"));
+  advance(260ms);
+  caller.send(request("gpu.add", "[2]", "2"));
+  advance(1s);
+  EXPECT_EQ(caller.received(), "");
+  b->bus->become(cluster::Bus::State::disconnected);  // as if it were killed
+  advance(600ms);
+  EXPECT_EQ(caller.received(), remote_error("the provider's node has gone", "maybe", "remote", "2"));
+}
+
+TEST_F(ClusterTest, AProviderThatSaysThatItsMethodHasMovedIsNotBelieved) {
+  BrokerNode c{network, scheduler, "c", 0x3000000000};
+  NodeClient first{*b};
+  first.provide("gpu.add");
+  NodeClient second{c};
+  second.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  caller.send(request("gpu.add", "[1]"));
+  advance(kHop);
+  NodeClient& asked = first.sink.messages.empty() ? second : first;
+  NodeClient& other = &asked == &first ? second : first;
+  asked.send(error_reply(-32001, "Provider lost", R"({"reason":"x","origin":"local","delivered":"no","moved":true})",
+                         id_of(asked.received())));
+  advance(kHop);
+  EXPECT_NE(caller.received().find("-32001"), std::string::npos);
+  EXPECT_EQ(other.received(), "");
+}
+
+TEST_F(ClusterTest, ACallOfANodeThatSubscribesIsNotPassedOnWhenItsProviderIsLost) {
+  BrokerNode c{network, scheduler, "c", 0x3000000000};
+  constexpr std::string_view kTerms =
+      R"(,"idempotent":true,"subscription":{"unsubscribe":"ticks.end","notification":"ticks"})";
+  NodeClient first{*b};
+  first.provide("ticks.begin", kTerms);
+  advance(kMeet);
+  NodeClient caller{*a};
+  caller.send(request("ticks.begin", "[]"));
+  advance(kHop);
+  ASSERT_NE(first.received(), "");
+  NodeClient second{c};
+  second.provide("ticks.begin", kTerms);
+  advance(kMeet);
+  first.leave();
+  advance(kHop);
+  EXPECT_EQ(c.cluster->find("b")->calls_here(), 0U);
+}
+
+// ---- who is stopped, or replaced ----
+
+TEST_F(ClusterTest, ABrokerThatWasStoppedHasNotFoundTheOthersSilent) {
+  BrokerNode c{network, scheduler, "c", 0x3000000000};
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  const std::uint64_t lost = a->cluster->find("c")->sessions_lost();
+  a->stop();
+  advance(2900ms);  // the others still know it
+  for (const auto* const node : {"b", "c"}) EXPECT_NE(a->cluster->find(node), nullptr);
+  a->go_on();
+  for (const auto* const node : {"b", "c"}) EXPECT_NE(a->cluster->find(node), nullptr);
+  a->stop();
+  advance(10s);
+  EXPECT_EQ(b->cluster->find("a"), nullptr);
+  a->go_on();
+  for (const auto* const node : {"b", "c"}) EXPECT_NE(a->cluster->find(node), nullptr) << node;
+  advance(kMeet);  // and the others hear of it at once
+  EXPECT_LE(a->cluster->find("c")->sessions_lost(), lost + 1);
+  caller.send(request("gpu.add", "[3]"));
+  advance(kHop);
+  provider.send(result_reply("3", id_of(provider.received())));
+  advance(kHop);
+  EXPECT_EQ(caller.received(), result_reply("3"));
+}
+
+TEST_F(ClusterTest, WhileAHandlerKeepsWhatTheBusBringsNobodyIsSilent) {
+  SimulatedNetwork other{scheduler};
+  BrokerNode d{other, scheduler, "d", 0x4000000000};
+  d.registry.method("own.slow", [&] {
+    d.bus->hold();  // what comes is not read before the handler has returned
+    scheduler.advance(10s);
+    return 1;
+  });
+  BrokerNode e{other, scheduler, "e", 0x5000000000};
+  BrokerNode f{other, scheduler, "f", 0x6000000000};
+  NodeClient caller{e};
+  advance(kMeet);
+  caller.send(request("own.slow", "[]"));
+  advance(kHop);
+  d.bus->release();
+  EXPECT_NE(d.cluster->find("f"), nullptr);
+  EXPECT_EQ(d.cluster->find("f")->sessions_lost(), 0U);
+  advance(kMeet);
+  EXPECT_EQ(caller.received(), result_reply("1"));
+}
+
+TEST_F(ClusterTest, ABrokerThatIsReplacedTakesNoPartAndTheOtherOneIsTheNodeAtOnce) {
+  NodeClient caller{*a};
+  NodeClient stays{*b};
+  stays.provide("gpu.old");
+  advance(kMeet);
+  caller.send(request("gpu.old", "[1]", "1"));
+  advance(kHop);
+  EXPECT_NE(stays.received(), "");
+  BrokerNode next{network, scheduler, "b", 0x6000000000};
+  b->router.replaced();
+  advance(kMeet);
+  EXPECT_EQ(caller.received(), remote_error("the provider's node has gone", "maybe"));
+  EXPECT_FALSE(next.cluster->is_degraded());
+  NodeClient comes{next};
+  comes.provide("gpu.new");
+  advance(kHop);
+  caller.send(request("gpu.new", "[2]", "2"));
+  advance(kHop);
+  comes.send(result_reply("2", id_of(comes.received())));
+  advance(kHop);
+  EXPECT_EQ(caller.received(), result_reply("2", "2"));
+  advance(10s);
+  EXPECT_EQ(a->cluster->find("b")->last_heartbeat().epoch, 0x6000000000U);
+  EXPECT_FALSE(b->cluster->busy());
+}
+
+TEST_F(ClusterTest, WhatABrokerSaysThatHasEndedIsNotTakenForTheNextOfItsName) {
+  NodeClient caller{*a};
+  advance(kMeet);
+  network.delay = 50ms;
+  auto next = std::make_unique<BrokerNode>(network, scheduler, "b", 0x6000000000);
+  NodeClient provider{*next};
+  provider.provide("gpu.add");
+  advance(1s);
+  network.delay = 500us;
+  b.reset();  // it says that it leaves
+  advance(kHop);
+  ASSERT_NE(a->cluster->find("b"), nullptr);
+  EXPECT_TRUE(a->cluster->find("b")->is_open());
+}
+
+TEST_F(ClusterTest, ANodeThatDrainsTellsNoMethodsInANewSession) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  advance(kMeet);
+  EXPECT_TRUE(a->cluster->find("b")->methods().contains("gpu.add"));
+  b->router.drain();
+  advance(kHop);
+  EXPECT_FALSE(a->cluster->find("b")->methods().contains("gpu.add"));
+  a->bus->become(cluster::Bus::State::connected);  // sessions begin anew
+  advance(1500ms);
+  ASSERT_TRUE(a->cluster->find("b")->is_open());
+  EXPECT_EQ(a->cluster->find("b")->state(), cluster::Node::State::up);
+  EXPECT_FALSE(a->cluster->find("b")->methods().contains("gpu.add"));
+}
+
 TEST_F(ClusterTest, AnEventReachesSubscribersOfAllNodesOnce) {
   BrokerNode c{network, scheduler, "c", 0x3000000000};
   NodeClient here{*a};
@@ -913,6 +1126,16 @@ TEST_F(ClusterAttackTest, GroupsAndSubscriptionsAreBounded) {
   }
   advance(kHop);
   EXPECT_EQ(a->cluster->find("x")->groups(), 0U);
+}
+
+TEST_F(ClusterAttackTest, EventsOfGroupsInWhichItHasNobodyTakeNoMemory) {
+  NodeClient subscriber{*a};
+  EXPECT_EQ(subscriber.ask(request("rpc.subscribe", R"({"topic":"jobs","group":"g1999"})")), result_reply("true"));
+  for (int i = 0; i != 2000; ++i)
+    node->tell(cluster::RecordKind::event, notification("jobs", "[1]"), "g" + std::to_string(i));
+  advance(kHop);
+  EXPECT_EQ(a->cluster->find("x")->groups(), 0U);
+  EXPECT_EQ(subscriber.received(), notification("jobs", "[1]"));
 }
 
 TEST_F(ClusterAttackTest, WhatIsRetainedForItIsBoundedAndNothingElseIsTaken) {

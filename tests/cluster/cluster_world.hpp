@@ -4,6 +4,7 @@
 #include "cluster/cluster.hpp"
 #include "tests/broker/world.hpp"
 #include "tests/cluster/simulated_bus.hpp"
+#include "tests/cluster/stoppable_scheduler.hpp"
 
 namespace wirecall::test {
 
@@ -12,7 +13,10 @@ class BrokerNode {
  public:
   BrokerNode(SimulatedNetwork& network, VirtualScheduler& scheduler, std::string name, std::uint64_t epoch,
              const broker::Settings& settings = {}, const Limits& given = {}, const cluster::PlainSettings& plain = {})
-      : limits(given), loop_context(json_codec(), &scheduler), router(registry, limits, loop_context, settings) {
+      : timers(scheduler),
+        limits(given),
+        loop_context(json_codec(), &timers),
+        router(registry, limits, loop_context, settings) {
     loop_context.services.broker = &router;
     auto own_bus = std::make_unique<SimulatedBus>(network);
     bus = own_bus.get();
@@ -25,6 +29,18 @@ class BrokerNode {
   }
   BrokerNode(BrokerNode&&) = delete;
 
+  /// As SIGSTOP and SIGCONT do. Timers are late then before anything is read.
+  void stop() {
+    timers.stop_process();
+    bus->hold();
+  }
+  void go_on() {
+    timers.go_on();
+    bus->release();
+  }
+  [[nodiscard]] bool is_stopped() const noexcept { return timers.is_stopped(); }
+
+  StoppableScheduler timers;
   Registry registry;
   Limits limits;
   rpc::LoopContext loop_context;

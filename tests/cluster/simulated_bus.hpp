@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cluster/bus.hpp"
@@ -87,14 +88,39 @@ class SimulatedBus final : public cluster::Bus {
     state_ = state;
     if (changed_) changed_();
   }
+  /// What comes waits until it is read, as for a process that is stopped.
+  void hold() { held_ = true; }
+  void release() {
+    held_ = false;
+    for (const Waiting& one : std::exchange(waiting_, {})) {
+      one.handler(
+          {.subject = one.subject, .reply = one.reply, .payload = one.payload, .no_responders = one.no_responders});
+    }
+  }
 
  private:
   friend class SimulatedNetwork;
+  struct Waiting {
+    Handler handler;
+    std::string subject;
+    std::string reply;
+    std::string payload;
+    bool no_responders;
+  };
   struct Subscription {
     std::string subject;
     Handler handler;
     std::string group;  // empty for none
   };
+  void take(const Subscription& subscription, const cluster::BusMessage& message) {
+    const Handler handler = subscription.handler;  // the subscription may end meanwhile
+    if (!held_) return handler(message);
+    waiting_.push_back({.handler = handler,
+                        .subject = std::string{message.subject},
+                        .reply = std::string{message.reply},
+                        .payload = std::string{message.payload},
+                        .no_responders = message.no_responders});
+  }
   [[nodiscard]] static bool matches(std::string_view pattern, std::string_view subject) {
     while (!pattern.empty()) {
       const std::size_t dot = pattern.find('.');
@@ -112,6 +138,8 @@ class SimulatedBus final : public cluster::Bus {
   State state_ = State::connected;
   std::function<void()> changed_;
   std::vector<Subscription> subscriptions_;
+  std::vector<Waiting> waiting_;
+  bool held_ = false;
   std::chrono::nanoseconds last_{0};  // when what it published last arrives
 };
 
@@ -188,13 +216,13 @@ inline void SimulatedNetwork::deliver(Delivery& delivery) {
       any = true;
       // Its memory goes when the handler has returned.
       const std::string payload = delivery.payload;
-      if (!parted) subscription.handler({.subject = delivery.subject, .reply = delivery.reply, .payload = payload});
+      if (!parted) bus->take(subscription, {.subject = delivery.subject, .reply = delivery.reply, .payload = payload});
     }
   }
   if (any || sender == nullptr || delivery.reply.empty()) return;
   for (const auto& subscription : sender->subscriptions_) {
     if (SimulatedBus::matches(subscription.subject, delivery.reply))
-      subscription.handler({.subject = delivery.reply, .reply = {}, .payload = {}, .no_responders = true});
+      sender->take(subscription, {.subject = delivery.reply, .reply = {}, .payload = {}, .no_responders = true});
   }
 }
 

@@ -32,7 +32,7 @@ std::string shown(std::string_view result) {
       {"NODE", "STATE", "EPOCH", ">METHODS", ">LOAD", ">SENT", ">HERE", ">LATENCY", ">SILENT", ">LAGGED", ">LOST"}};
   for (const Value& node : elements_of(cluster.find("nodes"))) {
     const double latency = number_of(node, "latency_us");
-    table.add({text_of(node, "node"), text_of(node, "state"), text_of(node, "epoch").substr(0, 8),
+    table.add({text_of(node, "node"), text_of(node, "state"), text_of(node, "epoch").substr(8),
                count_text(number_of(node, "methods")), count_text(number_of(node, "load")),
                count_text(number_of(node, "calls_sent")), count_text(number_of(node, "calls_here")),
                latency == 0 ? "-" : time_text(latency * 1000),
