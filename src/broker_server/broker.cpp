@@ -51,7 +51,10 @@ rpc::BrokerFactory net::broker_factory(const Options& options, StoreOpens opens)
         std::make_unique<broker::Router>(host.registry, host.limits, host.loop_context, settings, std::move(opened));
     if (has_store && opens == StoreOpens::by_takeover)
       router->open_store_by([open] { return open(local_store::Opening::handed); });
-    if (cluster.on()) join_cluster(*router, host, cluster);
+    if (cluster.on()) {
+      host.loop_context.services.broker = router.get();  // of which some of the cluster's own are peers at once
+      join_cluster(*router, host, cluster);
+    }
     return router;
   };
 }

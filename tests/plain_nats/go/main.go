@@ -21,6 +21,12 @@ func require(holds bool, what ...any) {
 	}
 }
 
+func until(what string, holds func() bool) {
+	for end := time.Now().Add(wait); !holds(); time.Sleep(10 * time.Millisecond) {
+		require(time.Now().Before(end), "not in time:", what)
+	}
+}
+
 // All answers to a search for services, of which there are `count`.
 func look[Answer any](connection *nats.Conn, verb micro.Verb, name string, count int) []Answer {
 	subject, err := micro.ControlSubject(verb, name, "")
@@ -49,30 +55,40 @@ func main() {
 	request := fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":[2,3],"id":"go"}`, method)
 	message, err := connection.Request("wc.shop.m."+method, []byte(request), wait)
 	require(err == nil, err)
-	require(string(message.Data) == `{"jsonrpc":"2.0","result":5,"id":"go"}`, string(message.Data))
+	var answer struct {
+		Result int    `json:"result"`
+		ID     string `json:"id"`
+	}
+	err = json.Unmarshal(message.Data, &answer)
+	require(err == nil && answer.Result == 5 && answer.ID == "go", string(message.Data))
 
 	for _, ping := range look[micro.Ping](connection, micro.PingVerb, name, 2) {
 		require(ping.Type == micro.PingResponseType && ping.Name == name && ping.Version != "", ping)
 	}
-	subjects := 0
-	for _, info := range look[micro.Info](connection, micro.InfoVerb, name, 2) {
-		require(info.Type == micro.InfoResponseType && info.Metadata["node"] == info.ID, info)
-		for _, endpoint := range info.Endpoints {
-			if endpoint.Subject == "wc.shop.m."+method && endpoint.Metadata["method"] == method {
-				subjects++
+	// A node's answer may be a second old.
+	until("the method is an endpoint of two nodes", func() bool {
+		subjects := 0
+		for _, info := range look[micro.Info](connection, micro.InfoVerb, name, 2) {
+			require(info.Type == micro.InfoResponseType && info.Metadata["node"] == info.ID, info)
+			for _, endpoint := range info.Endpoints {
+				if endpoint.Subject == "wc.shop.m."+method && endpoint.Metadata["method"] == method {
+					subjects++
+				}
 			}
 		}
-	}
-	require(subjects == 2, "the method is an endpoint of", subjects, "nodes")
-	requests := 0
-	for _, stats := range look[micro.Stats](connection, micro.StatsVerb, name, 2) {
-		require(stats.Type == micro.StatsResponseType && time.Since(stats.Started) < time.Hour, stats)
-		for _, endpoint := range stats.Endpoints {
-			if endpoint.Subject == "wc.shop.m."+method {
-				requests += endpoint.NumRequests
+		return subjects == 2
+	})
+	until("the method was called once", func() bool {
+		requests := 0
+		for _, stats := range look[micro.Stats](connection, micro.StatsVerb, name, 2) {
+			require(stats.Type == micro.StatsResponseType && time.Since(stats.Started) < time.Hour, stats)
+			for _, endpoint := range stats.Endpoints {
+				if endpoint.Subject == "wc.shop.m."+method {
+					requests += endpoint.NumRequests
+				}
 			}
 		}
-	}
-	require(requests == 1, "the method was called", requests, "times")
+		return requests == 1
+	})
 	fmt.Println("passed")
 }
