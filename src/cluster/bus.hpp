@@ -41,8 +41,10 @@ class Bus {
   virtual void subscribe_to_absence(std::string subject, Handler handler) = 0;
   /// As `subscribe`; of all that have subscribed in the group of that name, at whichever bus, one gets each message.
   virtual void subscribe_in_group(std::string subject, std::string group, Handler handler) = 0;
-  /// Ends all subscriptions to that very subject. What has arrived by then is still handled, or never.
+  /// Ends all subscriptions to that very subject. What was sent here by then is still handled, unless the bus is lost.
   virtual void unsubscribe(std::string_view subject) noexcept = 0;
+  /// Whether there may still be such messages on the way.
+  [[nodiscard]] virtual bool is_draining() const noexcept { return false; }
   /// False where the message was not sent, and never will be. `reply` is told where nobody subscribes to `subject`.
   [[nodiscard]] virtual bool publish(std::string_view subject, std::string_view reply,
                                      std::string_view payload) noexcept = 0;

@@ -273,7 +273,8 @@ void Cluster::replaced() noexcept {
 }
 
 bool Cluster::busy() const noexcept {
-  return plain_.busy() || std::ranges::any_of(nodes_, [](const auto& node) { return node.second->calls_here() != 0; });
+  return bus_->is_draining() || plain_.busy() ||
+         std::ranges::any_of(nodes_, [](const auto& node) { return node.second->calls_here() != 0; });
 }
 
 // ---- who is there ----

@@ -25,6 +25,8 @@ constexpr milliseconds kConnectPause{250};
 constexpr milliseconds kReconnectWait{100};
 constexpr milliseconds kPingInterval{20'000};
 constexpr milliseconds kClosing{1000};
+// What is on the way to a subscription that has ended comes within that time, or never.
+constexpr milliseconds kDraining{5000};
 // What waits to be sent, or to be taken, before messages are lost: then sessions end.
 constexpr int kWaitingBytesMax = 64 * 1024 * 1024;
 // A frame's head, a heartbeat and something to say fit into it.
@@ -73,6 +75,7 @@ class NatsBus final : public cluster::Bus {
     add(std::move(subject), std::move(handler), std::move(group));
   }
   void unsubscribe(std::string_view subject) noexcept override;
+  [[nodiscard]] bool is_draining() const noexcept override;
   [[nodiscard]] bool publish(std::string_view subject, std::string_view reply,
                              std::string_view payload) noexcept override;
   void flush() noexcept override;
@@ -119,6 +122,7 @@ class NatsBus final : public cluster::Bus {
     std::string group;  // empty for none
     bool to_absence = false;
     bool ended = false;
+    bool draining = false;  // it has ended, and what is on the way to it has not all come
     natsSubscription* subscribed = nullptr;
   };
 
@@ -213,8 +217,10 @@ NatsBus::~NatsBus() {
 }
 
 void NatsBus::destroy_connection() noexcept {
-  for (const auto& subscription : subscriptions_)
+  for (const auto& subscription : subscriptions_) {
+    subscription->draining = false;
     nats_.natsSubscription_Destroy(std::exchange(subscription->subscribed, nullptr));
+  }
   nats_.natsConnection_Destroy(std::exchange(connection_, nullptr));
 }
 
@@ -414,6 +420,7 @@ void NatsBus::attached(int socket) {
 void NatsBus::lost() {
   if (connection_ == nullptr) return;
   failure_ = "the connection to NATS is lost";
+  for (const auto& subscription : subscriptions_) subscription->draining = false;
   become(State::disconnected);
   link_changed();
   if (state_ == State::connected) return;
@@ -484,10 +491,18 @@ void NatsBus::unsubscribe(std::string_view subject) noexcept {
   // It stays where it is: its messages may be on the way through it.
   for (const auto& subscription : subscriptions_) {
     if (subscription->subject != subject) continue;
-    subscription->ended = true;
-    if (subscription->subscribed != nullptr) nats_.natsSubscription_Unsubscribe(subscription->subscribed);
+    if (std::exchange(subscription->ended, true) || subscription->subscribed == nullptr) continue;
+    subscription->draining = state_ == State::connected && nats_.natsSubscription_DrainTimeout(
+                                                               subscription->subscribed, kDraining.count()) == NATS_OK;
+    if (!subscription->draining) nats_.natsSubscription_Unsubscribe(subscription->subscribed);
   }
   want_write();
+}
+
+bool NatsBus::is_draining() const noexcept {
+  return std::ranges::any_of(subscriptions_, [this](const auto& one) {
+    return one->draining && nats_.natsSubscription_DrainCompletionStatus(one->subscribed) == NATS_ILLEGAL_STATE;
+  });
 }
 
 void NatsBus::add(std::string subject, Handler handler, std::string group, bool to_absence) {
@@ -570,10 +585,15 @@ void NatsBus::take_messages() {
   };
   // By index: a handler may subscribe to more; and while one is off the loop all of them may begin anew.
   for (std::size_t i = 0; i != subscriptions_.size(); ++i) {
-    const Subscription& subscription = *subscriptions_[i];
+    Subscription& subscription = *subscriptions_[i];
     if (subscription.to_absence) continue;
-    for (natsMsg* message = nullptr; subscription.subscribed != nullptr && !subscription.ended &&
-                                     nats_.natsSubscription_NextMsg(&message, subscription.subscribed, 0) == NATS_OK;) {
+    while (subscription.subscribed != nullptr && (!subscription.ended || subscription.draining)) {
+      natsMsg* message = nullptr;
+      const natsStatus status = nats_.natsSubscription_NextMsg(&message, subscription.subscribed, 0);
+      if (status != NATS_OK) {
+        subscription.draining = subscription.draining && status == NATS_TIMEOUT;
+        break;
+      }
       const std::unique_ptr<natsMsg, Deleter> owned{message, Deleter{&nats_}};
       const char* const reply = nats_.natsMsg_GetReply(message);
       subscription.handler(BusMessage{

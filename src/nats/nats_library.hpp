@@ -54,6 +54,8 @@ namespace wirecall::net {
   X(natsOptions_SetUserCredentialsFromFiles) \
   X(natsStatus_GetText)                      \
   X(natsSubscription_Destroy)                \
+  X(natsSubscription_DrainCompletionStatus)  \
+  X(natsSubscription_DrainTimeout)           \
   X(natsSubscription_NextMsg)                \
   X(natsSubscription_SetPendingLimits)       \
   X(natsSubscription_Unsubscribe)            \

@@ -2,10 +2,12 @@
 #include "nats/nats_bus.hpp"
 
 #include <gtest/gtest.h>
+#include <set>
 
 #include "cluster/cluster.hpp"
 #include "tests/broker/world.hpp"
 #include "tests/nats/nats_server.hpp"
+#include "wirecall/broker.hpp"
 #include "wirecall/loop.hpp"
 
 namespace wirecall::test {
@@ -20,13 +22,14 @@ class NatsBroker {
     options.url = url;
     return options;
   }
-  NatsBroker(Loop& loop, const std::string& url, std::string name, std::uint64_t epoch)
+  NatsBroker(Loop& loop, const std::string& url, std::string name, std::uint64_t epoch,
+             cluster::PlainSettings plain = {})
       : loop_context(json_codec(), &loop), router(registry, limits, loop_context) {
     loop_context.services.broker = &router;
     auto own = std::make_unique<cluster::Cluster>(
         rpc::BrokerHost{.registry = registry, .limits = limits, .loop_context = loop_context}, router,
         net::make_nats_bus(loop, at(url), name, *loop_context.log),
-        cluster::ClusterSettings{.realm = "test", .node = name, .epoch = epoch});
+        cluster::ClusterSettings{.realm = "test", .node = name, .epoch = epoch, .plain = std::move(plain)});
     cluster = own.get();
     router.join(std::move(own));
   }
@@ -212,6 +215,50 @@ TEST_F(NatsBusTest, ABrokerEndsWithoutTheServer) {
   b->cluster->drain();
   for (int i = 0; i != 10; ++i) loop.turn(1ms);
   EXPECT_FALSE(b->cluster->busy());
+}
+
+TEST_F(NatsBusTest, PlainCallsThatAreOnTheWayToABrokerThatDrainsAreAnswered) {
+  NatsBroker c{loop, server->url(), "c", ++epoch << 32, {.principal = "anonymous"}};
+  ASSERT_TRUE(until([&] { return c.knows("a") && c.knows("b"); }));
+  NatsClient provider{c};
+  provide(provider, "gpu.add", *a);
+  constexpr int kCalls = 100;
+  const ClusterOptions plain_options = NatsBroker::at(server->url());
+  const std::unique_ptr<cluster::Bus> plain = net::make_nats_bus(loop, plain_options, "plain", *c.loop_context.log);
+  plain->on_state([] {});
+  std::set<std::string> answers;
+  plain->subscribe("inbox",
+                   [&](const cluster::BusMessage& message) { answers.insert(id_of(std::string{message.payload})); });
+  ASSERT_TRUE(until([&] { return plain->state() == cluster::Bus::State::connected; }));
+  const auto call = [&](int number) {
+    return plain->publish("wc.test.m.gpu.add", "inbox", request("gpu.add", "[1]", std::to_string(number)));
+  };
+  const auto serve = [&] {
+    for (const std::string& asked : std::exchange(provider.sink.messages, {}))
+      provider.send(result_reply("1", id_of(asked)));
+  };
+  ASSERT_TRUE(until([&] {  // the broker's subscription has come
+    static_cast<void>(call(0));
+    plain->flush();
+    serve();
+    return !answers.empty();
+  }));
+  for (int i = 1; i <= kCalls; ++i) ASSERT_TRUE(call(i));
+  plain->flush();
+  c.cluster->drain();
+  EXPECT_TRUE(c.cluster->busy());
+  EXPECT_TRUE(until([&] {
+    serve();
+    return answers.size() == kCalls + 1;
+  })) << answers.size();
+  EXPECT_TRUE(until([&] { return !c.cluster->busy(); }, 4s));
+}
+
+TEST_F(NatsBusTest, ABrokerOfPlainTopicsBegins) {
+  Options options;
+  options.cluster = NatsBroker::at(server->url());
+  options.cluster.plain_topics = {"orders.>"};
+  const Broker broker{options};
 }
 
 TEST_F(NatsBusTest, ABrokerJoinsThatBeginsBeforeTheServer) {
