@@ -100,6 +100,7 @@ struct ConsumerSettings {
   std::uint32_t ack_wait_ms = 30'000;
   std::uint32_t max_deliver = 5;  ///< 0 for any number
   std::uint32_t max_in_flight = 64;
+  std::string principal = {};  ///< who has made it, on whose account it is
 };
 
 /// An event behind `floor` that has been tried.
@@ -152,6 +153,7 @@ struct Job {
   std::int64_t at_ms = 0;
   std::string result = {};  ///< of one that is done; of one that is dead, or failed before, its last error
   std::uint32_t timeout_ms = 3'600'000;
+  std::string principal = {};  ///< on whose account it is
 };
 
 /// What becomes of a running job.
@@ -188,7 +190,8 @@ struct Peek {
   Job::State state = Job::State::waiting;
   std::uint64_t after = 0;  ///< an id
   std::size_t count = 0;
-  std::size_t bytes = SIZE_MAX;  ///< of params and results at most, but one job at least
+  std::size_t bytes = SIZE_MAX;                         ///< of params and results at most, but one job at least
+  std::optional<std::string> principal = std::nullopt;  ///< of whose account; of any where there is none
 };
 
 class Store {
@@ -218,7 +221,7 @@ class Store {
   virtual void fetch(Fetch fetch, Then<Fetched> then) = 0;
   virtual void list_topics(Then<std::vector<TopicCounts>> then) = 0;
 
-  /// One of that name is what it was, with other settings; with another pattern it is a conflict.
+  /// One of that name is what it was, with other settings, but the principal's; with another pattern it is a conflict.
   virtual void open_consumer(ConsumerSettings settings, Then<ConsumerState> then) = 0;
   /// Answers with the number of the dead event; 0 for none.
   virtual void progress(Progress progress, Then<Appended> then) = 0;

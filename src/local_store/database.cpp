@@ -20,6 +20,7 @@ using durable::Job;
 
 constexpr std::string_view kFileName = "wirecall.db";
 constexpr std::int64_t kApplication = 0x77636462;  // "wcdb": which files are ours
+// Of the tables: those of `make_tables` are version 1, and whoever changes them gives them another number.
 constexpr std::int64_t kVersion = 1;
 // What an event holds beside its topic and params.
 constexpr std::uint64_t kEventBytes = 64;
@@ -30,6 +31,10 @@ constexpr std::uintmax_t kCheckedBytes = std::uintmax_t{256} << 20;
 constexpr int kExpiredATurn = 2000;
 // Methods that have jobs, or results, at most.
 constexpr std::size_t kQueuesMax = 16'384;
+// Consumers that one principal has made, at most.
+constexpr std::uint64_t kPrincipalConsumersMax = 1024;
+// The time is kept with each change, and where there is none after so long.
+constexpr std::int64_t kTimeKeptMs = 60'000;
 
 struct Database::Statements {
   explicit Statements(sqlite3* database) : database(database) {}
@@ -56,11 +61,13 @@ struct Database::Statements {
       "DELETE FROM seen WHERE (scope,msg_id) IN (SELECT scope,msg_id FROM seen WHERE at<?1 ORDER BY at LIMIT ?2)"};
 
   Statement find_consumer{database,
-                          "SELECT pattern,floor,ack_wait,max_deliver,max_in_flight FROM consumer WHERE name=?1"};
+                          "SELECT pattern,floor,ack_wait,max_deliver,max_in_flight,principal FROM consumer "
+                          "WHERE name=?1"};
+  Statement count_consumers{database, "SELECT count(*) FROM consumer WHERE principal=?1"};
   Statement list_consumers{database, "SELECT name FROM consumer ORDER BY name"};
   Statement save_consumer{database,
-                          "INSERT OR REPLACE INTO consumer(name,pattern,floor,ack_wait,max_deliver,max_in_flight) "
-                          "VALUES(?1,?2,?3,?4,?5,?6)"};
+                          "INSERT OR REPLACE INTO consumer(name,pattern,floor,ack_wait,max_deliver,max_in_flight,"
+                          "principal) VALUES(?1,?2,?3,?4,?5,?6,?7)"};
   Statement move_floor{database, "UPDATE consumer SET floor=max(floor,?2) WHERE name=?1"};
   Statement remove_consumer{database, "DELETE FROM consumer WHERE name=?1"};
   Statement read_tried{database, "SELECT seq,deliveries,acknowledged FROM tried WHERE consumer=?1 ORDER BY seq"};
@@ -82,7 +89,7 @@ struct Database::Statements {
                      "WHERE id=?1"};
   Statement peek_jobs{database,
                       "SELECT id,method,params,state,deliveries,max_deliver,at,result,timeout,principal FROM job "
-                      "WHERE method=?1 AND state=?2 AND id>?3 ORDER BY id LIMIT ?4"};
+                      "WHERE method=?1 AND state=?2 AND id>?3 AND (?5 OR principal=?6) ORDER BY id LIMIT ?4"};
   Statement renew_job{database, "UPDATE job SET state=0, due=?2, deliveries=0 WHERE id=?1"};
   Statement remove_job{database, "DELETE FROM job WHERE id=?1"};
   Statement oldest_done{database, "SELECT id FROM job WHERE method=?1 AND state=2 ORDER BY due,id LIMIT 1"};
@@ -93,13 +100,36 @@ static std::runtime_error cannot_open(const std::string& path, const std::string
   return std::runtime_error{"cannot open the durable store " + path + ": " + why};
 }
 
-// The folder has just been made: its name outlives a loss of power as well.
 static void sync_folder(const std::filesystem::path& folder) {
-  const std::filesystem::path parent = std::filesystem::absolute(folder).lexically_normal().parent_path();
-  const int descriptor = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
   ::fsync(descriptor);
   ::close(descriptor);
+}
+
+// Its name, and those of the folders above it that are made with it, outlive a loss of power. What is kept there is
+// nobody's but its owner's.
+static std::error_code make_folder(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path folder = fs::absolute(path, error).lexically_normal();
+  fs::path parent = folder;
+  while (parent.has_relative_path() && !fs::exists(parent, error)) parent = parent.parent_path();
+  if (!fs::create_directories(folder, error) || error) return error;
+  fs::permissions(folder, fs::perms::owner_all, error);
+  fs::path above;
+  for (const fs::path& name : folder) {
+    if (above.native().size() >= parent.native().size()) sync_folder(above);
+    above /= name;
+  }
+  return error;
+}
+
+// Likewise: SQLite gives the log beside it the same permissions. One that is there is not touched: closing it again
+// would end what this process has locked.
+static void make_file(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (descriptor >= 0) ::close(descriptor);
 }
 
 void Database::Close::operator()(sqlite3* database) const noexcept { sqlite3_close(database); }
@@ -107,9 +137,9 @@ void Database::Close::operator()(sqlite3* database) const noexcept { sqlite3_clo
 // ---- opening ----
 
 Database::Database(LocalStoreOptions options, std::int64_t now_ms, Opening opening) : options_(std::move(options)) {
-  std::error_code error;
-  if (std::filesystem::create_directories(options_.folder, error)) sync_folder(options_.folder);
-  if (error || !std::filesystem::is_directory(options_.folder)) {
+  const std::error_code error = make_folder(options_.folder);
+  std::error_code ignored;
+  if (error || !std::filesystem::is_directory(options_.folder, ignored)) {
     throw cannot_open(options_.folder, "there is no such folder, and it cannot be made" +
                                            (error ? " (" + error.message() + ")" : std::string{}) +
                                            "; name a folder that this user may write to");
@@ -128,6 +158,7 @@ Database::Database(LocalStoreOptions options, std::int64_t now_ms, Opening openi
       why = "another process has it open; stop that, or name another folder";
     if (code == SQLITE_NOTADB) why = "the file is no store of wirecall; name another folder";
     if (code == SQLITE_CORRUPT) why += "; restore a copy of the folder, or name another one";
+    if (code == SQLITE_ERROR) why += "; its tables are not those of this version: name another folder";
     if (code == SQLITE_READONLY || code == SQLITE_CANTOPEN || code == SQLITE_PERM) why += kToWrite;
     if (code == SQLITE_FULL) why += "; make room on the disk";
     throw cannot_open(path, why);
@@ -145,7 +176,8 @@ void Database::execute(const char* sql) {
 void Database::open(const std::string& path, bool is_to_be_checked) {
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
-  const bool is_new = error || size == 0;
+  bool is_new = error || size == 0;
+  if (is_new) make_file(path);
   sqlite3* made = nullptr;
   const int result =
       sqlite3_open_v2(path.c_str(), &made, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
@@ -155,7 +187,7 @@ void Database::open(const std::string& path, bool is_to_be_checked) {
   sqlite3_extended_result_codes(made, 1);
   // No other process reads beside this one: so there is no shared memory, and a second one is refused.
   execute("PRAGMA locking_mode=EXCLUSIVE");
-  if (!is_new) check_file(path);
+  is_new = is_new || !check_file(path);
   execute("PRAGMA journal_mode=WAL");
   execute("PRAGMA synchronous=FULL");
   execute("PRAGMA journal_size_limit=67108864");
@@ -170,15 +202,20 @@ void Database::open(const std::string& path, bool is_to_be_checked) {
   statements_ = std::make_unique<Statements>(made);
 }
 
-// A file that is a database, but not ours, is left as it is.
-void Database::check_file(const std::string& path) {
+// A file that is a database, but not ours, is left as it is. False where it has nothing in it: whoever was making it
+// has been killed.
+bool Database::check_file(const std::string& path) {
   Statement application{database_.get(), "PRAGMA application_id"};
-  if (!application.step() || application.integer(0) != kApplication)
+  if (!application.step() || application.integer(0) != kApplication) {
+    Statement tables{database_.get(), "SELECT count(*) FROM sqlite_schema"};
+    if (application.integer(0) == 0 && tables.step() && tables.integer(0) == 0) return false;
     throw cannot_open(path, "the file is no store of wirecall; name another folder");
+  }
   Statement version{database_.get(), "PRAGMA user_version"};
   if (!version.step() || version.integer(0) != kVersion)
     throw cannot_open(path, "the file is of another version of wirecall (" + std::to_string(version.integer(0)) +
                                 ", this one reads " + std::to_string(kVersion) + "); use that version");
+  return true;
 }
 
 void Database::make_tables() {
@@ -197,7 +234,8 @@ void Database::make_tables() {
       " PRIMARY KEY(scope,msg_id)) WITHOUT ROWID;"
       "CREATE INDEX seen_at ON seen(at);"
       "CREATE TABLE consumer(name BLOB NOT NULL PRIMARY KEY, pattern BLOB NOT NULL, floor INTEGER NOT NULL,"
-      " ack_wait INTEGER NOT NULL, max_deliver INTEGER NOT NULL, max_in_flight INTEGER NOT NULL) WITHOUT ROWID;"
+      " ack_wait INTEGER NOT NULL, max_deliver INTEGER NOT NULL, max_in_flight INTEGER NOT NULL,"
+      " principal BLOB NOT NULL) WITHOUT ROWID;"
       "CREATE TABLE tried(consumer BLOB NOT NULL, seq INTEGER NOT NULL, deliveries INTEGER NOT NULL,"
       " acknowledged INTEGER NOT NULL, PRIMARY KEY(consumer,seq)) WITHOUT ROWID;"
       "CREATE TABLE job(id INTEGER PRIMARY KEY AUTOINCREMENT, method BLOB NOT NULL, state INTEGER NOT NULL,"
@@ -221,7 +259,11 @@ static Job::State state_of(std::int64_t number) noexcept {
 void Database::load() {
   sqlite3* const database = database_.get();
   streams_.clear();
-  for (const durable::TopicRule& rule : options_.rules) streams_.push_back({.rule = rule});
+  for (const durable::TopicRule& rule : options_.rules) {
+    // One that comes twice decides nothing the second time.
+    const auto pattern = [](const Stream& one) { return one.rule.pattern; };
+    if (std::ranges::find(streams_, rule.pattern, pattern) == streams_.end()) streams_.push_back({.rule = rule});
+  }
   others_ = streams_.size();
   streams_.push_back({.rule = default_rule()});
   std::uint64_t last = 0;
@@ -270,7 +312,10 @@ void Database::load() {
 
 // ---- transactions ----
 
-void Database::begin() { statements_->begin.run(); }
+void Database::begin() {
+  if (is_stale_) take_back();
+  statements_->begin.run();
+}
 
 void Database::commit(std::int64_t now_ms) {
   last_ms_ = std::max(last_ms_, now_ms);
@@ -289,15 +334,22 @@ void Database::commit(std::int64_t now_ms) {
   changed_usages_.clear();
   statements_->save_time.run(last_ms_);
   statements_->commit.run();
+  kept_ms_ = last_ms_;
 }
 
 void Database::rollback() noexcept {
+  is_stale_ = true;
   try {
-    if (sqlite3_get_autocommit(database_.get()) == 0) statements_->rollback.run();
-    load();
-  } catch (const Failed&) {
-    // What is in memory is what it was: the next change fails as well, or all is well again.
+    take_back();
+  } catch (const Failed&) {          // the next change tries again, or fails as well
+  } catch (const std::bad_alloc&) {  // likewise
   }
+}
+
+void Database::take_back() {
+  if (sqlite3_get_autocommit(database_.get()) == 0) statements_->rollback.run();
+  load();
+  is_stale_ = false;
 }
 
 void Database::sync() { execute("PRAGMA wal_checkpoint(PASSIVE)"); }
@@ -326,7 +378,8 @@ void Database::remember(const std::string& scope, const std::string& msg_id, std
 }
 
 durable::Appended Database::append(const durable::NewEvent& event, std::int64_t now_ms) {
-  if (const auto before = seen(event.topic, event.msg_id)) return {.seq = *before, .duplicate = true};
+  const std::string scope = "topic:" + event.topic;  // that of a job begins otherwise
+  if (const auto before = seen(scope, event.msg_id)) return {.seq = *before, .duplicate = true};
   Stream& stream = stream_of(event.topic);
   const std::uint64_t size = event.topic.size() + event.params.size() + kEventBytes;
   if (stream.rule.max_bytes != 0 && size > stream.rule.max_bytes)
@@ -347,7 +400,7 @@ durable::Appended Database::append(const durable::NewEvent& event, std::int64_t 
   stream.bytes += size;
   stream.changed = true;
   trim(stream);
-  remember(event.topic, event.msg_id, seq, now_ms);
+  remember(scope, event.msg_id, seq, now_ms);
   return {.seq = seq};
 }
 
@@ -402,6 +455,7 @@ void Database::trim(Stream& stream) {
 bool Database::expire(std::int64_t now_ms) {
   bool all = true;
   begin();
+  const int changes = sqlite3_total_changes(database_.get());
   int left = kExpiredATurn;
   for (Stream& stream : streams_) {
     const auto age = static_cast<std::int64_t>(stream.rule.max_age_ms);
@@ -415,7 +469,11 @@ bool Database::expire(std::int64_t now_ms) {
   while (done.step()) old.push_back(done.number(0));
   for (const std::uint64_t id : old) remove_job(id, job_row(id));
   all = all && old.size() < static_cast<std::size_t>(kExpiredATurn);
-  commit(now_ms);
+  // A store that rests writes nothing, but for the time.
+  if (sqlite3_total_changes(database_.get()) == changes && now_ms - kept_ms_ < kTimeKeptMs)
+    statements_->commit.run();
+  else
+    commit(now_ms);
   return all;
 }
 
@@ -456,18 +514,29 @@ std::vector<durable::TopicCounts> Database::list_topics() const {
 
 durable::ConsumerState Database::open_consumer(const durable::ConsumerSettings& settings) {
   durable::ConsumerState state{.settings = settings, .floor = std::min(settings.after, last_seq_)};
+  std::string& principal = state.settings.principal;
   Statement& find = statements_->find_consumer.with(settings.name);
   if (find.step()) {
     const std::string pattern = find.text(0);
     state.floor = find.number(1);
+    principal = find.text(5);
     while (find.step()) continue;
     if (pattern != settings.pattern) {
       throw Failed{{.kind = Failure::Kind::conflict,
                     .why = "the consumer of that name has another topic: forget it first, or use another name"}};
     }
+  } else {
+    Statement& count = statements_->count_consumers.with(principal);
+    const std::uint64_t made = count.step() ? count.number(0) : 0;
+    while (count.step()) continue;
+    if (made >= kPrincipalConsumersMax) {
+      throw Failed{{.kind = Failure::Kind::full,
+                    .why = "this principal has made as many consumers as may be: forget some",
+                    .limit = "consumers"}};
+    }
   }
   statements_->save_consumer.run(settings.name, settings.pattern, state.floor, settings.ack_wait_ms,
-                                 settings.max_deliver, settings.max_in_flight);
+                                 settings.max_deliver, settings.max_in_flight, principal);
   Statement& tried = statements_->read_tried.with(settings.name);
   while (tried.step()) {
     state.tried.push_back({.seq = tried.number(0),
@@ -596,7 +665,8 @@ Job Database::read_job(const Statement& row) {
           .max_deliver = static_cast<std::uint32_t>(row.integer(5)),
           .at_ms = row.integer(6),
           .result = row.text(7),
-          .timeout_ms = static_cast<std::uint32_t>(row.integer(8))};
+          .timeout_ms = static_cast<std::uint32_t>(row.integer(8)),
+          .principal = row.text(9)};
 }
 
 Database::JobRow Database::job_row(std::uint64_t id) {
@@ -613,7 +683,6 @@ Database::JobRow Database::job_row(std::uint64_t id) {
 
 durable::Taken Database::take(const durable::Take& take, std::int64_t now_ms) {
   durable::Taken taken;
-  std::vector<std::string> principals;
   Statement& due = statements_->due_jobs.with(take.method, now_ms, static_cast<std::uint64_t>(take.count));
   std::size_t bytes = 0;
   while (due.step()) {
@@ -621,16 +690,14 @@ durable::Taken Database::take(const durable::Take& take, std::int64_t now_ms) {
     bytes += job.params.size();
     if (!taken.jobs.empty() && bytes > take.bytes) break;
     taken.jobs.push_back(std::move(job));
-    principals.push_back(due.text(9));
   }
   static_cast<void>(due.with(take.method, now_ms, std::uint64_t{0}));  // no row is looked at any more
-  for (std::size_t i = 0; i != taken.jobs.size(); ++i) {
-    Job& job = taken.jobs[i];
+  for (Job& job : taken.jobs) {
     statements_->start_job.run(job.id);
     job.state = Job::State::running;
     ++job.deliveries;
     change_state(
-        {.method = job.method, .principal = principals[i], .state = Job::State::waiting, .bytes = job.params.size()},
+        {.method = job.method, .principal = job.principal, .state = Job::State::waiting, .bytes = job.params.size()},
         Job::State::running);
   }
   Statement& next = statements_->next_due.with(take.method);
@@ -695,7 +762,8 @@ std::vector<durable::QueueCounts> Database::list_queues() const {
 std::vector<Job> Database::peek(const durable::Peek& peek) {
   std::vector<Job> jobs;
   Statement& row = statements_->peek_jobs.with(peek.method, static_cast<int>(peek.state), peek.after,
-                                               static_cast<std::uint64_t>(peek.count));
+                                               static_cast<std::uint64_t>(peek.count), peek.principal ? 0 : 1,
+                                               peek.principal.value_or(std::string{}));
   std::size_t bytes = 0;
   while (row.step()) {
     Job job = read_job(row);
@@ -703,7 +771,8 @@ std::vector<Job> Database::peek(const durable::Peek& peek) {
     if (!jobs.empty() && bytes > peek.bytes) break;
     jobs.push_back(std::move(job));
   }
-  static_cast<void>(row.with(peek.method, static_cast<int>(peek.state), peek.after, std::uint64_t{0}));
+  static_cast<void>(
+      row.with(peek.method, static_cast<int>(peek.state), peek.after, std::uint64_t{0}, 0, std::string_view{}));
   return jobs;
 }
 

@@ -38,7 +38,7 @@ class Database {
   void rollback() noexcept;
   /// What is not safe yet becomes safe, where commit does not see to that.
   void sync();
-  /// Forgets what is too old, some at a time. False where there is more.
+  /// Forgets what is too old, some at a time, and keeps the time now and then. False where there is more.
   [[nodiscard]] bool expire(std::int64_t now_ms);
 
   // Each throws Failed.
@@ -83,10 +83,11 @@ class Database {
   };
 
   void open(const std::string& path, bool is_to_be_checked);
-  void check_file(const std::string& path);
+  [[nodiscard]] bool check_file(const std::string& path);
   void make_tables();
   void prepare();
   void load();
+  void take_back();
   [[nodiscard]] Stream& stream_of(const std::string& topic);
   void require_room_for(const std::string& principal, std::uint64_t size) const;
   void trim(Stream& stream);
@@ -115,6 +116,8 @@ class Database {
   std::size_t others_ = 0;                  // where the one of all others is
   std::uint64_t last_seq_ = 0;
   std::int64_t last_ms_ = 0;
+  std::int64_t kept_ms_ = 0;  // the last time that is in the file
+  bool is_stale_ = false;     // what is in memory is not what is in the tables
   std::map<std::string, durable::QueueCounts> queues_;
   std::map<std::string, std::uint64_t> done_bytes_;  // of results, by method
   std::map<std::string, Usage> usages_;              // by principal

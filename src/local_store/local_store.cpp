@@ -16,6 +16,8 @@ constexpr std::chrono::seconds kHousekeeping{1};
 constexpr milliseconds kHouseTime{200};
 // What has been read, and is not told yet, at most; one more is read all the same.
 constexpr std::size_t kUntoldBytesMax = std::size_t{16} << 20U;
+// Reads between two commits: whoever asks for many delays nobody's change by more.
+constexpr std::ptrdiff_t kReadsATurn = 8;
 // For such a part of what a commit takes others are waited for that may share the next one.
 constexpr int kShareOfCommit = 8;
 constexpr milliseconds kGatherMax{2};
@@ -25,6 +27,19 @@ const Failure kMoved{.kind = Failure::Kind::moved, .why = "another process has t
 
 static std::int64_t wall_clock_ms() {
   return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// What has failed of what `act` does; none where it is done.
+template <class Act>
+static std::optional<Failure> failure_of(const Act& act) {
+  try {
+    act();
+    return std::nullopt;
+  } catch (const Failed& failed) {
+    return failed.failure;
+  } catch (const std::bad_alloc&) {
+    return Failure{.kind = Failure::Kind::broken, .why = "no memory"};
+  }
 }
 
 template <class T>
@@ -174,7 +189,9 @@ void LocalStore::serve() noexcept {
       wanted_ = 1;
       asked_.wait_until(lock, housekeeping, [this] { return stopping_ || !reads_.empty() || !changes_.empty(); });
       gather(lock);
-      reads.swap(reads_);
+      const auto end = reads_.begin() + std::min(kReadsATurn, std::ssize(reads_));
+      reads.assign(std::make_move_iterator(reads_.begin()), std::make_move_iterator(end));
+      reads_.erase(reads_.begin(), end);
       changes.swap(changes_);
       stopping = stopping_;
     }
@@ -206,11 +223,9 @@ void LocalStore::read(Requests requests) {
       std::unique_lock lock{mutex_};
       asked_.wait(lock, [this] { return stopping_ || untold_bytes_ < kUntoldBytesMax; });
     }
-    try {
-      request->run(*database_, now_ms());
-    } catch (const Failed& failed) {
-      request->fail(failed.failure);
-      broken(failed.failure);
+    if (const auto failure = failure_of([&] { request->run(*database_, now_ms()); })) {
+      request->fail(*failure);
+      broken(*failure);
     }
     Requests one;
     const std::size_t bytes = request->bytes();
@@ -231,17 +246,19 @@ void LocalStore::told(std::size_t bytes) {
 void LocalStore::change(Requests requests) {
   const auto before = std::chrono::steady_clock::now();
   together_ = requests.size();
-  try {
+  const auto failure = failure_of([&] {
     database_->begin();
     const std::int64_t now = now_ms();
     for (const std::unique_ptr<Request>& request : requests) request->run(*database_, now);
     database_->commit(now);
+  });
+  if (failure) {
+    database_->rollback();
+    for (const std::unique_ptr<Request>& request : requests) request->fail(*failure);
+    broken(*failure);
+  } else {
     dirty_ = true;
     if (std::exchange(is_broken_, false)) log_(LogLevel::info, "the durable store works again");
-  } catch (const Failed& failed) {
-    database_->rollback();
-    for (const std::unique_ptr<Request>& request : requests) request->fail(failed.failure);
-    broken(failed.failure);
   }
   took_ = std::min<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - before, kGatherMax * kShareOfCommit);
   waiting_.fetch_sub(requests.size(), std::memory_order_relaxed);
@@ -257,18 +274,20 @@ void LocalStore::tell(Requests requests, std::size_t bytes) {
 }
 
 void LocalStore::keep_house() {
-  try {
+  const auto failure = failure_of([&] {
     // Also where there is always something to do, as much goes as comes.
     const auto until = std::chrono::steady_clock::now() + kHouseTime;
     while (!database_->expire(now_ms())) {
       const std::scoped_lock lock{mutex_};
       if (stopping_ || std::chrono::steady_clock::now() >= until) break;
     }
-    if (options_.fsync == Fsync::everysec && std::exchange(dirty_, false)) database_->sync();
-  } catch (const Failed& failed) {
-    database_->rollback();
-    broken(failed.failure);
-  }
+    if (options_.fsync != Fsync::everysec || !dirty_) return;
+    database_->sync();
+    dirty_ = false;
+  });
+  if (!failure) return;
+  database_->rollback();
+  broken(*failure);
 }
 
 void LocalStore::broken(const Failure& failure) {

@@ -1,6 +1,7 @@
 // LocalStore: a Store in a folder of this machine. One thread of its own makes the changes that have gathered since the
 // last time, commits them together, and says so on the loop when they are safe: so the loop never waits for the disk,
-// and many changes share what one sync costs. Reads are made before the changes that wait with them.
+// and many changes share what one sync costs. Reads are made before the changes that wait with them,
+// a few at a time.
 //
 // Safe means, by LocalStoreOptions::fsync: `always` has synced them (fdatasync of SQLite's log), and they outlive a
 // loss of power as far as the disk keeps its word; `everysec` has written them, and they outlive the process; a loss of

@@ -2,7 +2,9 @@
 #include "local_store/database.hpp"
 
 #include <fstream>
+#include <sys/stat.h>
 
+#include "tests/local_store/failing_disk.hpp"
 #include "tests/local_store/world.hpp"
 
 namespace wirecall::local_store {
@@ -336,6 +338,109 @@ TEST(Database, a_result_is_kept_for_its_time_and_a_job_id_of_a_message_once) {
   EXPECT_TRUE(world.database->list_queues().empty());
 }
 
+TEST(Database, the_message_ids_of_events_and_of_jobs_are_not_the_same) {
+  DatabaseWorld world;
+  EXPECT_EQ(world.append("queue:m", "[1]", "x"), 1U);
+  EXPECT_EQ(world.append("a", "[1]"), 2U);
+  const durable::Pushed pushed =
+      world.change([&] { return world.database->push({.method = "m", .params = "[]", .msg_id = "x"}, world.now); });
+  EXPECT_FALSE(pushed.duplicate);
+}
+
+TEST(Database, a_topic_that_two_rules_name_is_of_the_first) {
+  DatabaseWorld world{{.folder = {}, .rules = {{.pattern = "a", .max_count = 1}, {.pattern = "a", .max_count = 9}}}};
+  world.append("a");
+  world.append("a");
+  EXPECT_EQ(world.read("a"), Seqs{2});
+  EXPECT_EQ(world.database->list_topics().size(), 2U);
+}
+
+TEST(Database, a_principal_makes_so_many_consumers_and_no_more_and_keeps_those_that_others_join) {
+  DatabaseWorld world;
+  const auto open = [&](const std::string& name, const std::string& principal) {
+    return world.refusal([&] {
+      static_cast<void>(world.database->open_consumer({.name = name, .pattern = "a", .principal = principal}));
+    });
+  };
+  for (int i = 0; i != 1024; ++i) ASSERT_EQ(open("c" + std::to_string(i), "p"), "none");
+  EXPECT_EQ(open("one_more", "p"), "consumers");
+  EXPECT_EQ(open("c0", "q"), "none");
+  EXPECT_EQ(open("one_more", "p"), "consumers");
+  EXPECT_EQ(open("one_more", "q"), "none");
+  world.change([&] { return world.database->forget_consumer("c0"), 0; });
+  EXPECT_EQ(open("again", "p"), "none");
+}
+
+TEST(Database, jobs_are_looked_at_of_one_principal_or_of_all) {
+  DatabaseWorld world;
+  world.push({.method = "m", .params = "[1]", .principal = "p"});
+  world.push({.method = "m", .params = "[2]", .principal = "q"});
+  EXPECT_EQ(world.database->peek({.method = "m", .count = 10}).size(), 2U);
+  const std::vector<Job> jobs = world.database->peek({.method = "m", .count = 10, .principal = "q"});
+  ASSERT_EQ(jobs.size(), 1U);
+  EXPECT_EQ(jobs[0].params, "[2]");
+  EXPECT_EQ(jobs[0].principal, "q");
+}
+
+TEST(Database, a_store_that_rests_writes_nothing_but_the_time_now_and_then) {
+  DatabaseWorld world;
+  world.append("a");
+  const auto written = [&] { return std::filesystem::file_size(world.folder.file() + "-wal"); };
+  const auto before = written();
+  world.now += 1000;
+  EXPECT_TRUE(world.database->expire(world.now));
+  EXPECT_EQ(written(), before);
+  world.now += 60'000;
+  EXPECT_TRUE(world.database->expire(world.now));
+  EXPECT_GT(written(), before);
+  world.database.reset();
+  EXPECT_EQ(Database(world.options, 0).last_ms(), world.now);
+}
+
+// ---- a disk that fails ----
+
+TEST(DatabaseOnAFailingDisk, keeps_nothing_of_what_could_not_be_written_or_synced_and_goes_on_once_it_can) {
+  FailingDisk disk;
+  DatabaseWorld world;
+  world.options.fsync = Fsync::always;
+  world.reopen();
+  world.append("a");
+  for (bool* const fails : {&disk.writes_fail, &disk.syncs_fail}) {
+    *fails = true;
+    EXPECT_THROW(static_cast<void>(world.append("a")), Failed);
+    world.database->rollback();
+    *fails = false;
+    EXPECT_EQ(world.read("a").size(), world.database->last_seq());
+  }
+  EXPECT_EQ(world.append("a"), 2U);
+  world.reopen();
+  EXPECT_EQ(world.read("a"), (Seqs{1, 2}));
+}
+
+TEST(DatabaseOnAFailingDisk, counts_anew_what_it_could_not_read_when_it_took_back) {
+  FailingDisk disk;
+  DatabaseWorld world{{.folder = {}, .rules = {{.pattern = "a", .max_count = 3}}}};
+  // More than is in memory of the file.
+  for (int i = 0; i != 40; ++i) {
+    world.append("b", std::string(100'000, '1'));
+    world.push({.method = "m" + std::to_string(i), .params = std::string(100'000, '1')});
+  }
+  world.append("a");
+  world.reopen();
+  world.database->begin();
+  static_cast<void>(world.database->append({.topic = "a", .params = {}}, world.now));
+  disk.reads_fail = true;
+  world.database->rollback();
+  EXPECT_THROW(world.database->begin(), Failed);
+  disk.reads_fail = false;
+  EXPECT_EQ(world.append("a"), 42U);
+  EXPECT_EQ(world.append("a"), 43U);
+  EXPECT_EQ(world.append("a"), 44U);
+  EXPECT_EQ(world.read("a"), (Seqs{42, 43, 44}));
+  world.reopen();
+  EXPECT_EQ(world.append("a"), 45U);
+}
+
 // ---- files ----
 
 class DatabaseFile : public testing::Test {
@@ -403,6 +508,39 @@ TEST_F(DatabaseFile, in_a_folder_that_nobody_may_write_to_is_said_to_be) {
   } catch (const std::runtime_error& error) {
     EXPECT_NE(std::string{error.what()}.find("able to write"), std::string::npos) << error.what();
   }
+}
+
+TEST_F(DatabaseFile, of_another_version_is_refused_and_left_alone) {
+  {
+    const Database first{{.folder = folder.path()}, 0};
+  }
+  change_file(folder.file(), "PRAGMA user_version=2");
+  says("another version of wirecall (2, this one reads 1)");
+  change_file(folder.file(), "PRAGMA user_version=1; DROP TABLE seen");
+  says("not those of this version");
+}
+
+TEST_F(DatabaseFile, whose_maker_was_killed_before_it_had_tables_is_made_anew) {
+  change_file(folder.file(), "PRAGMA journal_mode=WAL");
+  ASSERT_NE(std::filesystem::file_size(folder.file()), 0U);
+  EXPECT_EQ(why_not(), "opened");
+  change_file(folder.file(), "PRAGMA application_id=0");
+  says("no store of wirecall");
+}
+
+TEST_F(DatabaseFile, and_its_folder_are_their_owners_alone) {
+  const std::string path = folder.path() + "/a/data/";
+  Database database{{.folder = path}, 0};
+  database.begin();
+  database.commit(0);
+  const auto mode = [](const std::string& name) {
+    struct stat found{};
+    EXPECT_EQ(::stat(name.c_str(), &found), 0) << name;
+    return found.st_mode & 0777U;
+  };
+  EXPECT_EQ(mode(path), 0700U);
+  EXPECT_EQ(mode(path + "wirecall.db"), 0600U);
+  EXPECT_EQ(mode(path + "wirecall.db-wal"), 0600U);
 }
 
 TEST_F(DatabaseFile, of_an_empty_store_opens_again) {

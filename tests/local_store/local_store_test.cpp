@@ -118,6 +118,18 @@ TEST_F(LocalStoreTest, what_many_have_asked_for_is_not_in_memory_at_once) {
   turns->run_until([&] { return read == 20; });
 }
 
+TEST_F(LocalStoreTest, who_asks_to_read_much_delays_nobodys_change_by_all_of_it) {
+  open();
+  store->pause();
+  int read = 0;
+  int read_before = -1;
+  for (int i = 0; i != 100; ++i) store->fetch({.pattern = "a", .count = 1, .bytes = 1}, [&](const auto&) { ++read; });
+  store->append({.topic = "a", .params = "[]"}, [&](const auto&) { read_before = read; });
+  store->resume();
+  turns->run_until([&] { return read == 100; });
+  EXPECT_EQ(read_before, 8);
+}
+
 TEST_F(LocalStoreTest, one_that_pauses_leaves_its_file_to_another_process_and_does_what_waits_once_it_has_it_again) {
   open();
   std::vector<std::uint64_t> seqs;
