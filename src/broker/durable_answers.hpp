@@ -41,6 +41,9 @@ template <std::size_t N>
   return account ? account->name : std::string{};
 }
 
+/// Whether what another peer may have asked for is shown to this one: to whom everybody is the same, or to an admin.
+[[nodiscard]] inline bool sees_all(const Peer& peer) { return peer.principal == nullptr || peer.principal->admin; }
+
 /// An id of a message, by which it is known when it comes again; empty for none.
 template <std::size_t N>
 [[nodiscard]] std::string msg_id_of(const rpc::ReservedParams<N>& params, std::size_t at) {

@@ -17,9 +17,16 @@ constexpr std::size_t kPendingBytesMin = std::size_t{64} << 10U;
 // What an event takes beside its topic and params.
 constexpr std::size_t kEventBytes = 256;
 constexpr std::size_t kFetchedBytes = std::size_t{1} << 20U;
+// Of all consumers' events that one connection has been sent and has not answered; one more is sent all the same. So
+// one that answers nothing does not fill what all consumers share.
+constexpr std::size_t kPeerBytesMax = std::size_t{8} << 20U;
 // The first pause after an error, which each further one doubles, up to ack_wait_ms.
 constexpr milliseconds kFirstPause{100};
 constexpr std::uint32_t kDoublingsMax = 16;
+// Before one is given up again that the disk has not taken.
+constexpr milliseconds kBuryPause{1000};
+// Events whose time has run out, in one turn of the loop.
+constexpr std::size_t kExpiredATurn = 256;
 
 constexpr std::string_view kTimedOut = R"({"code":-32002,"message":"Timeout"})";
 constexpr std::string_view kLost = R"({"code":-32001,"message":"Provider lost"})";
@@ -32,6 +39,7 @@ DurableConsumer::DurableConsumer(DurableTopics& topics, const durable::ConsumerS
 DurableConsumer::~DurableConsumer() {
   context_->loop.stop(*this);
   topics_->held_bytes_ -= pending_bytes_;
+  if (!members_.empty()) topics_->deactivate(*this);
 }
 
 std::uint64_t DurableConsumer::floor() const noexcept {
@@ -49,6 +57,7 @@ void DurableConsumer::join(Peer& peer) {
   if (Joined* const known = member_of(peer)) {
     known->parted = false;
   } else {
+    if (members_.empty()) topics_->active_.push_back(this);
     members_.push_back({.peer = &peer});
     ++peer.consumers;
   }
@@ -64,17 +73,50 @@ bool DurableConsumer::part(Peer& peer) noexcept {
 }
 
 void DurableConsumer::lose(Peer& peer) noexcept {
-  const Joined* const member = member_of(peer);
+  Joined* const member = member_of(peer);
   if (member == nullptr) return;
-  members_.erase(members_.begin() + (member - members_.data()));
-  --peer.consumers;
+  member->parted = true;
+  ++member->in_flight;  // it is removed below
   if_memory_allows([&] {
-    for (auto at = pending_.begin(); at != pending_.end();) {
-      const auto event = at++;
-      if (event->second.peer == &peer) fail(event, kLost, nanoseconds{0});
+    for (auto at = pending_.begin(); at != pending_.end(); ++at) {
+      if (at->second.peer == &peer) fail(at, kLost, nanoseconds{0});
     }
-    pump();
   });
+  for (auto& [seq, event] : pending_) {  // those for which there was no memory
+    if (event.peer == &peer) leave_member(event);
+  }
+  remove_member(*member_of(peer));
+  topics_->unblocked_ = false;  // it is this one, which is sent nothing more
+  if_memory_allows([&] { go_on(); });
+}
+
+void DurableConsumer::remove_member(Joined& member) noexcept {
+  --member.peer->consumers;
+  members_.erase(members_.begin() + (&member - members_.data()));
+  if (members_.empty()) topics_->deactivate(*this);
+}
+
+// After members or events have gone.
+void DurableConsumer::go_on() {
+  topics_->unload_if_alone(*this);
+  pump();
+  topics_->pump_unblocked();
+}
+
+void DurableConsumer::unload() noexcept {
+  scanned_ = floor();
+  topics_->held_bytes_ -= std::exchange(pending_bytes_, 0);
+  pending_.clear();
+  ready_.clear();
+  due_.clear();
+  tried_.clear();
+  context_->loop.stop(*this);
+  wakes_at_ = kNoDeadline;
+  unloaded_ = true;
+}
+
+bool DurableConsumer::is_free(const Joined& member) {
+  return !member.parted && !member.peer->is_congested() && member.peer->consumed_bytes < kPeerBytesMax;
 }
 
 // The next one in turn that has the fewest at work; null where none may be sent anything.
@@ -82,7 +124,7 @@ DurableConsumer::Joined* DurableConsumer::free_member() {
   Joined* best = nullptr;
   for (std::size_t i = 0; i != members_.size(); ++i) {
     Joined& one = members_[(next_ + i) % members_.size()];
-    if (one.parted || one.peer->is_congested()) continue;
+    if (!is_free(one)) continue;
     if (best == nullptr || one.in_flight < best->in_flight) best = &one;
   }
   if (best != nullptr) next_ = static_cast<std::size_t>(best - members_.data()) + 1;
@@ -121,6 +163,7 @@ void DurableConsumer::offer(const std::string& topic, const std::string& params,
   if (members_.empty() || fetching_ || scanned_ + 1 != seq) return;
   if (matches(settings_.pattern, topic)) {
     if (!has_room() || topics_->held_bytes_ >= DurableTopics::kHeldBytesMax) return;
+    if (std::ranges::none_of(members_, is_free)) return;
     take(topic, params, seq);
   }
   scanned_ = seq;
@@ -130,7 +173,7 @@ void DurableConsumer::offer(const std::string& topic, const std::string& params,
 // Not for each event that is acknowledged, but for half of them.
 void DurableConsumer::fetch() {
   if (fetching_ || members_.empty() || scanned_ >= topics_->last_seq_) return;
-  if (!has_room() || pending_.size() > settings_.max_in_flight / 2) return;
+  if (!has_room() || pending_.size() > settings_.max_in_flight / 2 || std::ranges::none_of(members_, is_free)) return;
   if (!topics_->begin_fetch(settings_.name)) return;
   fetching_ = true;
   topics_->store_->fetch(
@@ -148,6 +191,7 @@ void DurableConsumer::fetch() {
 
 void DurableConsumer::fetched(const durable::Outcome<durable::Fetched>& outcome) {
   fetching_ = false;
+  if (unloaded_) return;
   if (!outcome) return wake_at(context_->now() + kFirstPause);  // and tries again
   for (const durable::Event& event : outcome->events) take(event.topic, event.params, event.seq);
   scanned_ = std::max(scanned_, outcome->scanned);
@@ -179,11 +223,19 @@ void DurableConsumer::send(Pending::iterator event, Joined& member) {
   ++sent.deliveries;
   sent.state = PendingEvent::State::sent;
   sent.peer = member.peer;
-  sent.due = context_->now() + milliseconds{settings_.ack_wait_ms};
   ++member.in_flight;
+  member.peer->consumed_bytes += bytes_of(sent);
   ++context_->loop.stats.events_delivered;
-  wake_at(sent.due);
+  wait_until(event, context_->now() + milliseconds{settings_.ack_wait_ms});
 }
+
+void DurableConsumer::wait_until(Pending::iterator event, nanoseconds due) {
+  event->second.due = due;
+  due_.emplace(due, event->first);
+  wake_at(due);
+}
+
+void DurableConsumer::wait_no_more(Pending::iterator event) noexcept { due_.erase({event->second.due, event->first}); }
 
 void DurableConsumer::wake_at(nanoseconds time) {
   if (time >= wakes_at_ || context_->loop.scheduler == nullptr) return;
@@ -195,18 +247,20 @@ void DurableConsumer::wake_at(nanoseconds time) {
 void DurableConsumer::expired() {
   wakes_at_ = kNoDeadline;
   const nanoseconds now = context_->now();
-  nanoseconds next = kNoDeadline;
-  for (auto at = pending_.begin(); at != pending_.end();) {
-    const auto event = at++;
+  for (std::size_t i = 0; i != kExpiredATurn && !due_.empty() && due_.begin()->first <= now; ++i) {
+    const auto event = pending_.find(due_.begin()->second);
+    due_.erase(due_.begin());
     PendingEvent& one = event->second;
-    if (one.state == PendingEvent::State::ready) continue;
-    if (one.due > now) {
-      next = std::min(next, one.due);
-    } else if (one.state == PendingEvent::State::resting) {
+    if (one.state == PendingEvent::State::resting) {
+      if (!one.error.empty()) {
+        bury(event, std::move(one.error));
+        continue;
+      }
       one.state = PendingEvent::State::ready;
       ready_.insert(event->first);
     } else {
       if_memory_allows([&] {
+        if (one.peer == nullptr) return;
         rpc::send_message(one.peer->sink(),
                           message::cancel_request('"' + settings_.name + ':' + std::to_string(event->first) + ':' +
                                                   std::to_string(one.deliveries) + '"'));
@@ -214,8 +268,8 @@ void DurableConsumer::expired() {
       fail(event, kTimedOut, nanoseconds{0});
     }
   }
-  if (next != kNoDeadline) wake_at(next);
-  pump();
+  if (!due_.empty()) wake_at(due_.begin()->first);
+  go_on();
 }
 
 // ---- what becomes of it ----
@@ -237,7 +291,7 @@ void DurableConsumer::answered(const Peer& peer, std::uint64_t seq, std::uint64_
                                                     milliseconds{settings_.ack_wait_ms});
     fail(event, error.empty() ? R"({"code":-32603,"message":"Internal error"})" : std::string_view{error}, pause);
   }
-  pump();
+  go_on();
 }
 
 void DurableConsumer::leave_member(PendingEvent& event) noexcept {
@@ -245,14 +299,16 @@ void DurableConsumer::leave_member(PendingEvent& event) noexcept {
   if (peer == nullptr) return;
   Joined* const member = member_of(*peer);
   if (member == nullptr) return;
+  const bool was_blocked = peer->consumed_bytes >= kPeerBytesMax;
+  peer->consumed_bytes -= bytes_of(event);
+  if (was_blocked && peer->consumed_bytes < kPeerBytesMax) topics_->unblocked_ = true;
   --member->in_flight;
-  if (!member->parted || member->in_flight != 0) return;
-  members_.erase(members_.begin() + (member - members_.data()));
-  --peer->consumers;
+  if (member->parted && member->in_flight == 0) remove_member(*member);
 }
 
 void DurableConsumer::remove(Pending::iterator event) {
   leave_member(event->second);
+  wait_no_more(event);
   const std::size_t bytes = bytes_of(event->second);
   pending_bytes_ -= bytes;
   ready_.erase(event->first);
@@ -269,45 +325,69 @@ void DurableConsumer::acknowledge(Pending::iterator event) {
 
 void DurableConsumer::fail(Pending::iterator event, std::string_view error_json, nanoseconds pause) {
   PendingEvent& one = event->second;
-  if (settings_.max_deliver != 0 && one.deliveries >= settings_.max_deliver) return bury(event, error_json);
+  if (settings_.max_deliver != 0 && one.deliveries >= settings_.max_deliver)
+    return bury(event, std::string{error_json});
   leave_member(one);
+  wait_no_more(event);
   one.state = pause.count() == 0 ? PendingEvent::State::ready : PendingEvent::State::resting;
-  if (one.state == PendingEvent::State::ready) {
+  if (one.state == PendingEvent::State::ready)
     ready_.insert(event->first);
-  } else {
-    one.due = context_->now() + pause;
-    wake_at(one.due);
-  }
+  else
+    wait_until(event, context_->now() + pause);
+  // How often it has been sent need not be known after a crash where the disk is behind.
+  if (topics_->store_->waiting() > DurableTopics::kWaitingMax) return;
   topics_->store_->progress({.consumer = settings_.name,
                              .floor = floor(),
                              .tried = durable::Tried{.seq = event->first, .deliveries = one.deliveries}},
                             {});
 }
 
-// What is given up is kept together with the progress behind it. An event that has been given up before is not kept
-// once more: a consumer of dead letters would never end.
-void DurableConsumer::bury(Pending::iterator event, std::string_view error_json) {
-  const auto& [seq, one] = *event;
-  durable::Progress progress{.consumer = settings_.name, .tried = durable::Tried{seq, one.deliveries, true}};
+// What is given up is kept together with the progress behind it, and goes once that is safe. An event that has been
+// given up before is not kept once more: a consumer of dead letters would never end.
+void DurableConsumer::bury(Pending::iterator event, std::string error_json) {
+  auto& [seq, one] = *event;
+  const auto next = std::next(event);
+  const std::uint64_t behind = next == pending_.end() ? scanned_ : next->first - 1;
+  durable::Progress progress{.consumer = settings_.name,
+                             .floor = event == pending_.begin() ? behind : floor(),
+                             .tried = durable::Tried{seq, one.deliveries, true}};
   if (!one.topic.starts_with("dead.")) {
     std::string params = R"({"topic":)" + to_json(one.topic) + R"(,"seq":)" + std::to_string(seq) +
                          R"(,"deliveries":)" + std::to_string(one.deliveries);
     if (!one.params.empty()) params.append(R"(,"params":)").append(one.params);
     params.append(R"(,"error":)").append(error_json).append("}");
-    progress.dead = durable::NewEvent{.topic = "dead." + settings_.name, .params = std::move(params)};
+    progress.dead = durable::NewEvent{
+        .topic = "dead." + settings_.name, .params = std::move(params), .msg_id = {}, .principal = settings_.principal};
   }
-  context_->loop.write_log(LogLevel::warning, "consumer " + settings_.name + " gives up event " + std::to_string(seq) +
-                                                  " of " + one.topic + " after " + std::to_string(one.deliveries) +
-                                                  " deliveries");
-  remove(event);
-  progress.floor = floor();
-  durable::Then<durable::Appended> then;
-  if (progress.dead) {
-    then = [topics = topics_, dead = *progress.dead](const durable::Outcome<durable::Appended>& outcome) {
-      if (outcome && outcome->seq != 0) topics->kept(dead.topic, dead.params, outcome->seq);
-    };
+  if (one.error.empty()) {
+    context_->loop.write_log(LogLevel::warning, "consumer " + settings_.name + " gives up event " +
+                                                    std::to_string(seq) + " of " + one.topic + " after " +
+                                                    std::to_string(one.deliveries) + " deliveries");
   }
+  leave_member(one);
+  wait_no_more(event);
+  one.state = PendingEvent::State::buried;
+  one.error = std::move(error_json);
+  auto then = [this, topics = topics_, alive = std::weak_ptr{alive_}, number = seq,
+               dead = progress.dead](const durable::Outcome<durable::Appended>& outcome) {
+    if_memory_allows([&] {
+      if (!alive.expired()) buried(number, outcome.has_value());
+      if (outcome && outcome->seq != 0) topics->kept(dead->topic, dead->params, outcome->seq);
+    });
+  };
   topics_->store_->progress(std::move(progress), std::move(then));
+}
+
+void DurableConsumer::buried(std::uint64_t seq, bool safe) {
+  const auto event = pending_.find(seq);
+  if (event == pending_.end() || event->second.state != PendingEvent::State::buried) return;
+  if (safe) {
+    remove(event);
+  } else {
+    event->second.state = PendingEvent::State::resting;
+    wait_until(event, context_->now() + kBuryPause);
+  }
+  go_on();
 }
 
 }  // namespace wirecall::broker

@@ -28,6 +28,10 @@ class DurableConsumer final : private Timer {
   /// Events that were read, and not acknowledged.
   [[nodiscard]] std::size_t pending() const noexcept { return pending_.size(); }
   [[nodiscard]] std::size_t members() const noexcept { return members_.size(); }
+  /// Whether it knows nothing but how far it is: what it had read before its last member left is in the store.
+  [[nodiscard]] bool is_unloaded() const noexcept { return unloaded_; }
+  /// Nobody has joined it: what it has read is not in memory any longer.
+  void unload() noexcept;
   /// Whether a member has been sent what it has not answered.
   [[nodiscard]] bool at_work() const noexcept {
     return std::ranges::any_of(members_, [](const Joined& one) { return one.in_flight != 0; });
@@ -59,7 +63,8 @@ class DurableConsumer final : private Timer {
     enum class State : std::uint8_t {
       ready,
       sent,
-      resting  ///< until it is tried again
+      resting,  ///< until it is tried again, or given up again
+      buried    ///< given up, which is not safe yet
     };
     std::string topic;
     std::string params;
@@ -67,11 +72,13 @@ class DurableConsumer final : private Timer {
     State state = State::ready;
     Peer* peer = nullptr;            // of one that is sent
     std::chrono::nanoseconds due{};  // of one that is sent, or rests
+    std::string error = {};          // JSON, of one that is given up
   };
   using Pending = std::map<std::uint64_t, PendingEvent>;
 
   void expired() override;
   [[nodiscard]] bool has_room() const noexcept;
+  [[nodiscard]] static bool is_free(const Joined& member);
   [[nodiscard]] static std::size_t bytes_of(const PendingEvent& event) noexcept;
   void take(std::string topic, std::string params, std::uint64_t seq);
   void fetched(const durable::Outcome<durable::Fetched>& outcome);
@@ -79,10 +86,15 @@ class DurableConsumer final : private Timer {
   [[nodiscard]] Joined* member_of(const Peer& peer) noexcept;
   void send(Pending::iterator event, Joined& member);
   void leave_member(PendingEvent& event) noexcept;
+  void remove_member(Joined& member) noexcept;
+  void go_on();
   void acknowledge(Pending::iterator event);
   void fail(Pending::iterator event, std::string_view error_json, std::chrono::nanoseconds pause);
-  void bury(Pending::iterator event, std::string_view error_json);
+  void bury(Pending::iterator event, std::string error_json);
+  void buried(std::uint64_t seq, bool safe);
   void remove(Pending::iterator event);
+  void wait_until(Pending::iterator event, std::chrono::nanoseconds due);
+  void wait_no_more(Pending::iterator event) noexcept;
   void wake_at(std::chrono::nanoseconds time);
 
   DurableTopics* topics_;
@@ -93,9 +105,11 @@ class DurableConsumer final : private Timer {
   Pending pending_;
   std::size_t pending_bytes_ = 0;
   std::set<std::uint64_t> ready_;
+  std::set<std::pair<std::chrono::nanoseconds, std::uint64_t>> due_;  // of those that are sent, or rest
   std::vector<Joined> members_;
   std::size_t next_ = 0;  // whose turn it is
   bool fetching_ = false;
+  bool unloaded_ = false;
   std::chrono::nanoseconds wakes_at_ = kNoDeadline;
   const std::shared_ptr<char> alive_ = std::make_shared<char>();  // as long as the store may answer
 };

@@ -17,8 +17,8 @@ constexpr std::array<std::string_view, 9> kSubscribeNames{
     "topic", "last", "group", "echo", "durable", "start", "ack_wait_ms", "max_deliver", "max_in_flight"};
 constexpr std::array<std::string_view, 2> kUnsubscribeNames{"topic", "durable"};
 
-// Changes that wait for the disk, beyond which notifications, which nobody is told of, are not kept any more.
-constexpr std::size_t kWaitingMax = 65'536;
+// Of notifications that wait for the disk, beyond which others are not kept.
+constexpr std::size_t kUnsafeBytesMax = std::size_t{64} << 20U;
 constexpr std::size_t kConsumerNameBytesMax = 64;
 constexpr std::size_t kConsumersMax = 4096;
 // Reads of consumers at once: what each has read may be one event too many.
@@ -144,7 +144,7 @@ DurableTopics::DurableTopics(BrokerContext& context, EventBus& events, durable::
 void DurableTopics::open(durable::Store& store) {
   store_ = &store;
   last_seq_ = store.last_seq();
-  for (const durable::ConsumerState& state : store.consumers()) static_cast<void>(consumer_of(state));
+  for (const durable::ConsumerState& state : store.consumers()) consumer_of(state).unload();
 }
 
 DurableTopics::~DurableTopics() = default;
@@ -299,13 +299,16 @@ void DurableTopics::publish_own(std::string topic, std::string params) {
 
 // What nobody waits for.
 void DurableTopics::keep(std::string topic, std::string params, std::string account) {
-  if (store_->waiting() > kWaitingMax) {
+  const std::size_t bytes = topic.size() + params.size();
+  if (store_->waiting() > kWaitingMax || unsafe_bytes_ + bytes > kUnsafeBytesMax) {
     ++context_->loop.stats.events_dropped;
     return;
   }
+  unsafe_bytes_ += bytes;
   durable::NewEvent event{.topic = topic, .params = params, .principal = std::move(account)};
-  store_->append(std::move(event), [this, topic = std::move(topic),
-                                    params = std::move(params)](const durable::Outcome<durable::Appended>& outcome) {
+  store_->append(std::move(event), [this, topic = std::move(topic), params = std::move(params),
+                                    bytes](const durable::Outcome<durable::Appended>& outcome) {
+    unsafe_bytes_ -= bytes;
     if (!outcome) {
       ++context_->loop.stats.events_dropped;
       return;
@@ -342,22 +345,45 @@ void DurableTopics::let_fetch() {
 
 void DurableTopics::kept(const std::string& topic, const std::string& params, std::uint64_t seq) {
   last_seq_ = std::max(last_seq_, seq);
-  for (const auto& [name, consumer] : consumers_) consumer->offer(topic, params, seq);
-  for (const auto& [name, consumer] : consumers_) consumer->pump();
+  for (std::size_t i = 0; i < active_.size(); ++i) {
+    active_[i]->offer(topic, params, seq);
+    active_[i]->pump();
+  }
+}
+
+void DurableTopics::deactivate(DurableConsumer& consumer) noexcept {
+  const auto found = std::ranges::find(active_, &consumer);
+  if (found == active_.end()) return;
+  *found = active_.back();
+  active_.pop_back();
+}
+
+// What it is told to by the store would be behind what it does meanwhile.
+void DurableTopics::unload_if_alone(DurableConsumer& consumer) {
+  if (consumer.members() != 0 || opening_.contains(consumer.settings().name)) return;
+  consumer.unload();
+  let_fetch();
+}
+
+void DurableTopics::pump() {
+  for (std::size_t i = 0; i < active_.size(); ++i) active_[i]->pump();
+}
+
+void DurableTopics::pump_unblocked() {
+  if (std::exchange(unblocked_, false)) pump();
 }
 
 // ---- consumers ----
 
 DurableConsumer& DurableTopics::consumer_of(const durable::ConsumerState& state) {
   const auto found = consumers_.find(state.settings.name);
-  if (found != consumers_.end()) {
+  if (found != consumers_.end() && !found->second->is_unloaded()) {
     found->second->set(state.settings);
     return *found->second;
   }
-  auto made = std::make_unique<DurableConsumer>(*this, state);
-  DurableConsumer& consumer = *made;
-  consumers_.emplace(state.settings.name, std::move(made));
-  return consumer;
+  auto& consumer = consumers_[state.settings.name];
+  consumer = std::make_unique<DurableConsumer>(*this, state);
+  return *consumer;
 }
 
 void DurableTopics::subscribe(Call& call) {
@@ -366,6 +392,7 @@ void DurableTopics::subscribe(Call& call) {
   durable::ConsumerSettings settings{.name = consumer_name(params, "durable", 4), .pattern = pattern_of(params)};
   if (params.value(1) != nullptr || params.value(2) != nullptr || params.value(3) != nullptr)
     params.refuse("durable", params.find(4), "no consumer together with last, group or echo");
+  settings.principal = account_of(caller);
   settings.after = last_seq_;
   if (params.value(5) != nullptr) {
     const auto word = params.as_or_nothing<std::string>(5);
@@ -393,11 +420,14 @@ void DurableTopics::subscribe(Call& call) {
                                                const durable::Outcome<durable::ConsumerState>& outcome) mutable {
     if (const auto found = opening_.find(name); found != opening_.end()) opening_.erase(found);
     if_memory_allows([&] {
-      if (!outcome) return sink.error(error_of(outcome.error()));
+      if (!outcome) {
+        if (const auto found = consumers_.find(name); found != consumers_.end()) unload_if_alone(*found->second);
+        return sink.error(error_of(outcome.error()));
+      }
       answer(sink, JoinedRow{.consumer = outcome->settings.name, .position = outcome->floor});
       DurableConsumer& consumer = consumer_of(*outcome);
       Peer* const peer = context_->peers.find(number);
-      if (peer == nullptr || peer->has_ended()) return;
+      if (peer == nullptr || peer->has_ended()) return unload_if_alone(consumer);
       peer->took_part = true;
       consumer.join(*peer);
     });
@@ -406,12 +436,10 @@ void DurableTopics::subscribe(Call& call) {
 
 void DurableTopics::go_on() {
   draining_ = false;
-  for (const auto& [name, consumer] : consumers_) consumer->pump();
+  pump();
 }
 
-bool DurableTopics::at_work() const noexcept {
-  return std::ranges::any_of(consumers_, [](const auto& one) { return one.second->at_work(); });
-}
+bool DurableTopics::at_work() const noexcept { return std::ranges::any_of(active_, &DurableConsumer::at_work); }
 
 void DurableTopics::unsubscribe(Call& call) {
   Peer& caller = require_connection(call, true);
@@ -424,12 +452,11 @@ void DurableTopics::unsubscribe(Call& call) {
 }
 
 void DurableTopics::leave(Peer& peer) noexcept {
-  for (auto at = consumers_.begin(); peer.consumers != 0 && at != consumers_.end(); ++at) at->second->lose(peer);
+  for (std::size_t i = active_.size(); peer.consumers != 0 && i != 0; --i) active_[i - 1]->lose(peer);
 }
 
 void DurableTopics::resume(const Peer& peer) {
-  if (peer.consumers == 0) return;
-  for (const auto& [name, consumer] : consumers_) consumer->pump();
+  if (peer.consumers != 0) pump();
 }
 
 bool DurableTopics::response(const Peer& peer, const Received& message) {
@@ -507,7 +534,7 @@ void DurableTopics::forget(Call& call) {
   const auto found = consumers_.find(name);
   if (found != consumers_.end() && !rpc::may_subscribe(caller.principal, found->second->settings().pattern))
     throw forbidden();
-  if (found != consumers_.end() && found->second->members() != 0)
+  if (opening_.contains(name) || (found != consumers_.end() && found->second->members() != 0))
     throw conflict("clients have joined the consumer: it can be forgotten once they have left");
   store.forget_consumer(name,
                         [this, name, sink = call.detach()](const durable::Outcome<durable::Done>& outcome) mutable {

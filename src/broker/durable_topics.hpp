@@ -10,6 +10,7 @@
 
 #include <map>
 #include <set>
+#include <vector>
 
 #include "broker/context.hpp"
 #include "broker/event_bus.hpp"
@@ -52,6 +53,8 @@ class DurableTopics {
   friend class DurableConsumer;
   /// Of the events that all consumers have read, and that are not acknowledged.
   static constexpr std::size_t kHeldBytesMax = std::size_t{256} << 20U;
+  /// Changes that wait for the disk, beyond which what nobody is told of is not asked for any more.
+  static constexpr std::size_t kWaitingMax = 65'536;
   using Consumers = std::map<std::string, std::unique_ptr<DurableConsumer>, std::less<>>;
 
   void publish(Call& call);
@@ -73,6 +76,13 @@ class DurableTopics {
   [[nodiscard]] bool begin_fetch(const std::string& consumer);
   void end_fetch();
   void release(std::size_t bytes);
+  /// It has no members any more.
+  void deactivate(DurableConsumer& consumer) noexcept;
+  void unload_if_alone(DurableConsumer& consumer);
+  /// All that may be sent more.
+  void pump();
+  /// The same, where a connection has answered so much that it may be sent more again.
+  void pump_unblocked();
   void let_fetch();
   void kept(const std::string& topic, const std::string& params, std::uint64_t seq);
   void join(const durable::ConsumerState& state, Peer& peer);
@@ -89,10 +99,13 @@ class DurableTopics {
   const Method read_;
   const Method forget_;
   std::size_t held_bytes_ = 0;
-  std::size_t fetches_ = 0;              // that have begun
-  std::set<std::string> wait_to_fetch_;  // consumers
-  std::multiset<std::string> opening_;   // consumers that the store is asked for
+  std::size_t fetches_ = 0;               // that have begun
+  std::set<std::string> wait_to_fetch_;   // consumers
+  std::multiset<std::string> opening_;    // consumers that the store is asked for
+  std::size_t unsafe_bytes_ = 0;          // of events that nobody is told of, on their way to the disk
+  std::vector<DurableConsumer*> active_;  // that have members
   Consumers consumers_;
+  bool unblocked_ = false;      // a connection may be sent more
   std::uint64_t last_seq_ = 0;  // that is safe
   bool draining_ = false;
 };

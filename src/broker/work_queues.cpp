@@ -22,6 +22,8 @@ constexpr milliseconds kFirstPause{1000};
 constexpr milliseconds kLongestPause{60'000};
 // Before one is tried again that nobody has got.
 constexpr milliseconds kUntriedPause{250};
+// Before what has become of a job is told the disk again, which has not taken it.
+constexpr milliseconds kUnsavedPause{1000};
 // Of params of jobs that are taken at once.
 constexpr std::size_t kTakenBytes = std::size_t{16} << 20U;
 // Of an error that is kept with its job.
@@ -87,6 +89,11 @@ std::uint64_t id_of(const ReservedParams<N>& params) {
   return *id;
 }
 
+// What a job holds is for whoever has pushed it.
+bool may_see(const Peer& peer, const Job& job) {
+  return rpc::may_call(peer.principal, job.method) && (sees_all(peer) || job.principal == account_of(peer));
+}
+
 int code_of(std::string_view error_json) {
   const auto read = from_json<ErrorRead>(error_json);
   return read ? read->code : static_cast<int>(ErrorCode::internal_error);
@@ -122,26 +129,31 @@ class WorkQueues::Queue final : private Timer {
   Queue(Queue&&) = delete;
   ~Queue() { queues_->context_->loop.stop(*this); }
 
-  /// Looks for jobs again in so much time.
+  /// Looks for jobs again in so much time, or before.
   void look_in(nanoseconds time) {
     Scheduler* const scheduler = queues_->context_->loop.scheduler;
-    if (scheduler == nullptr) return;
+    if (scheduler == nullptr || scheduler->now() + time >= looks_at_) return;
     scheduler->stop(*this);
     scheduler->start(*this, time);
+    looks_at_ = scheduler->now() + time;
   }
 
   std::size_t running = 0;
+  std::vector<std::pair<RunningJob, durable::JobOutcome>> unsaved;  ///< what has become of jobs, and is not safe
   bool taking = false;
   bool again = false;  ///< somebody has asked meanwhile
 
  private:
   void expired() override {
+    looks_at_ = kNoDeadline;
     const std::string method = method_;
+    for (auto& [job, outcome] : std::exchange(unsaved, {})) queues_->save(std::move(job), std::move(outcome));
     queues_->pump(method);
   }
 
   WorkQueues* queues_;
   const std::string method_;
+  nanoseconds looks_at_ = kNoDeadline;
 };
 
 /// The peer that jobs are calls of. The principal has every grant: whoever has pushed a job had that for it.
@@ -287,7 +299,7 @@ void WorkQueues::result(Call& call) {
                                if (!outcome) return sink.error(error_of(outcome.error()));
                                const Peer* const peer = context_->peers.find(asker);
                                if (peer == nullptr) return;
-                               if (!rpc::may_call(peer->principal, outcome->method)) return sink.error(forbidden());
+                               if (!may_see(*peer, *outcome)) return sink.error(forbidden());
                                answer(sink, row_of(*outcome, false));
                              });
                            });
@@ -325,7 +337,9 @@ void WorkQueues::peek(Call& call) {
     if (found == kStates.end()) params.refuse("state", params.find(1), "one of waiting, running, done, dead");
     peek.state = found->second;
   }
-  if (!rpc::may_call(caller_of(call).principal, peek.method)) throw forbidden();
+  const Peer& caller = caller_of(call);
+  if (!rpc::may_call(caller.principal, peek.method)) throw forbidden();
+  if (!sees_all(caller)) peek.principal = account_of(caller);
   require_store().peek(std::move(peek),
                        [sink = call.detach()](const durable::Outcome<std::vector<durable::Job>>& outcome) mutable {
                          if_memory_allows([&] {
@@ -351,7 +365,7 @@ void WorkQueues::change(Call& call, void (durable::Store::*act)(std::uint64_t id
           if (!found) return sink.error(error_of(found.error()));
           const Peer* const peer = context_->peers.find(asker);
           if (peer == nullptr) return;
-          if (!rpc::may_call(peer->principal, found->method)) return sink.error(forbidden());
+          if (!may_see(*peer, *found)) return sink.error(forbidden());
           (store_->*act)(id, [this, method = found->method,
                               sink = std::move(sink)](const durable::Outcome<durable::Done>& outcome) mutable {
             if_memory_allows([&] {
@@ -466,22 +480,31 @@ void WorkQueues::finish(std::uint64_t id, durable::JobOutcome outcome) {
   const auto found = running_.find(id);
   RunningJob job = std::move(found->second);
   running_.erase(found);
+  save(std::move(job), std::move(outcome));
+}
+
+void WorkQueues::save(RunningJob job, durable::JobOutcome outcome) {
   store_->finish(outcome, [this, job = std::move(job), outcome](const durable::Outcome<durable::Done>& done) {
-    if_memory_allows([&] { finished(job, outcome, done.has_value()); });
+    if_memory_allows([&] { finished(job, outcome, done); });
   });
 }
 
-// Where the disk has failed, the job is still running as far as the store knows: it waits again once the broker has
-// been started anew.
-void WorkQueues::finished(const RunningJob& job, const durable::JobOutcome& outcome, bool safe) {
+// Where the disk fails, the job is running as far as the store knows, and counts as such here, until what has become
+// of it is safe.
+void WorkQueues::finished(const RunningJob& job, const durable::JobOutcome& outcome,
+                          const durable::Outcome<durable::Done>& done) {
   const auto found = queues_.find(job.method);
+  if (!done && done.error().kind == durable::Failure::Kind::broken && found != queues_.end()) {
+    found->second->unsaved.emplace_back(job, outcome);
+    return found->second->look_in(kUnsavedPause);
+  }
   if (found != queues_.end() && found->second->running != 0) --found->second->running;
-  if (safe && outcome.state != Job::State::waiting) {
-    const bool done = outcome.state == Job::State::done;
+  if (done && outcome.state != Job::State::waiting) {
+    const bool has_result = outcome.state == Job::State::done;
     std::string params =
         R"({"id":)" + std::to_string(outcome.id) + R"(,"deliveries":)" + std::to_string(job.deliveries);
-    params.append(done ? R"(,"result":)" : R"(,"error":)").append(outcome.result).append("}");
-    topics_->publish_own((done ? "queue.done." : "queue.dead.") + job.method, std::move(params));
+    params.append(has_result ? R"(,"result":)" : R"(,"error":)").append(outcome.result).append("}");
+    topics_->publish_own((has_result ? "queue.done." : "queue.dead.") + job.method, std::move(params));
   }
   pump(job.method);
 }

@@ -63,7 +63,8 @@ class WorkQueues {
   void begin(const durable::Job& job);
   void answered(std::uint64_t id, const Received& message);
   void finish(std::uint64_t id, durable::JobOutcome outcome);
-  void finished(const RunningJob& job, const durable::JobOutcome& outcome, bool safe);
+  void save(RunningJob job, durable::JobOutcome outcome);
+  void finished(const RunningJob& job, const durable::JobOutcome& outcome, const durable::Outcome<durable::Done>& done);
 
   BrokerContext* context_;
   DurableTopics* topics_;

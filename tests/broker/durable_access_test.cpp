@@ -87,6 +87,18 @@ TEST_F(DurableAccess, grants_hold_for_queues) {
   EXPECT_EQ(disk.jobs.size(), 2U);
 }
 
+TEST_F(DurableAccess, what_a_job_holds_is_for_whoever_has_pushed_it_and_for_admins) {
+  static_cast<void>(ask(chief, "rpc.queue.push", R"({"method":"work.a","params":["secret"]})"));
+  static_cast<void>(ask(one, "rpc.queue.push", R"({"method":"work.a","params":["own"]})"));
+  const std::string seen = ask(one, "rpc.queue.peek", R"({"method":"work.a"})");
+  EXPECT_EQ(seen.find("secret"), std::string::npos) << seen;
+  EXPECT_NE(seen.find("own"), std::string::npos) << seen;
+  EXPECT_NE(ask(chief, "rpc.queue.peek", R"({"method":"work.a"})").find("own"), std::string::npos);
+  EXPECT_FALSE(may("rpc.queue.result", R"({"id":1})"));
+  EXPECT_FALSE(may("rpc.queue.drop", R"({"id":1})"));
+  EXPECT_TRUE(may("rpc.queue.drop", R"({"id":2})"));
+}
+
 TEST_F(DurableAccess, a_job_is_made_by_the_broker_and_after_a_reload_as_well) {
   world.registry.method("work.own", [](int a) { return a + 1; });
   EXPECT_TRUE(may("rpc.queue.push", R"({"method":"work.own","params":[1]})"));

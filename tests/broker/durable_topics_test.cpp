@@ -1,4 +1,5 @@
 // Durable topics: what is answered when, who is sent what again, what is given up, and what outlives a restart.
+#include <deque>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
@@ -223,17 +224,94 @@ TEST_F(DurableTopics, consumers_share_what_may_be_in_memory_and_all_read_in_the_
   publish("orders.new", "[\"" + std::string(3'000'000, 'x') + "\"]");
   constexpr int kConsumers = 100;
   constexpr int kAtOnce = 256 * 1024 * 1024 / 3'000'000 + 8;  // with those of the reads that had begun
+  std::deque<Client> clients;
+  int read = 0;
+  for (int i = 0; i != kConsumers; ++i)
+    clients.emplace_back(*world).send(
+        request("rpc.subscribe", R"({"topic":"orders.>","start":"first","durable":"c)" + std::to_string(i) + "\"}"));
+  store->commit();
+  for (Client& client : clients) read += count_of(client.received(), R"("method":"orders.new")");
+  EXPECT_LE(read, kAtOnce);
+  for (int round = 0; round != 2; ++round) {
+    for (std::size_t i = 0; i != clients.size(); ++i)
+      clients[i].send(result_reply("null", "\"c" + std::to_string(i) + ":1:1\""));
+    store->commit();
+  }
+  for (const auto& [name, state] : disk.consumers) EXPECT_EQ(state.floor, 1U) << name;
+}
+
+TEST_F(DurableTopics, one_that_answers_nothing_holds_its_share_and_leaves_it_to_others_when_it_goes) {
+  publish("orders.new", "[\"" + std::string(3'000'000, 'x') + "\"]");
+  constexpr int kConsumers = 20;
   for (int i = 0; i != kConsumers; ++i)
     b->send(
         request("rpc.subscribe", R"({"topic":"orders.>","start":"first","durable":"c)" + std::to_string(i) + "\"}"));
   store->commit();
-  const int read = count_of(b->received(), R"("method":"orders.new")");
-  EXPECT_LE(read, kAtOnce);
-  for (int round = 0; round != 2; ++round) {
+  const int sent = count_of(b->received(), R"("method":"orders.new")");
+  EXPECT_GE(sent, 3);
+  EXPECT_LE(sent, 3 + 8);  // with those of the reads that had begun
+  for (int round = 0; round != kConsumers; ++round) {
     for (int i = 0; i != kConsumers; ++i) b->send(result_reply("null", "\"c" + std::to_string(i) + ":1:1\""));
     store->commit();
   }
   for (const auto& [name, state] : disk.consumers) EXPECT_EQ(state.floor, 1U) << name;
+}
+
+TEST_F(DurableTopics, what_nobody_has_joined_for_is_read_anew_when_somebody_does) {
+  join(*b);
+  for (const char* const params : {"[1]", "[2]", "[3]"}) publish("orders.new", params);
+  acknowledge(*b, "2:1");
+  b->leave();
+  store->commit();
+  EXPECT_NE(ask(*a, "rpc.durable.ls", "[]").find(R"("position":0,"pending":0,"members":0)"), std::string::npos);
+  b->connect();
+  EXPECT_EQ(join(*b), event("1:2") + "\n" + event("3:2", "[3]"));
+}
+
+TEST_F(DurableTopics, one_that_lets_time_run_out_for_ever_fills_nothing_where_the_disk_is_slow) {
+  join(*b, R"(,"ack_wait_ms":1,"max_deliver":0,"max_in_flight":1000)");
+  for (int i = 0; i != 1000; ++i) publish("orders.new");
+  for (int i = 0; i != 500; ++i) {
+    world->advance(1ms);
+    static_cast<void>(b->received());
+  }
+  EXPECT_GT(store->waiting(), 1000U);
+  EXPECT_LE(store->waiting(), 65'537U);
+}
+
+TEST_F(DurableTopics, what_is_given_up_is_given_up_again_where_the_disk_has_not_taken_it) {
+  join(*b, R"(,"max_deliver":1)");
+  publish("orders.new");
+  static_cast<void>(b->received());
+  disk.broken = "it is full";
+  refuse(*b, "1:1");
+  EXPECT_EQ(disk.events.size(), 1U);
+  disk.broken.clear();
+  world->advance(1s);
+  store->commit();
+  EXPECT_EQ(b->received(), "");
+  ASSERT_EQ(disk.events.size(), 2U);
+  EXPECT_EQ(disk.events[1].topic, "dead.billing");
+  EXPECT_EQ(disk.consumers["billing"].floor, 1U);
+}
+
+TEST_F(DurableTopics, a_consumer_that_somebody_is_about_to_join_is_not_forgotten) {
+  b->send(request("rpc.subscribe", R"({"topic":"orders.>","durable":"billing"})"));
+  EXPECT_NE(a->ask(request("rpc.durable.forget", R"({"consumer":"billing"})")).find("-32007"), std::string::npos);
+  store->commit();
+  static_cast<void>(b->received());
+  publish("orders.new");
+  EXPECT_EQ(b->received(), event("1:1"));
+}
+
+TEST_F(DurableTopics, notifications_that_wait_for_the_disk_hold_no_more_than_they_may) {
+  const std::string large = "[\"" + std::string(3'000'000, 'x') + "\"]";
+  for (int i = 0; i != 40; ++i) a->send(notification("kept.a", large));
+  EXPECT_EQ(store->waiting(), 64U * 1024 * 1024 / large.size());
+  store->commit();
+  a->send(notification("kept.a", "[1]"));
+  store->commit();
+  EXPECT_EQ(disk.events.back().params, "[1]");
 }
 
 TEST_F(DurableTopics, more_consumers_at_once_than_may_be_are_refused) {

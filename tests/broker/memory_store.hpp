@@ -131,7 +131,8 @@ class MemoryStore final : public durable::Store {
                          .method = job.method,
                          .params = job.params,
                          .max_deliver = job.max_deliver,
-                         .timeout_ms = job.timeout_ms};
+                         .timeout_ms = job.timeout_ms,
+                         .principal = job.principal};
       disk_->due[id] = disk_->now + static_cast<std::int64_t>(job.delay_ms);
       if (!job.msg_id.empty()) disk_->seen["queue " + job.method + job.msg_id] = id;
       return durable::Pushed{.id = id};
@@ -195,7 +196,8 @@ class MemoryStore final : public durable::Store {
         std::move(then), [this, peek = std::move(peek)]() -> durable::Outcome<std::vector<durable::Job>> {
           std::vector<durable::Job> jobs;
           for (const auto& [id, job] : disk_->jobs) {
-            if (job.method == peek.method && job.state == peek.state && id > peek.after && jobs.size() < peek.count)
+            if (job.method == peek.method && job.state == peek.state && id > peek.after && jobs.size() < peek.count &&
+                (!peek.principal || job.principal == *peek.principal))
               jobs.push_back(job);
           }
           return jobs;

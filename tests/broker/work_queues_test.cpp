@@ -220,6 +220,21 @@ TEST_F(WorkQueues, before_another_process_takes_over_no_job_begins) {
   EXPECT_EQ(asked(), "[2]");
 }
 
+TEST_F(WorkQueues, what_has_become_of_a_job_is_kept_once_the_disk_takes_it) {
+  provide();
+  static_cast<void>(push(R"({"method":"work","params":[1]})"));
+  EXPECT_EQ(asked(), "[1]");
+  disk.broken = "it is full";
+  answer("42");
+  EXPECT_EQ(disk.jobs[1].state, durable::Job::State::running);
+  advance(1s);
+  disk.broken.clear();
+  advance(1s);
+  EXPECT_EQ(disk.jobs[1].state, durable::Job::State::done);
+  EXPECT_EQ(disk.jobs[1].result, "42");
+  EXPECT_EQ(asked(), "");
+}
+
 TEST_F(WorkQueues, a_delayed_job_is_made_when_its_time_has_come) {
   provide();
   static_cast<void>(push(R"({"method":"work","params":[1],"delay_ms":5000})"));
