@@ -71,8 +71,9 @@ Readiness readiness_of(std::uint32_t events) noexcept {
 }
 
 struct EpollSlot : KernelSlot {
-  bool registered = false;          // with epoll; HUP and ERR come even when nothing is armed
-  bool listed = false;              // in events_, and not served yet
+  bool registered : 1 = false;      // with epoll; HUP and ERR come even when nothing is armed
+  bool listed : 1 = false;          // in events_, and not served yet
+  bool listens : 1 = false;         // other processes may have the description as well
   std::uint32_t armed = 0;          // the events that epoll watches
   std::uint32_t receive_bytes = 0;  // the next receive takes so many at most; 0 for receive_bytes_
   std::uint32_t polled = 0;         // the events that a poll waits for
@@ -174,7 +175,7 @@ void EpollBackend::perform(Operation& operation) {
     case OperationKind::open: break;
     case OperationKind::accept:
       assert_accepts_or_receives(slot);
-      slot.accepting = true;
+      slot.accepting = slot.listens = true;
       watch(at);
       break;
     case OperationKind::receive:
@@ -206,7 +207,7 @@ void EpollBackend::close(std::uint32_t at) {
   end_multishot(at, ECANCELED);
   if (!slot.unsent.empty()) end_send(at, ECANCELED);
   // Closing takes it out of the epoll set, unless somebody else has the description.
-  if (slot.polls && slot.registered) remove(slot);
+  if ((slot.polls || slot.listens) && slot.registered) remove(slot);
   ::close(slot.fd);
   complete(OperationKind::close, at, 0);
   const std::uint32_t next = slot.generation + 1;

@@ -9,7 +9,8 @@ namespace wirecall::transport {
 namespace {
 
 // Where other processes accept on its socket as well, the kernel gives each connection to the one that has waited
-// longest, and who stands there for good has always waited longest: so after each one this process stands in line anew.
+// longest, and who stands there for good has always waited longest: so after each one this process stands in line anew,
+// by another descriptor. What the kernel has given by the former one until then is handed on all the same.
 class SocketAcceptor final : public Acceptor, private Timer {
  public:
   SocketAcceptor(Loop& loop, BoundSocket bound, Listener::Accepted accepted, Listener::Failed failed)
@@ -22,7 +23,7 @@ class SocketAcceptor final : public Acceptor, private Timer {
     if (bound.shared) {
       stand_in_line(bound.descriptor);
     } else {
-      listener_.emplace(loop, bound.descriptor, std::move(accepted_), std::move(failed_));
+      listener_ = std::make_unique<Listener>(loop, bound.descriptor, std::move(accepted_), std::move(failed_));
     }
   }
   ~SocketAcceptor() override { loop_->stop(*this); }
@@ -30,9 +31,12 @@ class SocketAcceptor final : public Acceptor, private Timer {
   [[nodiscard]] int descriptor() const noexcept override { return descriptor_; }
   void stop() override {
     loop_->stop(*this);
+    if (former_ != nullptr) former_->stop();
     listener_->stop();
   }
-  [[nodiscard]] bool stopped() const noexcept override { return listener_->stopped(); }
+  [[nodiscard]] bool stopped() const noexcept override {
+    return listener_->stopped() && (former_ == nullptr || former_->stopped());
+  }
   void own_file() override {
     if (endpoint().kind() == EndpointKind::unix_socket) file_ = SocketFile{endpoint().path()};
   }
@@ -40,26 +44,39 @@ class SocketAcceptor final : public Acceptor, private Timer {
 
  private:
   void stand_in_line(int descriptor) {
-    listener_.emplace(
+    auto next = std::make_unique<Listener>(
         *loop_, descriptor,
         [this](PendingConnection connected) {
+          was_given_ = true;
           if (!listener_->stopping()) loop_->start(*this, std::chrono::nanoseconds{0});
           accepted_(std::move(connected));
         },
         failed_);
     descriptor_ = descriptor;
+    former_ = std::exchange(listener_, std::move(next));
   }
+  // In the turns that follow, the former one goes first.
   void expired() override {
-    const int again = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
-    if (again >= 0) stand_in_line(again);  // else it stands where it was
+    if (former_ != nullptr) former_->stop();
+    if (former_ == nullptr || former_->stopped()) {
+      former_.reset();
+      if (!std::exchange(was_given_, false)) return;
+      const int again = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
+      if (again < 0) return;  // it stands where it was
+      stand_in_line(again);
+      former_->stop();
+    }
+    loop_->start(*this, std::chrono::nanoseconds{0});
   }
 
   Loop* loop_;
   Listener::Accepted accepted_;
   Listener::Failed failed_;
   int descriptor_;
-  std::optional<Listener> listener_;
-  SocketFile file_;  // goes first, so that nobody connects to a socket that is not served
+  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<Listener> former_;  // until it has stopped; null for none
+  bool was_given_ = false;            // a connection, since it stood in line anew
+  SocketFile file_;                   // goes first, so that nobody connects to a socket that is not served
 };
 
 }  // namespace

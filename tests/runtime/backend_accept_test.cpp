@@ -86,14 +86,17 @@ class SharedListener : public testing::TestWithParam<bool> {
     std::unique_ptr<Backend> backend;
     std::vector<int> accepted;
     bool cancelled = false;
+    bool closed = false;
 
     void turn(std::vector<Operation> operations = {}) {
       for (Completion& completion : backend->turn(operations, kAtOnce)) {
         if (completion.descriptor >= 0) accepted.push_back(std::exchange(completion.descriptor, -1));
         cancelled = cancelled || completion.error == ECANCELED;
+        closed = closed || completion.kind == OperationKind::close;
       }
     }
     void accept_on(int listener) {
+      closed = false;
       std::vector<Operation> operations;
       operations.push_back({.kind = OperationKind::open, .handle = {}, .descriptor = ::dup(listener), .buffer = {}});
       operations.push_back({.kind = OperationKind::accept, .handle = {}, .buffer = {}});
@@ -102,6 +105,11 @@ class SharedListener : public testing::TestWithParam<bool> {
     void cancel() {
       std::vector<Operation> operations;
       operations.push_back({.kind = OperationKind::cancel, .handle = {}, .buffer = {}});
+      turn(std::move(operations));
+    }
+    void close() {
+      std::vector<Operation> operations;
+      operations.push_back({.kind = OperationKind::close, .handle = {}, .buffer = {}});
       turn(std::move(operations));
     }
   };
@@ -131,6 +139,23 @@ TEST_P(SharedListener, a_connection_that_comes_while_one_of_two_stops_accepting_
   for (const Side* const side : {&first_, &second_}) {
     for (const int one : side->accepted) ::close(one);
   }
+  ::close(listener);
+}
+
+// What others have as well is not left in a backend with the descriptor that is closed, whose number is soon another's.
+TEST_P(SharedListener, a_socket_is_accepted_on_again_by_a_descriptor_of_the_same_number) {
+  SocketWorld world{make_epoll_backend(), AF_INET};
+  const int listener = world.listen();
+  for (std::size_t i = 1; i <= 3; ++i) {
+    first_.accept_on(listener);
+    const std::unique_ptr<Peer> peer = world.dial();
+    for (int turns = 0; first_.accepted.size() < i && turns < 10'000; ++turns) first_.turn();
+    ASSERT_EQ(first_.accepted.size(), i);
+    first_.close();
+    for (int turns = 0; !first_.closed && turns < 10'000; ++turns) first_.turn();
+    EXPECT_TRUE(first_.closed);
+  }
+  for (const int one : first_.accepted) ::close(one);
   ::close(listener);
 }
 

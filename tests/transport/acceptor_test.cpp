@@ -13,10 +13,12 @@
 #include <string>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <vector>
 
+#include "runtime/backend.hpp"
 #include "transport/setup.hpp"
 
 namespace wirecall::transport {
@@ -131,6 +133,87 @@ TEST_P(AcceptorTest, an_endpoint_is_free_again_when_its_acceptor_is_gone_and_ref
 
 INSTANTIATE_TEST_SUITE_P(Kinds, AcceptorTest, testing::Values("tcp://127.0.0.1:0", "unix", "inproc://shouter"),
                          [](const auto& info) { return info.param.substr(0, info.param.find(':')); });
+
+// Processes that accept on one socket: an acceptor stands in line anew after each connection.
+class SharedAcceptor : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override try {
+    if (GetParam() && !runtime::kRingsAreFollowed) GTEST_SKIP() << "ThreadSanitizer cannot follow io_uring";
+    loop_ = std::make_unique<Loop>(GetParam() ? runtime::make_uring_backend() : runtime::make_epoll_backend());
+    BoundSocket bound = listen_on(endpoint_);
+    others_ = Descriptor{::dup(bound.descriptor)};
+    bound.shared = true;
+    acceptor_ = open_acceptor(
+        *loop_, std::move(bound), [this](PendingConnection connection) { accept(std::move(connection)); }, unasked);
+  } catch (const std::system_error& refusal) {
+    GTEST_SKIP() << "the kernel refuses io_uring: " << refusal.what();
+  }
+  ~SharedAcceptor() override { std::filesystem::remove_all(folder_); }
+
+  void dial() { clients_.emplace_back(connect_to(endpoint_, milliseconds{5000}).release_socket()); }
+  void accept(PendingConnection connection) {
+    const Descriptor socket{connection.release_socket()};
+    EXPECT_EQ(::send(socket.get(), "x", 1, MSG_NOSIGNAL), 1);
+    ++accepted_;
+    if (to_dial_ > 0 && --to_dial_ >= 0) dial();
+  }
+  void accept_until(int count) {
+    for (int turns = 0; accepted_ < count && turns < 10 * count; ++turns) loop_->turn(milliseconds{10});
+    EXPECT_EQ(accepted_, count);
+  }
+  [[nodiscard]] static bool is_served(const Descriptor& client) {
+    char byte = 0;
+    return ::recv(client.get(), &byte, 1, MSG_DONTWAIT) == 1;
+  }
+
+  const std::string folder_ = [] {
+    char name[] = "/tmp/wirecall-test-XXXXXX";
+    return std::string{::mkdtemp(name)};
+  }();
+  const Endpoint endpoint_{"unix://" + folder_ + "/calls.sock"};
+  std::unique_ptr<Loop> loop_;
+  Descriptor others_;
+  std::unique_ptr<Acceptor> acceptor_;
+  std::vector<Descriptor> clients_;
+  int accepted_ = 0;
+  int to_dial_ = 0;
+};
+
+TEST_P(SharedAcceptor, connections_are_handed_on_one_after_the_other) {
+  for (int i = 1; i <= 50; ++i) {
+    dial();
+    accept_until(i);
+    EXPECT_TRUE(is_served(clients_.back()));
+    clients_.clear();
+    for (int turns = 0; turns < 5; ++turns) loop_->turn(milliseconds{0});
+  }
+}
+
+TEST_P(SharedAcceptor, those_that_come_while_it_stands_in_line_anew_are_handed_on) {
+  constexpr int kMore = 200;
+  to_dial_ = kMore;
+  dial();
+  dial();
+  accept_until(2 + kMore);
+  for (const Descriptor& client : clients_) EXPECT_TRUE(is_served(client));
+}
+
+TEST_P(SharedAcceptor, one_that_has_stopped_has_handed_on_what_it_was_given) {
+  dial();
+  accept_until(1);
+  dial();
+  acceptor_->stop();
+  for (int turns = 0; !acceptor_->stopped() && turns < 100; ++turns) loop_->turn(milliseconds{10});
+  EXPECT_TRUE(acceptor_->stopped());
+  acceptor_.reset();
+  loop_->turn(milliseconds{0});
+  // It was served, or waits for the others.
+  const Descriptor left{::accept4(others_.get(), nullptr, nullptr, SOCK_NONBLOCK)};
+  EXPECT_NE(left.get() >= 0, is_served(clients_.back()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, SharedAcceptor, testing::Bool(),
+                         [](const auto& tested) { return tested.param ? "uring" : "epoll"; });
 
 TEST(Inproc, a_connection_that_a_listener_never_took_is_closed) {
   Loop loop;
