@@ -21,6 +21,9 @@ static std::string_view cure_of_listen(const Endpoint& endpoint, int error) noex
     case EADDRNOTAVAIL: return "this machine has no such address: listen on 127.0.0.1, 0.0.0.0 or one of its own";
     case ENOENT:
     case ENOTDIR: return "there is no such folder: make it, or listen in another";
+    case ENOSPC:
+    case EDQUOT: return "the disk of that folder, or this user's share of it, is full: make room, or listen in another";
+    case EROFS: return "that folder is on a file system that is only read: listen in another";
     default: return runtime::cure_of_shortage(error);
   }
 }

@@ -345,6 +345,15 @@ TEST_F(SocketFiles, a_folder_that_is_not_there_is_told_with_the_cure) {
   EXPECT_NE(no_file.find("check the path"), std::string::npos) << no_file;
 }
 
+TEST_F(SocketFiles, a_disk_that_is_full_or_only_read_is_told_with_the_cure) {
+  for (const int error : {ENOSPC, EDQUOT}) {
+    const std::string full = listen_failure(endpoint(), error).what();
+    EXPECT_NE(full.find("full: make room, or listen in another"), std::string::npos) << full;
+  }
+  const std::string read_only = listen_failure(endpoint(), EROFS).what();
+  EXPECT_NE(read_only.find("only read: listen in another"), std::string::npos) << read_only;
+}
+
 TEST_F(SocketFiles, a_full_backlog_is_waited_for_no_longer_than_said) {
   const BoundSocket bound = listen_on(endpoint());
   ASSERT_EQ(::listen(bound.descriptor, 0), 0);
