@@ -47,7 +47,7 @@ class Peer final : public rpc::BrokerPeer {
   [[nodiscard]] bool awaits_responses() const noexcept override { return !provides.empty() || consumers != 0; }
   [[nodiscard]] bool provides_any() const noexcept override { return !provides.empty(); }
   [[nodiscard]] bool subscribes_any() const noexcept override {
-    return topics.count() != 0 || method_subscriptions != 0 || consumers != 0 || taps;
+    return linked != nullptr || topics.count() != 0 || method_subscriptions != 0 || consumers != 0 || taps;
   }
   void notified(const Received& message, std::string_view name) override;
   void tapped(Call& call, std::string_view name) override;

@@ -85,6 +85,7 @@ class MessageConnection final : public FramedChannel {
   void close() override;
   void lose_answer() noexcept override;
   void authority_changed(bool was_open) override {
+    if (dispatcher_.is_trusted()) return static_cast<void>(dispatcher_.trust());
     if (dispatcher_.is_still_known(was_open)) return;
     dispatcher_.end_if_revoked();
     close();

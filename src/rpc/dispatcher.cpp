@@ -77,6 +77,7 @@ BrokerPeer& Dispatcher::trust() {
   static const Principal kAnyBroker{
       .name = "", .tokens = {}, .call = {">"}, .provide = {">"}, .publish = {">"}, .subscribe = {">"}};
   if (peer_.loop.services.authority != nullptr) identify(&kAnyBroker, {});
+  peer_.trusted = true;
   return *peer_.join_broker();
 }
 

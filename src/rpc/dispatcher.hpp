@@ -87,6 +87,8 @@ class Dispatcher {
   /// The peer is a broker that stands for others: it may do everything. Returns it as the loop's broker knows it, which
   /// there is. Throws std::bad_alloc.
   [[nodiscard]] BrokerPeer& trust();
+  /// It has been.
+  [[nodiscard]] bool is_trusted() const noexcept { return peer_.trusted; }
   [[nodiscard]] bool is_still_known(bool was_open = true) const noexcept {
     return rpc::is_still_known(peer_, was_open);
   }

@@ -62,6 +62,7 @@ class ServedPeer {
   bool greeted = false;         ///< by rpc.hello
   bool draining = false;        ///< new requests are answered -32009
   bool asked_to_leave = false;  ///< by rpc.draining
+  bool trusted = false;         ///< it is a broker that stands for others
 
  private:
   PendingCalls& make_pending();

@@ -140,6 +140,10 @@ class Restart : public testing::Test {
     return words;
   }
   [[nodiscard]] std::string path() const { return restart_path(std::vector{Endpoint{folder_.socket()}}); }
+  void make_runtime_folder() const {
+    std::filesystem::create_directory(folder_.path + "/wirecall");
+    std::filesystem::permissions(folder_.path + "/wirecall", std::filesystem::perms::owner_all);
+  }
   [[nodiscard]] bool is_served() const {
     Client client{folder_.socket()};
     return client.call<int>("subtract", 5, 3) == 2;
@@ -165,17 +169,17 @@ class Rival {
 
   void hello() { say(RestartHello{.restart = kRestartVersion, .pid = getpid()}); }
   RestartSockets sockets() {
-    received_ = channel_.receive(kTime);
+    received_ = channel_.receive(kTime, kRestartStateBytesMax);
     return *from_json<RestartSockets>(received_.text);
   }
   void ready() { say(RestartReady{}); }
-  void state() { state_ = channel_.receive(kTime); }
+  void state() { state_ = channel_.receive(kTime, kRestartStateBytesMax); }
   void prepared() { say(RestartPrepared{.error = {}, .prepared = true}); }
   [[nodiscard]] std::size_t descriptors() const { return received_.descriptors.size(); }
   /// The server has given up.
   [[nodiscard]] bool is_refused() {
     try {
-      static_cast<void>(channel_.receive(kTime));
+      static_cast<void>(channel_.receive(kTime, kRestartStateBytesMax));
     } catch (const RestartError& error) {
       return std::string{error.what()}.contains("has given up");
     }
@@ -217,6 +221,34 @@ class Stock {
  private:
   runtime::Descriptor socket_;
   std::string text_;
+};
+
+/// One that provides stock.add, and knows JSON-RPC alone.
+class Provider {
+ public:
+  explicit Provider(const std::string& path) : stock_(path) {
+    stock_.send(R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"stock.add"},"id":1})");
+    EXPECT_NE(stock_.line().find("result"), std::string::npos);
+  }
+  /// What the client gets for the sum of 1 and 2, which this one is asked for.
+  int sum_of(Client& client) {
+    std::promise<int> answered;
+    client.request<int>("stock.add", 1, 2).then([&](const std::expected<int, Error>& answer) {
+      answered.set_value(answer ? *answer : answer.error().code());
+    });
+    std::future<int> answer = answered.get_future();
+    const std::string asked = stock_.line();
+    const std::string_view member = R"("id":)";
+    const std::size_t at = asked.find(member);
+    EXPECT_NE(asked.find(R"("params":[1,2])"), std::string::npos) << asked;
+    if (at == std::string::npos) return -1;
+    const std::string id = asked.substr(at + member.size(), asked.find_first_of(",}", at) - at - member.size());
+    stock_.send(R"({"jsonrpc":"2.0","result":3,"id":)" + id + "}");
+    return answer.get();
+  }
+
+ private:
+  Stock stock_;
 };
 
 class RestartEngines : public Restart, public testing::WithParamInterface<Engine> {
@@ -302,7 +334,7 @@ TEST_F(Restart, clients_keep_their_names_and_sessions) {
 }
 
 TEST_F(Restart, a_session_of_the_old_process_is_resumed_at_the_new_one) {
-  Restarted server{serve()};
+  Restarted server{serve({"--drain-ms", "100"})};
   server.first().read_error_until("Methods:");
   const std::string socket = folder_.path + "/calls.sock";
   Stock before{socket};
@@ -351,23 +383,11 @@ TEST_F(Restart, retained_values_cross) {
 TEST_F(Restart, the_old_process_answers_for_a_provider_that_knows_of_no_restarts) {
   Restarted server{serve({"--drain-ms", "1000"})};
   server.first().read_error_until("Methods:");
-  std::optional<Stock> provider{folder_.path + "/calls.sock"};
-  provider->send(R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"stock.add"},"id":1})");
-  EXPECT_NE(provider->line().find("result"), std::string::npos);
+  std::optional<Provider> provider{std::in_place, folder_.path + "/calls.sock"};
   server.restart();
   {
     Client client{folder_.socket()};
-    auto sum = client.request<int>("stock.add", 1, 2);
-    std::promise<int> answered;
-    std::move(sum).then([&](const std::expected<int, Error>& answer) { answered.set_value(answer.value_or(-1)); });
-    const std::string asked = provider->line();
-    const std::string_view member = R"("id":)";
-    const std::size_t at = asked.find(member);
-    ASSERT_NE(at, std::string::npos) << asked;
-    EXPECT_NE(asked.find(R"("params":[1,2])"), std::string::npos) << asked;
-    const std::string id = asked.substr(at + member.size(), asked.find_first_of(",}", at) - at - member.size());
-    provider->send(R"({"jsonrpc":"2.0","result":3,"id":)" + id + "}");
-    EXPECT_EQ(answered.get_future().get(), 3);
+    EXPECT_EQ(provider->sum_of(client), 3);
   }
   provider.reset();
   EXPECT_EQ(server.first().wait(), 0);
@@ -657,14 +677,14 @@ TEST_F(Restart, what_is_no_message_is_refused) {
   const auto message = [&](const std::string& text) { return head(0, text.size()) + text; };
   const std::string hello = to_json(RestartHello{.restart = kRestartVersion, .pid = getpid()});
   const std::vector<std::string> wrong{
-      std::string(4096, 'x'),                   // no head
-      head(5000, 0),                            // more descriptors than there may be
-      head(1, hello.size()) + "d" + hello,      // a descriptor that does not come
-      head(0, std::uint64_t{1} << 60) + hello,  // cut off
-      message("[]"),                            // another text
-      message(std::string(200'000, '[')),       // one that nests too deep
-      message(R"({"restart":1,"pid":1e99})"),   // out of range
-      message(R"({"restart":99,"pid":123})"),   // of another version
+      std::string(4096, 'x'),                  // no head
+      head(5000, 0),                           // more descriptors than there may be
+      head(1, hello.size()) + "d" + hello,     // a descriptor that does not come
+      head(0, hello.size() + 1) + hello,       // cut off
+      message("[]"),                           // another text
+      message(std::string(200'000, '[')),      // one that nests too deep
+      message(R"({"restart":1,"pid":1e99})"),  // out of range
+      message(R"({"restart":99,"pid":123})"),  // of another version
   };
   for (std::size_t i = 0; i < wrong.size(); ++i) {
     const runtime::Descriptor socket = connect_to(path());
@@ -673,6 +693,22 @@ TEST_F(Restart, what_is_no_message_is_refused) {
     server.read_error_until("no other process takes over, and this one goes on", static_cast<int>(i) + 1);
     EXPECT_TRUE(is_served()) << i;
   }
+}
+
+TEST_F(Restart, a_message_that_says_it_is_too_large_is_refused_before_it_comes) {
+  Process server{serve()};
+  server.read_error_until("Methods:");
+  const runtime::Descriptor socket = connect_to(path());
+  struct {
+    std::uint32_t magic = 0x57435253;
+    std::uint32_t descriptors = 0;
+    std::uint64_t bytes = kRestartBytesMax + 1;
+  } head;
+  ASSERT_EQ(send(socket.get(), &head, sizeof head, 0), static_cast<ssize_t>(sizeof head));
+  const std::string log = server.read_error_until("no other process takes over, and this one goes on");
+  const std::string line = server.read_error_line(log.rfind("no other process takes over"));
+  EXPECT_NE(line.find("is not understood: is it wirecall?"), std::string::npos) << line;
+  EXPECT_TRUE(is_served());
 }
 
 // An attempt that fails leaves nothing open.
@@ -698,6 +734,11 @@ class OtherProgram : public Restart {
 TEST_F(OtherProgram, one_that_is_not_there_or_dies_or_hangs_leaves_the_old_process_as_it_was_and_nothing_open) {
   Process server{serve({"--restart-ms", "300"}), {}, {}, Process::Input::ends, program_};
   server.read_error_until("Methods:");
+  Stock client{folder_.path + "/calls.sock"};  // the only one, so that the number of connections is the same
+  const auto is_served = [&client] {
+    client.send(R"({"jsonrpc":"2.0","method":"subtract","params":[5,3],"id":1})");
+    return client.line() == R"({"jsonrpc":"2.0","result":2,"id":1})";
+  };
   EXPECT_TRUE(is_served());
   struct Case {
     std::string script;
@@ -723,6 +764,151 @@ TEST_F(OtherProgram, one_that_is_not_there_or_dies_or_hangs_leaves_the_old_proce
   server.signal(SIGTERM);
   EXPECT_EQ(server.wait(), 0);
 }
+
+TEST_F(OtherProgram, one_that_is_sent_sigusr2_while_it_starts_takes_over_all_the_same) {
+  Process server{serve({"--restart-ms", "20000"}), {}, {}, Process::Input::ends, program_};
+  server.read_error_until("Methods:");
+  replace_by("kill -USR2 $$\nexec " WIRECALL_TOOL_PATH " \"$@\"");
+  server.signal(SIGUSR2);
+  server.read_error_until("this process has taken over");
+  // It has been told as well, and starts another one.
+  const std::string log = server.read_error_until("this process has taken over", 2);
+  EXPECT_EQ(log.find("this one goes on"), std::string::npos) << log;
+  EXPECT_TRUE(is_served());
+  const std::size_t at = log.rfind("another process is started to take over");
+  const std::string line = server.read_error_line(at);
+  pid_t last = 0;
+  const std::size_t number = line.find("pid=");
+  ASSERT_NE(number, std::string::npos) << line;
+  std::from_chars(line.data() + number + 4, line.data() + line.size(), last);
+  kill(last, SIGKILL);
+}
+
+TEST_F(Restart, no_descriptor_is_left_of_one_restart_in_the_next_process) {
+  Restarted server{serve()};
+  server.first().read_error_until("Methods:");
+  const std::size_t open = descriptors_of(server.pid());
+  for (int i = 0; i < 3; ++i) server.restart();
+  EXPECT_EQ(server.first().wait(), 0);
+  // The connection to its predecessor goes once that has ended.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{30};
+  while (descriptors_of(server.pid()) != open && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_EQ(descriptors_of(server.pid()), open);
+  server.end();
+}
+
+/// A server that is taken over from, step by step, in the process of the test.
+class OldServer {
+ public:
+  OldServer(const std::string& path, const std::string& endpoint)
+      : restarts_(transport::listen_on_path(Endpoint{"unix://" + path}, path)),
+        served_(transport::listen_on(Endpoint{endpoint})) {
+    ::fcntl(restarts_.descriptor, F_SETFL, ::fcntl(restarts_.descriptor, F_GETFL) & ~O_NONBLOCK);
+  }
+  OldServer(OldServer&&) = delete;
+  ~OldServer() {
+    ::close(restarts_.descriptor);
+    ::close(served_.descriptor);
+  }
+
+  /// Another process has come up when this returns, and waits for the state.
+  void await_ready() {
+    channel_.emplace(runtime::Descriptor{::accept4(restarts_.descriptor, nullptr, nullptr, SOCK_CLOEXEC)});
+    static_cast<void>(channel_->receive(kTime, kRestartBytesMax));
+    const std::array<runtime::Descriptor, 1> all{runtime::Descriptor{::dup(served_.descriptor)}};
+    channel_->send(
+        to_json(RestartSockets{
+            .restart = kRestartVersion, .pid = getpid(), .uris = {served_.endpoint.uri()}, .path = {}, .error = {}}),
+        kTime, all);
+    const auto ready = from_json<RestartReady>(channel_->receive(kTime, kRestartBytesMax).text);
+    EXPECT_TRUE(ready && ready->error.empty());
+  }
+  RestartPrepared hand_over() {
+    channel_->send(R"({"session_key":[1,2,3,4],"session_last":1,"kicked":[],"retained":[],"methods":[],"topics":[]})",
+                   kTime);
+    return *from_json<RestartPrepared>(channel_->receive(kTime, kRestartBytesMax).text);
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kTime{30000};
+
+  transport::BoundSocket restarts_;
+  transport::BoundSocket served_;
+  std::optional<RestartChannel> channel_;
+};
+
+TEST_F(Restart, one_that_is_told_to_stop_before_it_has_taken_over_does_not) {
+  make_runtime_folder();
+  OldServer old{path(), folder_.socket()};
+  Process other{serve({"--replace"})};
+  old.await_ready();
+  other.signal(SIGTERM);
+  const RestartPrepared said = old.hand_over();
+  EXPECT_FALSE(said.prepared);
+  EXPECT_NE(said.error.find("has been told to stop"), std::string::npos) << said.error;
+  EXPECT_EQ(other.wait(), 3);
+}
+
+TEST_F(Restart, with_replace_no_folder_is_looked_into_that_is_not_this_user_s_alone) {
+  make_runtime_folder();
+  Process server{serve()};
+  server.read_error_until("Methods:");
+  std::filesystem::permissions(folder_.path + "/wirecall", std::filesystem::perms::all);
+  const Ended ended = run(serve({"--replace"}));
+  EXPECT_EQ(ended.status, 3);
+  EXPECT_NE(ended.error.find("is not a folder of this user's alone; remove it, or chmod 700"), std::string::npos)
+      << ended.error;
+  EXPECT_TRUE(is_served());
+}
+
+// ---- while both serve, and the connection between them ----
+
+TEST_F(Restart, the_connection_between_both_is_not_ended_for_being_idle) {
+  Restarted server{serve({"--drain-ms", "2000", "--keepalive-timeout-ms", "100"})};
+  server.first().read_error_until("Methods:");
+  std::optional<Provider> provider{std::in_place, folder_.path + "/calls.sock"};
+  server.restart();
+  Client client{folder_.socket()};
+  client.call<void>("sleep", 500);
+  EXPECT_EQ(provider->sum_of(client), 3);
+  provider.reset();
+  EXPECT_EQ(server.first().wait(), 0);
+  server.end();
+}
+
+TEST_F(Restart, the_connection_between_both_is_not_ended_by_other_principals) {
+  const std::string principals = folder_.path + "/principals.json";
+  const auto write = [&](const std::string& more) {
+    std::ofstream{principals} << R"([{"name": "readers", "tokens": ["r"], "subscribe": ["news"]})" << more << "]";
+    std::filesystem::permissions(principals, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  };
+  write("");
+  Restarted server{serve({"--principals-file", principals, "--drain-ms", "20000"})};
+  server.first().read_error_until("Methods:");
+  std::optional<Stock> reader{folder_.path + "/calls.sock"};
+  reader->send(R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"token":"r"},"id":1})"
+               R"({"jsonrpc":"2.0","method":"rpc.subscribe","params":{"topic":"news"},"id":2})");
+  reader->line();
+  EXPECT_EQ(reader->line(), R"({"jsonrpc":"2.0","result":true,"id":2})");
+  server.restart();
+  EXPECT_EQ(reader->line(), R"({"jsonrpc":"2.0","method":"rpc.draining"})");
+  write(R"(, {"name": "writers", "tokens": ["w"], "publish": ["news"]})");
+  int reloads = 0;
+  for (const pid_t one : {server.pid(), server.first().id()}) {
+    kill(one, SIGHUP);
+    server.first().read_error_until("the configuration is in force", ++reloads);
+  }
+  ClientOptions options;
+  options.token = "w";
+  Client client{folder_.socket(), options};
+  client.publish("news", 1);
+  EXPECT_EQ(reader->line(), R"({"jsonrpc":"2.0","method":"news","params":[1]})");
+  reader.reset();
+  EXPECT_EQ(server.first().wait(), 0);
+  server.end();
+}
+
+// ---- what the old process does where the other goes on without it, and the other way round ----
 
 /// A server that is taken over from, as far as the test has it do so, over which a real one comes.
 class Victim {
@@ -767,7 +953,7 @@ class Victim {
   void be_replaced(int restarts, int served, const std::string& endpoint, int messages) {
     ::fcntl(restarts, F_SETFL, ::fcntl(restarts, F_GETFL) & ~O_NONBLOCK);
     channel_.emplace(runtime::Descriptor{::accept4(restarts, nullptr, nullptr, SOCK_CLOEXEC)});
-    static_cast<void>(channel_->receive(kTime));
+    static_cast<void>(channel_->receive(kTime, kRestartStateBytesMax));
     if (messages > 0) {
       const std::array<runtime::Descriptor, 1> all{runtime::Descriptor{::dup(served)}};
       channel_->send(to_json(RestartSockets{
@@ -775,11 +961,11 @@ class Victim {
                      kTime, all);
     }
     if (messages > 1) {
-      static_cast<void>(channel_->receive(kTime));
+      static_cast<void>(channel_->receive(kTime, kRestartStateBytesMax));
       channel_->send(R"({"session_key":[1,2,3,4],"session_last":1,"kicked":[],"retained":[],"methods":[],"topics":[]})",
                      kTime);
     }
-    if (messages > 2) static_cast<void>(channel_->receive(kTime));
+    if (messages > 2) static_cast<void>(channel_->receive(kTime, kRestartStateBytesMax));
   }
 
   std::optional<RestartChannel> channel_;
@@ -789,8 +975,7 @@ class Victim {
 
 TEST_F(Restart, one_that_takes_over_serves_in_place_of_an_old_process_that_dies_meanwhile) {
   for (const int messages : {1, 2, 3}) {
-    std::filesystem::create_directory(folder_.path + "/wirecall");
-    std::filesystem::permissions(folder_.path + "/wirecall", std::filesystem::perms::owner_all);
+    make_runtime_folder();
     const Victim victim{path(), folder_.socket(), messages, true};
     Process other{serve({"--replace"})};
     other.read_error_until("Methods:");
@@ -804,8 +989,7 @@ TEST_F(Restart, one_that_takes_over_serves_in_place_of_an_old_process_that_dies_
 
 TEST_F(Restart, and_ends_where_the_old_process_goes_on) {
   for (const int messages : {0, 1, 2, 3}) {
-    std::filesystem::create_directory(folder_.path + "/wirecall");
-    std::filesystem::permissions(folder_.path + "/wirecall", std::filesystem::perms::owner_all);
+    make_runtime_folder();
     const Victim victim{path(), folder_.socket(), messages, false};
     Process other{serve({"--replace"})};
     const std::string log = other.rest_of_error();
@@ -818,8 +1002,7 @@ TEST_F(Restart, and_ends_where_the_old_process_goes_on) {
 }
 
 TEST_F(Restart, what_stands_where_its_socket_would_be_is_left_alone_and_the_server_serves) {
-  std::filesystem::create_directory(folder_.path + "/wirecall");
-  std::filesystem::permissions(folder_.path + "/wirecall", std::filesystem::perms::owner_all);
+  make_runtime_folder();
   std::ofstream{folder_.path + "/precious"} << "kept";
   std::filesystem::create_symlink(folder_.path + "/precious", path());
   {

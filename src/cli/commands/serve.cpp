@@ -74,12 +74,48 @@ struct ServedBroker final : Server {
                net::broker_factory(options, takes_over ? net::StoreOpens::by_takeover : net::StoreOpens::at_once)) {}
 };
 
+/// Between the banner and Server::run, which has handlers of its own, a signal must end the server as it does later:
+/// whoever reads the banner may send one at once.
+class EarlySignals {
+ public:
+  explicit EarlySignals(Server& server) {
+    server_.store(&server);
+    told_.store(false);
+    struct sigaction action{};
+    action.sa_handler = [](int) {
+      told_.store(true);
+      server_.load()->stop();
+    };
+    sigaction(SIGINT, &action, &interrupt_);
+    sigaction(SIGTERM, &action, &terminate_);
+  }
+  EarlySignals(EarlySignals&&) = delete;
+  ~EarlySignals() {
+    sigaction(SIGINT, &interrupt_, nullptr);
+    sigaction(SIGTERM, &terminate_, nullptr);
+  }
+
+  [[nodiscard]] bool told() const noexcept { return told_.load(); }
+
+ private:
+  static inline std::atomic<Server*> server_;
+  static inline std::atomic<bool> told_{false};
+  struct sigaction interrupt_{};
+  struct sigaction terminate_{};
+};
+
 /// Where the other one dies meanwhile this one serves all the same, since nobody else has the sockets.
-void take_over_from(Predecessor& predecessor, net::Replacement& replacement, const LogSink& log) {
+void take_over_from(Predecessor& predecessor, net::Replacement& replacement, const EarlySignals& signals,
+                    const LogSink& log) {
+  const auto go_on = [&] {
+    if (signals.told()) throw RestartError{"the process that was to take over has been told to stop"};
+  };
   try {
     const std::string state = predecessor.receive_state();
+    go_on();
     replacement.open_store();
     replacement.take_over(state, predecessor.share_socket());
+    go_on();
     predecessor.take_over();
     log(LogLevel::info, "this process has taken over", {{"from", predecessor.pid()}});
   } catch (const RestartError& error) {
@@ -90,29 +126,6 @@ void take_over_from(Predecessor& predecessor, net::Replacement& replacement, con
   }
   replacement.own_files();
 }
-
-/// Between the banner and Server::run, which has handlers of its own, a signal must end the server as it does later:
-/// whoever reads the banner may send one at once.
-class EarlySignals {
- public:
-  explicit EarlySignals(Server& server) {
-    server_.store(&server);
-    struct sigaction action{};
-    action.sa_handler = [](int) { server_.load()->stop(); };
-    sigaction(SIGINT, &action, &interrupt_);
-    sigaction(SIGTERM, &action, &terminate_);
-  }
-  EarlySignals(EarlySignals&&) = delete;
-  ~EarlySignals() {
-    sigaction(SIGINT, &interrupt_, nullptr);
-    sigaction(SIGTERM, &terminate_, nullptr);
-  }
-
- private:
-  static inline std::atomic<Server*> server_;
-  struct sigaction interrupt_{};
-  struct sigaction terminate_{};
-};
 
 }  // namespace
 
@@ -167,7 +180,8 @@ int serve(const ServeOptions& options) {
                                  .log = server_log};
     if (predecessor) {
       restarts.listening = predecessor->take_restart_socket(path);
-      take_over_from(*predecessor, replacement, server_log);
+      take_over_from(*predecessor, replacement, signals, server_log);
+      predecessor.reset();
     }
     Successor successor{server, std::move(restarts)};
     ServeOptions shown = options;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/restart/restart_protocol.hpp"
+#include "transport/user_folder.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::cli {
@@ -32,10 +33,13 @@ Descriptor take_own_channel() {
   if (error != std::errc{} || *end != '\0' || number < 0)
     throw RestartError{std::string{kRestartVariable} + " is no descriptor: unset it, it is for `wirecall serve` alone"};
   ::unsetenv(kRestartVariable);
+  if (::fcntl(number, F_SETFD, FD_CLOEXEC) != 0)
+    throw RestartError{std::string{kRestartVariable} + " names a descriptor that is not open: unset it"};
   return Descriptor{number};
 }
 
-// None where nobody listens at the path.
+// None where nobody listens at the path. In a folder that others may write in, it may lead to any server of this
+// user's.
 Descriptor connect_to(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -43,6 +47,9 @@ Descriptor connect_to(const std::string& path) {
     throw RestartError{"--replace finds no server by a port of the system's choice: name the port, or send SIGUSR2"};
   if (path.size() >= sizeof address.sun_path)
     throw RestartError{path + " has more than 107 bytes: choose a shorter XDG_RUNTIME_DIR"};
+  const std::string folder = path.substr(0, path.rfind('/'));
+  if (::access(folder.c_str(), F_OK) != 0 && errno == ENOENT) return Descriptor{};
+  if (const auto fault = transport::user_folder_fault(folder)) throw RestartError{fault->cause + "; " + fault->cure};
   std::memcpy(address.sun_path, path.data(), path.size());
   Descriptor socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), "a socket"};
   int error = EINTR;
@@ -71,7 +78,7 @@ std::unique_ptr<Predecessor> Predecessor::find(bool replace, const std::string& 
 
 Predecessor::Predecessor(RestartChannel channel) : channel_(std::move(channel)) {
   channel_.send(to_json(RestartHello{.restart = kRestartVersion, .pid = ::getpid()}), kRestartStep);
-  RestartMessage message = channel_.receive(kRestartStep);
+  RestartMessage message = channel_.receive(kRestartStep, kRestartBytesMax);
   auto said = understood<RestartSockets>(message);
   if (!said.error.empty()) throw RestartError{"the server that is to be replaced refuses: " + said.error};
   if (said.restart != kRestartVersion)
@@ -97,7 +104,7 @@ Descriptor Predecessor::take_restart_socket(const std::string& path) {
 
 std::string Predecessor::receive_state() {
   channel_.send(to_json(RestartReady{.error = {}, .has_path = has_path_}), kRestartStep);
-  RestartMessage state = channel_.receive(kRestartStep + kRestartStep);
+  RestartMessage state = channel_.receive(kRestartStep + kRestartStep, kRestartStateBytesMax);
   has_state_ = true;
   return std::move(state.text);
 }
@@ -110,7 +117,7 @@ void Predecessor::take_over() {
   channel_.send(to_json(RestartPrepared{.error = {}, .prepared = true}), kRestartCommit);
   settled_ = true;
   // It gives up after a moment, and then the connection ends: so there is an answer.
-  if (!understood<RestartGo>(channel_.receive(kRestartStep + kRestartStep)).go)
+  if (!understood<RestartGo>(channel_.receive(kRestartStep + kRestartStep, kRestartBytesMax)).go)
     throw RestartError{"the server that is to be replaced goes on"};
 }
 

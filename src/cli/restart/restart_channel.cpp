@@ -133,12 +133,13 @@ void RestartChannel::receive_all(std::span<char> bytes, std::vector<Descriptor>&
   }
 }
 
-RestartMessage RestartChannel::receive(Time in_time) {
+RestartMessage RestartChannel::receive(Time in_time, std::uint64_t bytes_max) {
   const Clock::time_point until = Clock::now() + in_time;
   RestartMessage message;
   Header header;
   receive_all({reinterpret_cast<char*>(&header), sizeof header}, message.descriptors, until);
-  if (header.magic != Header::kMagic || header.descriptors > Header::kDescriptorsMax) fail(kStrange);
+  const bool small = header.descriptors <= Header::kDescriptorsMax && header.text_bytes <= bytes_max;
+  if (header.magic != Header::kMagic || !small) fail(kStrange);
   for (std::uint32_t i = 0; i < header.descriptors; ++i) {
     char byte = 0;
     receive_all({&byte, 1}, message.descriptors, until);

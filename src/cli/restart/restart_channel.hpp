@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -34,8 +35,9 @@ class RestartChannel {
 
   /// Returns when the system has it all; the other end may have died meanwhile. Throws RestartError.
   void send(std::string_view text, Time in_time, std::span<const runtime::Descriptor> descriptors = {});
-  /// Throws RestartError where nothing comes in time, the other end has gone, or what comes is no such message.
-  [[nodiscard]] RestartMessage receive(Time in_time);
+  /// Throws RestartError where nothing comes in time, the other end has gone, or what comes is no such message, or one
+  /// of more than `bytes_max` bytes of text.
+  [[nodiscard]] RestartMessage receive(Time in_time, std::uint64_t bytes_max);
   [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
   /// The socket, which does not block; nothing can be said any more.
   [[nodiscard]] runtime::Descriptor release() noexcept { return std::move(socket_); }

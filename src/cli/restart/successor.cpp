@@ -153,9 +153,9 @@ void Successor::start_one() {
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attributes);
   posix_spawn_file_actions_adddup2(&actions, others.get(), others.get());  // stays open
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
+  // It holds SIGUSR2 from the start, as this one does: who sends that to both must not end it.
+  const sigset_t held = user_signals();
+  posix_spawnattr_setsigmask(&attributes, &held);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   pid_t pid = -1;
   const int error = ::posix_spawnp(&pid, command.front().c_str(), &actions, &attributes, pointers(command).data(),
@@ -186,8 +186,8 @@ void Successor::hand_over(Descriptor socket, Started* child) {
   try {
     RestartChannel channel{std::move(socket), interrupt_.get()};
     // One that was started by hand says at once who it is; one that has to be loaded has the time that it needs.
-    const auto hello =
-        understood<RestartHello>(channel.receive(child != nullptr ? settings_.start_time : kRestartStep));
+    const auto hello = understood<RestartHello>(
+        channel.receive(child != nullptr ? settings_.start_time : kRestartStep, kRestartBytesMax));
     RestartSockets offer{
         .restart = kRestartVersion, .pid = ::getpid(), .uris = {}, .path = settings_.path, .error = {}};
     std::vector<Descriptor> descriptors;
@@ -206,7 +206,7 @@ void Successor::hand_over(Descriptor socket, Started* child) {
       descriptors.emplace_back(::fcntl(listening_.get(), F_DUPFD_CLOEXEC, 0), "the socket of restarts is shared");
     channel.send(to_json(offer), kRestartStep, descriptors);
     descriptors.clear();
-    const auto ready = understood<RestartReady>(channel.receive(settings_.start_time));
+    const auto ready = understood<RestartReady>(channel.receive(settings_.start_time, kRestartBytesMax));
     if (!ready.error.empty()) throw RestartError{ready.error};
 
     bool is_announced = false;
@@ -216,7 +216,7 @@ void Successor::hand_over(Descriptor socket, Started* child) {
         const auto until = std::chrono::steady_clock::now() + kRestartCommit;
         channel.send(state, kRestartCommit);
         const auto left = std::chrono::ceil<RestartChannel::Time>(until - std::chrono::steady_clock::now());
-        const auto said = understood<RestartPrepared>(channel.receive(left));
+        const auto said = understood<RestartPrepared>(channel.receive(left, kRestartBytesMax));
         if (said.prepared) {
           // Before it says anything itself: the manager listens to the main process alone.
           notify_main_process(hello.pid);
