@@ -9,6 +9,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 #include <stdexcept>
+#include <sys/socket.h>
 
 #include "async_calls.hpp"
 #include "batch.hpp"
@@ -166,11 +167,14 @@ class PyServer {
       all.emplace_back(one.descriptor.release(), one.endpoint.uri());
     return all;
   }
-  /// Likewise: it accepts nothing from now on, and `run` returns once its clients have gone. False where it has ended.
-  bool hand_over() {
+  /// Likewise: once a byte is on its way by `channel`, a socket, it accepts nothing more, and `run` returns once its
+  /// clients have gone. False where it has ended, does not come to it in time, or the other end has gone.
+  bool hand_over(int channel) {
     const Released released;
-    return net::Replacement{*server_}.hand_over([](const std::string&, runtime::Descriptor&) { return true; },
-                                                kRestartTime);
+    const auto commit = [channel](const std::string&, runtime::Descriptor&) {
+      return ::send(channel, "1", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+    };
+    return net::Replacement{*server_}.hand_over(commit, kRestartTime);
   }
 
   /// "sha256:" and the fingerprint of the certificate that the server has made; empty where it has made none.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -14,8 +15,11 @@ import pytest
 import wirecall
 
 PROGRAM = """
+import logging
 import os
 import wirecall
+
+logging.basicConfig(level=logging.INFO)
 
 app = wirecall.Server("restarted"{how})
 VERSION = 1
@@ -47,7 +51,8 @@ class Serving:
             return pid, version
 
     def end(self) -> None:
-        os.killpg(self.process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.communicate()
 
     def log_until(self, word: str) -> str:
@@ -107,6 +112,59 @@ def test_one_that_does_not_come_up_leaves_the_old_one_as_it_was(tmp_path):
         assert serving.ask()[0] != serving.process.pid
     finally:
         serving.end()
+
+
+def test_one_that_comes_up_and_cannot_be_told_to_serve_leaves_the_old_one_as_it_was(tmp_path):
+    serving = Serving(tmp_path)
+    try:
+        serving.program.write_text("""
+import json, os, socket
+_, channel, *_ = json.loads(os.environ["WIRECALL_PYTHON_RESTART"])
+with socket.socket(fileno=channel) as told:
+    told.shutdown(socket.SHUT_RD)  # what it would be told now reaches nobody
+    told.send(b"1")
+os._exit(3)
+""")
+        serving.process.send_signal(signal.SIGUSR2)
+        serving.log_until("no other process takes over, and this one goes on")
+        assert serving.ask() == (serving.process.pid, 1)
+        assert serving.socket.exists()
+    finally:
+        serving.end()
+
+
+def test_where_the_old_one_dies_meanwhile_the_new_one_serves(tmp_path):
+    serving = Serving(tmp_path)
+    try:
+        serving.process.send_signal(signal.SIGUSR2)
+        serving.log_until("is started to take over")
+        serving.process.send_signal(signal.SIGSTOP)  # it hears no more of the other one
+        serving.process.kill()
+        serving.process.wait(60)
+        pid, _ = serving.ask()
+        assert pid != serving.process.pid
+    finally:
+        serving.end()
+
+
+def test_one_that_is_told_to_end_ends_the_process_that_it_has_started(tmp_path):
+    serving = Serving(tmp_path)
+    try:
+        serving.program.write_text("import time\ntime.sleep(1000)")
+        serving.process.send_signal(signal.SIGUSR2)
+        line = serving.log_until("is started to take over").splitlines()[-1]
+        started = int(line.split("process ")[1].split()[0])
+        serving.process.send_signal(signal.SIGTERM)
+        assert serving.process.wait(60) == 0
+        with pytest.raises(ProcessLookupError):
+            os.kill(started, 0)
+    finally:
+        serving.end()
+
+
+def test_what_tells_a_process_of_its_predecessor_is_for_the_one_that_was_started_alone():
+    told = {**os.environ, "WIRECALL_PYTHON_RESTART": '[1, 900, 1, [[901, "tcp://127.0.0.1:1"]]]'}
+    subprocess.run([sys.executable, "-c", "import wirecall"], env=told, check=True)
 
 
 @pytest.mark.parametrize(("how", "more", "why"), [(", broker=True", "", "a broker"), ("", ", workers=2", "workers")])
