@@ -1,6 +1,7 @@
 // See announcer.hpp.
 #include "broker/announcer.hpp"
 
+#include "broker/linked_broker.hpp"
 #include "broker/outgoing.hpp"
 
 namespace wirecall::broker {
@@ -8,6 +9,9 @@ namespace wirecall::broker {
 void Announcer::announce(Peer& peer, std::string_view topic, std::string_view method) noexcept {
   if (context_->realm != nullptr && !method.empty() && !peer.of_node) [[unlikely]]
     context_->realm->provided_changed(method);
+  if (!method.empty()) {
+    for (LinkedBroker* const link : context_->links) link->provided_changed(method);
+  }
   if (context_->topics.empty() && tap_feed_->empty()) return;
   if (peer.tells_itself && !peer.has_ended()) return;
   // Where there is no memory nobody hears of it: there is none to say so either.

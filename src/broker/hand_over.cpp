@@ -24,21 +24,12 @@ struct HandedEvent {
   std::string client;
 };
 
-struct HandedMethod {
-  std::string name;
-  std::string summary;
-  std::string params_schema;
-  std::string result_schema;
-  std::string input_schema;
-  bool safe = false;
-};
-
 struct HandedBroker {
   std::vector<std::uint64_t> session_key;
   std::uint64_t session_last = 0;
   std::vector<HandedClient> kicked;
   std::vector<HandedEvent> retained;
-  std::vector<HandedMethod> methods;
+  std::vector<LinkedMethod> methods;
   std::vector<LinkedTopic> topics;
 };
 
@@ -100,12 +91,7 @@ std::string Router::hand_over() {
     after = route->name();
     const Description& description = route->description;
     if (!route->is_for_nodes() || description.subscription || description.unsubscribes) continue;
-    state.methods.push_back({.name = route->name(),
-                             .summary = description.summary,
-                             .params_schema = description.params_schema,
-                             .result_schema = description.result_schema,
-                             .input_schema = description.input_schema,
-                             .safe = description.safe});
+    state.methods.push_back(LinkedMethod::of(*route));
   }
   state.topics = LinkedBroker::topics(context_, nullptr);
   handed_topics_ = state.topics;
@@ -117,7 +103,7 @@ void Router::link_to_successor(rpc::BrokerPeer& link) {
 }
 
 LinkedBroker& Router::link(Peer& peer, bool predecessor) {
-  return *links_.emplace_back(std::make_unique<LinkedBroker>(context_, events_, peer, predecessor));
+  return *links_.emplace_back(std::make_unique<LinkedBroker>(context_, events_, registrar_, peer, predecessor));
 }
 
 void Router::nobody_left() noexcept {
@@ -147,18 +133,7 @@ void Router::take_over(std::string_view text, rpc::BrokerPeer& link) {
     events_.keep_handed(one.topic, message, {.owner = one.owner, .client = one.client});
   }
   std::vector<Registration> registrations;
-  for (HandedMethod& one : state->methods) {
-    Registration registration;
-    registration.name = std::move(one.name);
-    registration.description = {.summary = std::move(one.summary),
-                                .params_schema = std::move(one.params_schema),
-                                .result_schema = std::move(one.result_schema),
-                                .input_schema = std::move(one.input_schema),
-                                .safe = one.safe,
-                                .subscription = {},
-                                .unsubscribes = false};
-    registrations.push_back(std::move(registration));
-  }
+  for (LinkedMethod& one : state->methods) registrations.push_back(std::move(one).registration());
   auto& peer = static_cast<Peer&>(link);
   LinkedBroker& linked = this->link(peer, true);
   for (LinkedTopic& one : state->topics) linked.take(std::move(one));

@@ -7,8 +7,8 @@
 
 namespace wirecall::broker {
 
-LinkedBroker::LinkedBroker(BrokerContext& context, EventBus& events, Peer& peer, bool predecessor)
-    : context_(&context), events_(&events), peer_(&peer), predecessor_(predecessor) {
+LinkedBroker::LinkedBroker(BrokerContext& context, EventBus& events, Registrar& registrar, Peer& peer, bool predecessor)
+    : context_(&context), events_(&events), registrar_(&registrar), peer_(&peer), predecessor_(predecessor) {
   context.links.push_back(this);
   context.topics.watch_all(this);
   peer.linked = this;
@@ -75,10 +75,30 @@ void LinkedBroker::tell_later() noexcept {
 
 void LinkedBroker::expired() try {
   pending_ = false;
-  if (std::exchange(all_changed_, false)) {
+  if (all_changed_) {
     for (const std::string& pattern : context_->topics.patterns()) changed_.insert(pattern);
     for (const auto& [pattern, groups] : told_) changed_.insert(pattern);
+    const Route* route = nullptr;
+    for (std::string_view after; (route = context_->methods.next(after)) != nullptr; after = route->name())
+      changed_methods_.insert(route->name());
+    changed_methods_.insert(methods_told_.begin(), methods_told_.end());
+    for (const auto& [name, method] : methods_there_) changed_methods_.insert(name);
+    all_changed_ = false;
   }
+  tell_topics();
+  while (!changed_methods_.empty()) {
+    const auto changed = changed_methods_.extract(changed_methods_.begin());  // that may be announced anew
+    if (predecessor_)
+      tell_method(changed.value());
+    else
+      provide_what_is_there(changed.value());
+  }
+} catch (const std::bad_alloc&) {
+  all_changed_ = true;
+  tell_later();
+}
+
+void LinkedBroker::tell_topics() {
   while (!changed_.empty()) {
     const std::string& pattern = *changed_.begin();
     TopicGroups::mapped_type groups = context_->topics.groups_of(pattern, &peer_->topics);
@@ -93,8 +113,80 @@ void LinkedBroker::expired() try {
     }
     changed_.erase(changed_.begin());
   }
-} catch (const std::bad_alloc&) {
+}
+
+// ---- what is provided ----
+
+LinkedMethod LinkedMethod::of(const Route& route) {
+  const Description& description = route.description;
+  return {.name = route.name(),
+          .summary = description.summary,
+          .params_schema = description.params_schema,
+          .result_schema = description.result_schema,
+          .input_schema = description.input_schema,
+          .safe = description.safe};
+}
+
+Registration LinkedMethod::registration() && {
+  Registration registration;
+  registration.name = std::move(name);
+  registration.description = {.summary = std::move(summary),
+                              .params_schema = std::move(params_schema),
+                              .result_schema = std::move(result_schema),
+                              .input_schema = std::move(input_schema),
+                              .safe = safe,
+                              .subscription = {},
+                              .unsubscribes = false};
+  return registration;
+}
+
+void LinkedBroker::provided_changed(std::string_view method) noexcept {
+  try {
+    changed_methods_.emplace(method);
+  } catch (const std::bad_alloc&) {
+    all_changed_ = true;
+  }
   tell_later();
+}
+
+// Subscriptions are not relayed from one broker to the other, and what other nodes provide they say themselves.
+void LinkedBroker::tell_method(const std::string& name) {
+  const Route* const route = context_->methods.find_registered(name);
+  const auto is_for_there = [this](const auto& one) { return !one->ended && !one->at_node && one->peer != peer_; };
+  const bool provided = route != nullptr && !route->description.subscription && !route->description.unsubscribes &&
+                        std::ranges::any_of(route->providers(), is_for_there);
+  if (provided == methods_told_.contains(name)) return;
+  LinkedMethod method;
+  if (provided)
+    method = LinkedMethod::of(*route);
+  else
+    method.name = name;
+  method.provided = provided;
+  const Buffer text = rpc::event_of("rpc.linked.method", to_json(method));
+  if (provided) methods_told_.insert(name);
+  append_message(peer_->sink(), [&text](Buffer& out) { out.append(text.view()); });
+  if (!provided) methods_told_.erase(name);
+}
+
+void LinkedBroker::take(LinkedMethod method) {
+  if (predecessor_ || is_reserved(method.name)) return;
+  const std::string name = method.name;
+  if (!method.provided) {
+    methods_there_.erase(name);
+    static_cast<void>(registrar_->unregister(*peer_, name));
+    return;
+  }
+  methods_there_[name] = std::move(method);
+  provide_what_is_there(name);
+}
+
+// Those who are still here are asked first, so the other process is only where they have gone.
+void LinkedBroker::provide_what_is_there(const std::string& name) {
+  const auto there = methods_there_.find(name);
+  if (there == methods_there_.end()) return;
+  std::vector<Registration> one;
+  one.push_back(LinkedMethod{there->second}.registration());
+  registrar_->register_linked(*peer_, std::move(one));
 }
 
 // ---- what is retained ----
@@ -149,6 +241,8 @@ bool LinkedBroker::notified(const Received& message, std::string_view name) {
       retained_ = *std::move(value);
     else
       keep(*value, {});
+  } else if (name == "rpc.linked.method") {
+    if (auto method = from_json<LinkedMethod>(message.params())) take(*std::move(method));
   } else if (name == "rpc.linked.notify") {
     for_provider_ = true;
   } else if (name == "rpc.linked.alone") {

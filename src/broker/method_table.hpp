@@ -72,7 +72,7 @@ struct ProviderOptions {
   std::uint32_t concurrency = kUnlimited;  ///< calls at the provider at most
   std::uint32_t queue = kQueueDefault;     ///< further calls that wait for it at most
   bool idempotent = false;                 ///< a call may be made again where the provider has been lost
-  bool linked = false;                     ///< of the broker that this one has taken over from
+  bool linked = false;                     ///< it is a LinkedBroker's peer
   std::uint32_t providers = 1;             ///< that it stands for: of a node, as many as that has
 };
 
@@ -156,7 +156,7 @@ class Route {
   Provider& add(Peer& peer, const ProviderOptions& options);
   void remove(const Provider& provider) noexcept;
   [[nodiscard]] Provider* find(const Peer& peer) const noexcept;
-  /// The broker that this one has taken over from, as a provider; null for none.
+  /// The broker of the process that this one has taken over from, or that has taken over, as a provider; null for none.
   [[nodiscard]] Provider* linked() const noexcept {
     Provider* const first = providers_.empty() ? nullptr : providers_.front().get();  // it was there before all others
     return first != nullptr && first->options.linked && !first->ended ? first : nullptr;

@@ -123,7 +123,9 @@ void Registrar::register_one(Peer& peer, Registration one) {
 
 void Registrar::register_linked(Peer& link, std::vector<Registration> registrations) {
   for (Registration& one : registrations) {
-    if (context_->own.find(one.name) != nullptr || context_->methods.find_registered(one.name) != nullptr) continue;
+    const Route* const route = context_->methods.find_registered(one.name);
+    const bool differs = route != nullptr && !route->description.is_of_kind(one.description);
+    if (context_->own.find(one.name) != nullptr || differs || (route != nullptr && route->is_provided())) continue;
     one.options.linked = true;
     register_one(link, std::move(one));
   }

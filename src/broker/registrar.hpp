@@ -27,8 +27,7 @@ class Registrar {
       : context_(&context), handlers_(handlers), departures_(&departures), announcer_(&announcer) {}
   Registrar(Registrar&&) = delete;
 
-  /// Those of the broker that this one has taken over from, which go to whoever registers them here. What is there
-  /// already stays.
+  /// Those of a LinkedBroker's clients, which go to whoever registers them here. What is provided already stays.
   void register_linked(Peer& link, std::vector<Registration> registrations);
   /// All of them or none. Throws Error -32003, -32005 and -32007.
   void register_methods(Peer& peer, std::vector<Registration> registrations);

@@ -34,13 +34,13 @@ Provider* Relay::provider_for(Route& route, const Received& message, Call& call)
   return provider == nullptr || provider->ended ? nullptr : provider;
 }
 
-// The broker that this one has taken over from, where whoever is named may still be; it goes with the call if it is
-// asked for nothing else. Null for none.
+// The broker of another process that serves the same endpoints, where whoever is named may be; it goes with the call if
+// it is asked for nothing else. Null for none.
 Provider* Relay::linked_provider(Route& route, const Peer& caller) {
   if (Provider* const linked = route.linked(); linked != nullptr && linked->peer != &caller) return linked;
   for (const LinkedBroker* const link : context_->links) {
     Peer& peer = link->peer();
-    if (&peer == &caller || peer.has_ended() || !link->is_predecessor() || peer.is_congested()) continue;
+    if (&peer == &caller || peer.has_ended() || peer.is_congested()) continue;
     reserve_extra(peer.provides, 1);
     const Provider* const known = route.find(peer);
     Provider& provider = route.add(peer, {.linked = true});

@@ -61,8 +61,9 @@ bool Relay::response(Peer& peer, const Received& message) {
   const bool malformed = message.fault != Fault::none ||
                          (error && !message::is_error(*context_->loop.codecs.readers.reader, message[Member::error]));
   if (wanted) answered(provider, call, malformed || error);
-  if (wanted && error && provider.options.linked && !malformed && was_not_begun(message) && waits_for_return(slot)) {
-    if (peer.linked != nullptr) peer.linked->close_if_done();
+  const bool of_predecessor = peer.linked != nullptr && peer.linked->is_predecessor();
+  if (of_predecessor && wanted && error && !malformed && was_not_begun(message) && waits_for_return(slot)) {
+    peer.linked->close_if_done();
     return true;
   }
   // One that is too large is shown as the error that takes its place.

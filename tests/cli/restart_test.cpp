@@ -237,14 +237,17 @@ class Provider {
       answered.set_value(answer ? *answer : answer.error().code());
     });
     std::future<int> answer = answered.get_future();
+    this->answer();
+    return answer.get();
+  }
+  void answer() {
     const std::string asked = stock_.line();
     const std::string_view member = R"("id":)";
     const std::size_t at = asked.find(member);
+    ASSERT_NE(at, std::string::npos) << asked;
     EXPECT_NE(asked.find(R"("params":[1,2])"), std::string::npos) << asked;
-    if (at == std::string::npos) return -1;
     const std::string id = asked.substr(at + member.size(), asked.find_first_of(",}", at) - at - member.size());
     stock_.send(R"({"jsonrpc":"2.0","result":3,"id":)" + id + "}");
-    return answer.get();
   }
 
  private:
@@ -562,6 +565,64 @@ TEST_F(Both, what_is_retained_with_one_is_known_to_the_other) {
   };
   while (got() != R"({"jsonrpc":"2.0","method":"state","params":[8]})") {
   }
+}
+
+TEST_F(Both, who_stays_with_the_old_process_calls_who_provides_with_the_new_one) {
+  Stock stock{folder_.path + "/calls.sock"};
+  stock.send(R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})");
+  stock.line();
+  server_.restart();
+  const auto call = [&](const std::string& more = "") {
+    stock.send(R"({"jsonrpc":"2.0","method":"work","params":[1],"id":2)" + more + "}");
+    return stock.line();
+  };
+  EXPECT_NE(call().find("-32009"), std::string::npos);  // nobody provides it anywhere
+  const std::string result = R"({"jsonrpc":"2.0","result":2,"id":2})";
+  std::optional<std::promise<int>> notified{std::in_place};
+  {
+    ClientOptions options;
+    options.client_id = "worker";
+    Client worker{folder_.socket(), options};
+    worker.provide("work", [&](int a) {
+      if (a > 1) notified->set_value(a);
+      return a + 1;
+    });
+    worker.connect();
+    while (call() != result) {
+    }
+    EXPECT_EQ(call(R"(,"to":"worker")"), result);
+    const std::string other = call(R"(,"to":"somebody")");
+    EXPECT_NE(other.find(R"("code":-32001)"), std::string::npos) << other;
+    EXPECT_NE(other.find(R"("delivered":"no")"), std::string::npos) << other;
+    stock.send(R"({"jsonrpc":"2.0","method":"work","params":[7]})");
+    EXPECT_EQ(notified->get_future().get(), 7);
+    EXPECT_EQ(call(), result);
+  }
+  while (call().find("-32009") == std::string::npos) {  // as soon as the old process has heard that nobody does
+  }
+}
+
+TEST_F(Both, who_provides_with_the_old_process_is_asked_there_and_who_has_come_to_the_new_one_after_that) {
+  Stock stock{folder_.path + "/calls.sock"};
+  std::optional<Provider> provider{std::in_place, folder_.path + "/calls.sock"};
+  stock.send(R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})");
+  stock.line();
+  server_.restart();
+  Client other{folder_.socket()};
+  other.provide("stock.add", [](int a, int b) { return 10 * (a + b); });
+  other.connect();
+  Client client{folder_.socket()};
+  EXPECT_EQ(client.call<int>("stock.add", 1, 2), 30);
+  const std::string call = R"({"jsonrpc":"2.0","method":"stock.add","params":[1,2],"id":2})";
+  stock.send(call);
+  provider->answer();
+  EXPECT_EQ(stock.line(), R"({"jsonrpc":"2.0","result":3,"id":2})");
+  provider.reset();
+  std::string answer;
+  do {
+    stock.send(call);
+  } while ((answer = stock.line()).find("error") != std::string::npos);
+  EXPECT_EQ(answer, R"({"jsonrpc":"2.0","result":30,"id":2})");
 }
 
 TEST_F(Restart, nobody_who_calls_a_client_by_its_name_notices_ten_in_a_row) {
