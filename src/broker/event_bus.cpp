@@ -100,6 +100,7 @@ void EventBus::notified(Peer& publisher, std::string_view name, const Received& 
 
 Delivered EventBus::deliver(Peer* publisher, const NewEvent& event) {
   ++context_->loop.stats.events;
+  for (LinkedBroker* const link : context_->links) link->tell_subscriptions();
   const std::span<Subscriber* const> chosen =
       context_->topics.choose_for(event.topic, publisher != nullptr ? &publisher->topics : nullptr,
                                   [](Subscriber& one) { return one.peer->takes_events(); });

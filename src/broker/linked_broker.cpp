@@ -98,6 +98,10 @@ void LinkedBroker::expired() try {
   tell_later();
 }
 
+void LinkedBroker::tell_subscriptions() noexcept {
+  if (!changed_.empty()) if_memory_allows([this] { tell_topics(); });
+}
+
 void LinkedBroker::tell_topics() {
   while (!changed_.empty()) {
     const std::string& pattern = *changed_.begin();

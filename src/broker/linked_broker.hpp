@@ -67,6 +67,8 @@ class LinkedBroker final : private SubscriptionWatcher, private Timer {
   [[nodiscard]] bool notified(const Received& message, std::string_view name);
   /// The value of that topic is another one, or none where `message` is empty.
   void retain(std::string_view topic, std::string_view message, const Retained::By& by) noexcept;
+  /// The other side is told who subscribes here, before it is sent an event.
+  void tell_subscriptions() noexcept;
   /// Somebody on this side provides the method from now on, or no more.
   void provided_changed(std::string_view method) noexcept;
   /// No client is left on this side.

@@ -535,6 +535,34 @@ TEST_F(Both, of_a_group_one_is_told_wherever_an_event_is_published) {
   EXPECT_EQ(here.load(), kEvents);
 }
 
+TEST_F(Both, an_event_right_behind_a_change_of_a_group_is_told_as_the_group_is_then) {
+  Stock stock{folder_.path + "/calls.sock"};
+  Stock second{folder_.path + "/calls.sock"};
+  const std::string join =
+      R"({"jsonrpc":"2.0","method":"rpc.subscribe","params":{"topic":"jobs","group":"workers"},"id":1})";
+  stock.send(join);
+  stock.line();
+  second.send(R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})");
+  second.line();
+  server_.restart();
+  {
+    Client client{folder_.socket()};  // by which the new process is known to serve who connects
+    client.call<int>("subtract", 5, 3);
+  }
+  Stock other{folder_.path + "/calls.sock"};
+  other.send(join + R"({"jsonrpc":"2.0","method":"rpc.subscribe","params":{"topic":"ready"},"id":2})");
+  other.line();
+  other.line();
+  {
+    std::atomic<bool> ready{false};
+    const std::jthread publisher{[&] { again_until(ready, [&] { second.send(publish("ready", 0)); }); }};
+    EXPECT_EQ(other.line(), publish("ready", 0));
+    ready.store(true);
+  }
+  other.send(R"({"jsonrpc":"2.0","method":"rpc.unsubscribe","params":{"topic":"jobs"},"id":3})" + publish("jobs", 9));
+  EXPECT_EQ(stock.line(), publish("jobs", 9));
+}
+
 TEST_F(Both, what_is_retained_with_one_is_known_to_the_other) {
   Stock stock{folder_.path + "/calls.sock"};
   stock.send(R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})");
