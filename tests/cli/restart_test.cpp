@@ -465,6 +465,13 @@ class Both : public Restart {
   static void again_until(const std::atomic<bool>& then, const Act& act) {
     while (!then.load()) act();
   }
+  /// Another process has taken over when this returns, and who connects from now on comes to that one: the old process
+  /// answers `stock` only after it has stopped to accept.
+  void restart(Stock& stock) {
+    server_.restart();
+    stock.send(R"({"jsonrpc":"2.0","method":"rpc.ping","id":0})");
+    EXPECT_NE(stock.line().find(R"("id":0})"), std::string::npos);
+  }
   [[nodiscard]] static std::string publish(std::string_view topic, int value) {
     return R"({"jsonrpc":"2.0","method":")" + std::string{topic} + R"(","params":[)" + std::to_string(value) + "]}";
   }
@@ -476,7 +483,7 @@ TEST_F(Both, events_reach_who_subscribes_with_the_other_process) {
   Stock stock{folder_.path + "/calls.sock"};
   stock.send(R"({"jsonrpc":"2.0","method":"rpc.subscribe","params":{"topic":"news.*"},"id":1})");
   EXPECT_EQ(stock.line(), R"({"jsonrpc":"2.0","result":true,"id":1})");
-  server_.restart();
+  restart(stock);
   Client client{folder_.socket()};
   client.publish("news.first", 1);
   EXPECT_EQ(stock.line(), R"({"jsonrpc":"2.0","method":"news.first","params":[1]})");
@@ -509,7 +516,7 @@ TEST_F(Both, of_a_group_one_is_told_wherever_an_event_is_published) {
   stock.line();
   second.send(R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})");
   second.line();
-  server_.restart();
+  restart(stock);
   Client client{folder_.socket()};
   client.publish("jobs", 1);  // nobody else is in the group
   EXPECT_EQ(stock.line(), R"({"jsonrpc":"2.0","method":"jobs","params":[1]})");
@@ -544,11 +551,7 @@ TEST_F(Both, an_event_right_behind_a_change_of_a_group_is_told_as_the_group_is_t
   stock.line();
   second.send(R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})");
   second.line();
-  server_.restart();
-  {
-    Client client{folder_.socket()};  // by which the new process is known to serve who connects
-    client.call<int>("subtract", 5, 3);
-  }
+  restart(stock);
   Stock other{folder_.path + "/calls.sock"};
   other.send(join + R"({"jsonrpc":"2.0","method":"rpc.subscribe","params":{"topic":"ready"},"id":2})");
   other.line();
@@ -567,7 +570,7 @@ TEST_F(Both, what_is_retained_with_one_is_known_to_the_other) {
   Stock stock{folder_.path + "/calls.sock"};
   stock.send(R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})");
   stock.line();
-  server_.restart();
+  restart(stock);
   const std::string publish = R"({"jsonrpc":"2.0","method":"rpc.publish","params":{"topic":"state",)";
   stock.send(publish + R"("params":[7],"retain":true},"id":2})");
   stock.line();
@@ -599,7 +602,7 @@ TEST_F(Both, who_stays_with_the_old_process_calls_who_provides_with_the_new_one)
   Stock stock{folder_.path + "/calls.sock"};
   stock.send(R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})");
   stock.line();
-  server_.restart();
+  restart(stock);
   const auto call = [&](const std::string& more = "") {
     stock.send(R"({"jsonrpc":"2.0","method":"work","params":[1],"id":2)" + more + "}");
     return stock.line();
@@ -635,7 +638,7 @@ TEST_F(Both, who_provides_with_the_old_process_is_asked_there_and_who_has_come_t
   std::optional<Provider> provider{std::in_place, folder_.path + "/calls.sock"};
   stock.send(R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})");
   stock.line();
-  server_.restart();
+  restart(stock);
   Client other{folder_.socket()};
   other.provide("stock.add", [](int a, int b) { return 10 * (a + b); });
   other.connect();
