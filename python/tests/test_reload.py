@@ -143,6 +143,18 @@ def test_what_is_saved_is_served(start, words, command):
     assert serving.end() == (0, "")
 
 
+@pytest.mark.parametrize("words", [("calc.py",), ("calc.py", "--workers", "2")])
+def test_sigusr2_starts_the_program_anew(start, words):
+    serving = start(*words)
+    serving.begin()
+    before = serving.call("pid")
+    serving.process.send_signal(signal.SIGUSR2)
+    assert serving.wait_for("SIGUSR2") == "wirecall: SIGUSR2 has come\n"
+    serving.begin()
+    assert serving.call("pid") != before
+    assert serving.end() == (0, "")
+
+
 def test_what_it_imports_is_watched_as_well(start, tmp_path):
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "number.py").write_text("NUMBER = 1\n")

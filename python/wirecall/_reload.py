@@ -51,7 +51,8 @@ class Reloader:
     def run(self) -> int:
         """Until SIGINT or SIGTERM, or until the program ends by itself without an error. The first and the second of
         these signals are handed on, as SIGTERM; the third ends the program at once. SIGHUP is handed on as it is, and
-        ends this process where it ends that one. Returns the exit status."""
+        ends this process where it ends that one. SIGUSR2 starts the program anew as a change does. Returns the exit
+        status."""
         signal.pthread_sigmask(signal.SIG_BLOCK, (*_SIGNALS, signal.SIGHUP, signal.SIGUSR2))
         next(self._changes)  # what is changed from here on has not been loaded
         process = self._start()
@@ -63,7 +64,11 @@ class Reloader:
             if arrived is not None and arrived.si_signo == signal.SIGHUP:
                 process.send_signal(signal.SIGHUP)
             elif arrived is not None and arrived.si_signo == signal.SIGUSR2:
-                _tell("SIGUSR2 is for a program without --reload, which starts it anew by itself")
+                if not is_due:
+                    is_due = True
+                    _tell("SIGUSR2 has come")
+                    process.terminate()
+                    kill_at = time.monotonic() + KILLED_AFTER_S
             elif arrived is not None and arrived.si_signo != signal.SIGCHLD:
                 stops += 1
                 process.send_signal(signal.SIGTERM if stops < 3 else signal.SIGKILL)
