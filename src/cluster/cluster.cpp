@@ -211,31 +211,41 @@ void Cluster::tell_changes() {
     for (const auto& [name, node] : nodes_) node->lose(broker::LostBy::node);  // the next session tells all
     return;
   }
-  if (!topics_changed_.empty()) {
-    for (const auto& [name, node] : nodes_) {
-      TopicNews news;
-      for (const auto& [pattern, group] : topics_changed_)
-        news.add(pattern, group, context_.router.topics().has_here(pattern, group));
-      node->tell_topics(news);
-    }
-    topics_changed_.clear();
+  tell_changed_topics();
+  tell_changed_methods();
+}
+
+// What is told is written once, for all nodes.
+void Cluster::tell_changed_topics() {
+  TopicNews news;
+  const auto tell = [&] {
+    for (const auto& [name, node] : nodes_) node->tell_topics(news);
+    news.clear();
+  };
+  for (const auto& [pattern, group] : topics_changed_) {
+    news.add(pattern, group, context_.router.topics().has_here(pattern, group));
+    if (news.bytes() > Node::kNewsBytes) tell();
   }
-  if (changed_.empty()) return;
-  for (const auto& [name, node] : nodes_) {
-    if (!node->is_open()) continue;
-    MethodNewsWriter news;
-    for (const std::string& method : changed_) {
-      const broker::Route* const route =
-          context_.draining ? nullptr : context_.router.methods().find_registered(method);
-      if (route == nullptr) {
-        news.add_gone(method);
-      } else {
-        news.add(*route, providers_here(*route));
-      }
-      if (news.bytes() > Node::kNewsBytes) node->tell_methods(news, false);
+  tell();
+  topics_changed_.clear();
+}
+
+void Cluster::tell_changed_methods() {
+  MethodNewsWriter news;
+  const auto tell = [&] {
+    for (const auto& [name, node] : nodes_) node->tell_methods(news, false);
+    news.clear();
+  };
+  for (const std::string& method : changed_) {
+    const broker::Route* const route = context_.draining ? nullptr : context_.router.methods().find_registered(method);
+    if (route == nullptr) {
+      news.add_gone(method);
+    } else {
+      news.add(*route, providers_here(*route));
     }
-    if (!news.empty()) node->tell_methods(news, false);
+    if (news.bytes() > Node::kNewsBytes) tell();
   }
+  if (!news.empty()) tell();
   changed_.clear();
 }
 

@@ -65,6 +65,8 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   void wants_flush() noexcept;
   void flush();
   void tell_changes();
+  void tell_changed_topics();
+  void tell_changed_methods();
   void tell_retained();
   [[nodiscard]] bool is_settled() const noexcept { return now() - retained_.changed_at() > std::chrono::seconds{1}; }
   void bus_changed();

@@ -60,14 +60,12 @@ void MethodNewsWriter::add_gone(std::string_view method) {
   gone_ += to_json(method);
 }
 
-void MethodNewsWriter::take(Buffer& out, bool all) {
+void MethodNewsWriter::write(Buffer& out, bool all) const {
   out.append(R"({"set":[)");
   out.append(set_);
   out.append(R"(],"gone":[)");
   out.append(gone_);
   out.append(all ? R"(],"all":true})" : "]}");
-  set_.clear();
-  gone_.clear();
 }
 
 namespace {

@@ -22,8 +22,13 @@ class MethodNewsWriter {
   void add_gone(std::string_view method);
   [[nodiscard]] bool empty() const noexcept { return set_.empty() && gone_.empty(); }
   [[nodiscard]] std::size_t bytes() const noexcept { return set_.size() + gone_.size(); }
-  /// Appends the text, and begins a new one.
-  void take(Buffer& out, bool all);
+  /// `all` says that all is known with it.
+  void write(Buffer& out, bool all) const;
+  /// Begins a new one.
+  void clear() noexcept {
+    set_.clear();
+    gone_.clear();
+  }
 
  private:
   void begin(std::uint32_t providers, std::string_view method);

@@ -162,7 +162,9 @@ void Node::opened() {
   TopicNews topics;
   context_->router.topics().each_here([&](std::string_view pattern, std::string_view group) {
     topics.add(pattern, group, true);
-    if (topics.bytes() > kNewsBytes) tell_topics(topics);
+    if (topics.bytes() <= kNewsBytes) return;
+    tell_topics(topics);
+    topics.clear();
   });
   tell_topics(topics);
   told_.clear();
@@ -181,20 +183,22 @@ void Node::tell_all_methods() {
   for (const broker::Route* route = methods.next(after); route != nullptr; route = methods.next(after)) {
     after = route->name();
     if (const std::uint32_t count = providers_here(*route); count != 0) news.add(*route, count);
-    if (news.bytes() > kNewsBytes) tell_methods(news, false);
+    if (news.bytes() <= kNewsBytes) continue;
+    tell_methods(news, false);
+    news.clear();
   }
   tell_methods(news, true);
 }
 
-void Node::tell_topics(TopicNews& news) {
+void Node::tell_topics(const TopicNews& news) {
   if (!link_.is_open() || news.empty()) return;
-  news.take(link_.begin_record({.kind = RecordKind::topics}));
+  news.write(link_.begin_record({.kind = RecordKind::topics}));
   link_.end_record();
 }
 
-void Node::tell_methods(MethodNewsWriter& news, bool all) {
+void Node::tell_methods(const MethodNewsWriter& news, bool all) {
   if (!link_.is_open()) return;
-  news.take(link_.begin_record({.kind = RecordKind::methods, .principal = {}}), all);
+  news.write(link_.begin_record({.kind = RecordKind::methods, .principal = {}}), all);
   link_.end_record();
 }
 

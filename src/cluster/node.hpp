@@ -109,8 +109,8 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   /// Whether it must not be destroyed: a handler runs that it has called.
   [[nodiscard]] bool is_in_use() const noexcept { return link_.is_reading(); }
   /// The session, if there is one, tells these.
-  void tell_methods(MethodNewsWriter& news, bool all);
-  void tell_topics(TopicNews& news);
+  void tell_methods(const MethodNewsWriter& news, bool all);
+  void tell_topics(const TopicNews& news);
   void tell_retained(std::string_view topic);
   /// What is told of retained events from now on is no part of what has been told of this turn's.
   void end_retained() noexcept { told_.clear(); }

@@ -14,14 +14,12 @@ void TopicNews::add(std::string_view pattern, std::string_view group, bool there
   list += '[' + to_json(pattern) + ',' + to_json(group) + ']';
 }
 
-void TopicNews::take(Buffer& out) {
+void TopicNews::write(Buffer& out) const {
   out.append(R"({"set":[)");
   out.append(set_);
   out.append(R"(],"gone":[)");
   out.append(gone_);
   out.append("]}");
-  set_.clear();
-  gone_.clear();
 }
 
 // One subscription; false for one that is none.

@@ -18,8 +18,12 @@ class TopicNews {
   void add(std::string_view pattern, std::string_view group, bool there);
   [[nodiscard]] bool empty() const noexcept { return set_.empty() && gone_.empty(); }
   [[nodiscard]] std::size_t bytes() const noexcept { return set_.size() + gone_.size(); }
-  /// Appends the text, and begins a new one.
-  void take(Buffer& out);
+  void write(Buffer& out) const;
+  /// Begins a new one.
+  void clear() noexcept {
+    set_.clear();
+    gone_.clear();
+  }
 
  private:
   std::string set_;
