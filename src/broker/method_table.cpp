@@ -77,6 +77,14 @@ Provider* Route::find(const Peer& peer) const noexcept {
   return found == providers_.end() ? nullptr : found->get();
 }
 
+Provider* Route::find_at_node(std::string_view client) const noexcept {
+  if (at_nodes_ == 0 || client.empty()) return nullptr;
+  const auto found = std::ranges::find_if(providers_, [client](const auto& one) {
+    return !one->ended && one->peer->node != nullptr && one->peer->node->has_client(client);
+  });
+  return found == providers_.end() ? nullptr : found->get();
+}
+
 Provider& Route::add(Peer& peer, const ProviderOptions& options) {
   if (Provider* const known = find(peer)) {
     known->options = options;

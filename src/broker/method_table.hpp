@@ -156,6 +156,8 @@ class Route {
   Provider& add(Peer& peer, const ProviderOptions& options);
   void remove(const Provider& provider) noexcept;
   [[nodiscard]] Provider* find(const Peer& peer) const noexcept;
+  /// Another node that provides it and to which a client of that name is connected; null for none.
+  [[nodiscard]] Provider* find_at_node(std::string_view client) const noexcept;
   /// The broker of the process that this one has taken over from, or that has taken over, as a provider; null for none.
   [[nodiscard]] Provider* linked() const noexcept {
     Provider* const first = providers_.empty() ? nullptr : providers_.front().get();  // it was there before all others

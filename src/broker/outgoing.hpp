@@ -65,10 +65,10 @@ inline void address(Splice& splice, const Received& message, std::string_view fr
 }
 
 /// Appends a notification as it goes on.
-inline void append_addressed(Buffer& out, const Received& message, std::string_view from) {
+inline void append_addressed(Buffer& out, const Received& message, std::string_view from, bool keeps_to = false) {
   if (!message.has(Member::to) && !message.has(Member::from) && from.empty()) return out.append(message.text);
   Splice splice{message.text};
-  address(splice, message, from);
+  address(splice, message, from, keeps_to);
   splice.append_to(out);
 }
 

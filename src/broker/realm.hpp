@@ -42,6 +42,8 @@ class RemoteNode {
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
   /// Calls in progress there, by its last word.
   [[nodiscard]] virtual std::uint32_t load() const noexcept = 0;
+  /// Whether a client of that name is connected there, as far as is known.
+  [[nodiscard]] virtual bool has_client(std::string_view name) const noexcept = 0;
   /// From here to there and back; 0 where that is not known yet.
   [[nodiscard]] virtual std::chrono::nanoseconds latency() const noexcept = 0;
 
@@ -57,6 +59,8 @@ class Realm {
 
   /// A client of this broker provides the method from now on, otherwise than before, or no more.
   virtual void provided_changed(std::string_view method) noexcept = 0;
+  /// A client of this broker has that name from now on, or none has it any more.
+  virtual void client_changed(std::string_view name) noexcept = 0;
   /// What answers calls of a method that nobody provides whom `caller` may be given: one that is known to be
   /// unreachable, or, where the caller is another node, any. Null for a method that is unknown.
   [[nodiscard]] virtual const Method* find_absent(const Peer& caller, std::string_view name) noexcept = 0;

@@ -28,8 +28,12 @@ Provider* Relay::provider_for(Route& route, const Received& message, Call& call)
       return route.choose(message.params(), call.reader());
     return route.choose_in_realm(message.params(), call.reader(), choice_in_realm(&caller_of(call)));
   }
-  const Peer* const named = context_->peers.find(string_of(*context_->loop.codecs.readers.reader, message[Member::to]));
-  if (named == nullptr) return linked_provider(route, caller_of(call));
+  const std::string name = string_of(*context_->loop.codecs.readers.reader, message[Member::to]);
+  const Peer* const named = context_->peers.find(name);
+  if (named == nullptr) {
+    Provider* const there = caller_of(call).of_node ? nullptr : route.find_at_node(name);
+    return there != nullptr ? there : linked_provider(route, caller_of(call));
+  }
   Provider* const provider = route.find(*named);
   return provider == nullptr || provider->ended ? nullptr : provider;
 }

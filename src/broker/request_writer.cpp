@@ -74,7 +74,7 @@ void RequestWriter::send(SlotNumber slot, const Received& message, const Peer* c
     if (message.has(Member::timeout_ms) && call.deadline != kNoDeadline) {
       splice.replace(message[Member::timeout_ms], left.emplace(number_of(time_for(call))).view());
     }
-    address(splice, message, from, provider.options.linked);
+    address(splice, message, from, provider.options.linked || provider.at_node);
     splice.append_to(out);
   });
   sent(slot);
@@ -117,7 +117,8 @@ void RequestWriter::notify(const Provider& provider, const Received& message, co
                    [](Buffer& out) { out.append(R"({"jsonrpc":"2.0","method":"rpc.linked.notify"})"); });
   }
   if (message.is_json()) [[likely]]
-    return append_message(provider.peer->sink(), [&](Buffer& out) { append_addressed(out, message, from); });
+    return append_message(provider.peer->sink(),
+                          [&](Buffer& out) { append_addressed(out, message, from, provider.at_node); });
   append_message_as(provider.peer->sink(), MessageForm::native(message.encoding),
                     [&](Buffer& out) { append_addressed(context_->loop.codecs, out, message, from); });
 }

@@ -175,6 +175,7 @@ void Sessions::take_over(Peer& peer, std::string_view name, std::string_view res
     context_->peers.hand_name(old, peer);
   } else if (!old.name.empty()) {
     context_->peers.take_name(old);
+    name_changed(old.name);
     announcer_->announce(old, "rpc.client.left");
     old.name.clear();
   }
@@ -191,7 +192,10 @@ void Sessions::give_name(Peer& peer, std::string_view name) {
   std::string given = context_->peers.free_name(peer, name);
   if (given == peer.name) return;
   const bool joins = peer.name.empty();
+  const std::string former = peer.name;
   context_->peers.rename(peer, std::move(given));
+  if (!joins) name_changed(former);
+  name_changed(peer.name);
   if (joins) announcer_->announce(peer, "rpc.client.joined");
 }
 
@@ -211,9 +215,14 @@ bool Sessions::kick(const Peer& by, std::string_view name) {
 void Sessions::end(Peer& peer) noexcept {
   if (!peer.name.empty()) {
     context_->peers.take_name(peer);
+    name_changed(peer.name);
     announcer_->announce(peer, "rpc.client.left");
   }
   context_->peers.remove(peer);
+}
+
+void Sessions::name_changed(std::string_view name) noexcept {
+  if (context_->realm) context_->realm->client_changed(name);
 }
 
 }  // namespace wirecall::broker

@@ -114,6 +114,7 @@ class Sessions {
   void refuse_kicked(Peer& peer, std::string_view name, std::string_view resume);
   void take_over(Peer& peer, std::string_view name, std::string_view resume);
   void give_name(Peer& peer, std::string_view name);
+  void name_changed(std::string_view name) noexcept;
 
   BrokerContext* context_;
   Relay* relay_;

@@ -153,8 +153,9 @@ void SubscriptionRelay::unsubscribe(const Route& route, Call& call) {
   if (call.message().has(Member::to)) [[unlikely]] {
     // What `to` names has to be the subscription's provider.
     const Peer* const provider = ends ? found->method->provider->peer : nullptr;
-    if (provider == nullptr || provider->name.empty() ||
-        provider->name != from_json<std::string>(plain[Member::to]).value_or(std::string{}))
+    const std::string name = from_json<std::string>(plain[Member::to]).value_or(std::string{});
+    const bool there = provider != nullptr && provider->node != nullptr && provider->node->has_client(name);
+    if (provider == nullptr || name.empty() || (provider->name != name && !there))
       return context_->refuse(call, route.name(), context_->errors.not_there);
   }
   if (ends) {

@@ -187,6 +187,15 @@ void Cluster::subscription_changed(std::string_view pattern, std::string_view gr
   wants_flush();
 }
 
+void Cluster::client_changed(std::string_view name) noexcept {
+  try {
+    clients_changed_.emplace(name);
+  } catch (const std::bad_alloc&) {
+    all_changed_ = true;
+  }
+  wants_flush();
+}
+
 void Cluster::retained_changed(std::string_view topic, bool gone) noexcept {
   // Without memory this node alone has it, or the others have it still.
   broker::if_memory_allows([&] {
@@ -208,14 +217,30 @@ void Cluster::tell_changes() {
   if (std::exchange(all_changed_, false)) {
     changed_.clear();
     topics_changed_.clear();
+    clients_changed_.clear();
     for (const auto& [name, node] : nodes_) node->lose(broker::LostBy::node);  // the next session tells all
     return;
   }
+  tell_changed_clients();
   tell_changed_topics();
   tell_changed_methods();
 }
 
 // What is told is written once, for all nodes.
+void Cluster::tell_changed_clients() {
+  ClientNews news;
+  const auto tell = [&] {
+    for (const auto& [name, node] : nodes_) node->tell_clients(news);
+    news = {};
+  };
+  for (const std::string& client : clients_changed_) {
+    news.add(client, context_.router.context().peers.find(client) != nullptr);
+    if (news.size() == kClientsInRecord) tell();
+  }
+  tell();
+  clients_changed_.clear();
+}
+
 void Cluster::tell_changed_topics() {
   TopicNews news;
   const auto tell = [&] {

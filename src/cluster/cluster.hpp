@@ -33,6 +33,7 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
 
   void provided_changed(std::string_view method) noexcept override;
   void retained_changed(std::string_view topic, bool gone) noexcept override;
+  void client_changed(std::string_view name) noexcept override;
   [[nodiscard]] const Method* find_absent(const broker::Peer& caller, std::string_view name) noexcept override;
   [[nodiscard]] std::string_view node() const noexcept override { return context_.own; }
   [[nodiscard]] std::shared_ptr<rpc::Rendering> tell(rpc::Asker asker) const override;
@@ -65,6 +66,7 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   void wants_flush() noexcept;
   void flush();
   void tell_changes();
+  void tell_changed_clients();
   void tell_changed_topics();
   void tell_changed_methods();
   void tell_retained();
@@ -91,6 +93,7 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   std::map<std::string, std::unique_ptr<Node>, std::less<>> nodes_;
   std::set<std::pair<std::string, std::string>> topics_changed_;  // subscriptions: pattern and group
   std::set<std::string, std::less<>> retained_changed_;           // topics
+  std::set<std::string, std::less<>> clients_changed_;            // names
   std::unordered_set<std::string> changed_;                       // methods that the others have to be told of
   bool all_changed_ = false;                                      // there was no memory to say which
   FlushTimer flush_timer_{*this};

@@ -110,7 +110,7 @@ RecordRead read_record(std::string_view stream, std::size_t body_bytes_max) noex
     return read;
   };
   const auto kind = static_cast<std::uint8_t>(stream[0]);
-  if (kind < static_cast<std::uint8_t>(RecordKind::call) || kind > static_cast<std::uint8_t>(RecordKind::retained))
+  if (kind < static_cast<std::uint8_t>(RecordKind::call) || kind > static_cast<std::uint8_t>(RecordKind::clients))
     return malformed();
   const auto name = get<std::uint16_t>(stream, kPrincipalBytesAt);
   const std::size_t name_bytes = name == RecordHead::kUnnamed ? 0 : name;

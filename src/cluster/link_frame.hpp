@@ -51,6 +51,7 @@ enum class RecordKind : std::uint8_t {
   topics = 4,    ///< what clients of the sender subscribe to
   event = 5,     ///< for those of the receiver's clients that subscribe to its topic
   retained = 6,  ///< what the sender knows of a topic's retained event
+  clients = 7,   ///< the names of clients of the sender
 };
 
 struct RecordHead {

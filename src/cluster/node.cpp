@@ -8,6 +8,7 @@
 #include "cluster/hexadecimal.hpp"
 #include "message/own_error.hpp"
 #include "rpc/access.hpp"
+#include "wirecall/reflect.hpp"
 
 namespace wirecall::cluster {
 
@@ -22,6 +23,7 @@ constexpr std::size_t kMethodsMax = 100'000;
 constexpr std::size_t kDescribedBytesMax = std::size_t{64} << 20;
 constexpr std::size_t kSubscriptionsMax = 100'000;
 constexpr std::size_t kGroupsMax = 1000;
+constexpr std::size_t kClientsMax = 100'000;
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max() / 4;
 // What a message may be larger than its limit, for what brokers add.
 constexpr std::size_t kEnvelopeBytes = 64 * 1024;
@@ -158,6 +160,15 @@ void Node::opened() {
   overfull_ = false;
   methods_.clear();
   heard_at_ = context_->now();
+  // Names before methods: whoever knows of a method knows to whom it may be addressed.
+  ClientNews clients;
+  context_->router.context().peers.each([&](const broker::Peer& one) {
+    if (!one.name.empty()) clients.add(one.name, true);
+    if (clients.size() != kClientsInRecord) return;
+    tell_clients(clients);
+    clients = {};
+  });
+  tell_clients(clients);
   tell_all_methods();
   TopicNews topics;
   context_->router.topics().each_here([&](std::string_view pattern, std::string_view group) {
@@ -196,6 +207,12 @@ void Node::tell_topics(const TopicNews& news) {
   link_.end_record();
 }
 
+void Node::tell_clients(const ClientNews& news) {
+  if (!link_.is_open() || news.size() == 0) return;
+  link_.begin_record({.kind = RecordKind::clients}).append(to_json(news));
+  link_.end_record();
+}
+
 void Node::tell_methods(const MethodNewsWriter& news, bool all) {
   if (!link_.is_open()) return;
   news.write(link_.begin_record({.kind = RecordKind::methods, .principal = {}}), all);
@@ -212,6 +229,7 @@ void Node::end_session(broker::LostBy by) {
   next_call_.reset();
   callers_.clear();
   events_.clear();
+  clients_.clear();
   publishes_.reset();
   if (state_ != State::foreign) state_ = by == broker::LostBy::bus ? State::unreachable : State::joining;
   if (by != broker::LostBy::bus) methods_.clear();
@@ -294,6 +312,7 @@ void Node::received(const Record& record) {
   if (record.head.kind == RecordKind::methods) return take_methods(record.body);
   if (record.head.kind == RecordKind::topics) return take_topics(record.body);
   if (record.head.kind == RecordKind::retained) return take_retained(record.body);
+  if (record.head.kind == RecordKind::clients) return take_clients(record.body);
   Received message;
   const Scan scan = read_message(record.body, limits_, true, message);
   if (scan.status != ScanStatus::complete || message.kind == MessageKind::batch) return link_.fail();
@@ -450,6 +469,17 @@ broker::Peer& Node::publisher_for(std::string_view group) {
   auto& peer = static_cast<broker::Peer&>(*publishes_->dispatcher.join_broker());
   peer.topics.group = group;
   return peer;
+}
+
+void Node::take_clients(std::string_view json) {
+  const auto news = from_json<ClientNews>(json);
+  if (!news) return link_.fail();
+  for (const std::string& name : news->gone) clients_.erase(name);
+  for (const std::string& name : news->set) {
+    if (name.empty() || name.size() > kNameBytesMax) return link_.fail();
+    if (clients_.size() >= kClientsMax) return refuse("it has more clients with names than calls may be addressed to");
+    clients_.insert(name);
+  }
 }
 
 void Node::take_topics(std::string_view json) {

@@ -12,6 +12,7 @@
 #include "broker/outgoing.hpp"
 #include "broker/realm.hpp"
 #include "broker/router.hpp"
+#include "cluster/client_news.hpp"
 #include "cluster/heartbeat.hpp"
 #include "cluster/method_news.hpp"
 #include "cluster/node_link.hpp"
@@ -111,6 +112,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   /// The session, if there is one, tells these.
   void tell_methods(const MethodNewsWriter& news, bool all);
   void tell_topics(const TopicNews& news);
+  void tell_clients(const ClientNews& news);
   void tell_retained(std::string_view topic);
   /// What is told of retained events from now on is no part of what has been told of this turn's.
   void end_retained() noexcept { told_.clear(); }
@@ -139,6 +141,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
 
   void begin_call(const CallFacts& facts) noexcept override;
   [[nodiscard]] std::string_view name() const noexcept override { return name_; }
+  [[nodiscard]] bool has_client(std::string_view client) const noexcept override { return clients_.contains(client); }
   [[nodiscard]] std::uint32_t load() const noexcept override { return heartbeat_.load; }
   [[nodiscard]] std::chrono::nanoseconds latency() const noexcept override { return latency_; }
 
@@ -208,6 +211,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void set_method(broker::Registration registration);
   void refuse(const std::string& why);
   void take_topics(std::string_view json);
+  void take_clients(std::string_view json);
   void take_retained(std::string_view text);
   void deliver_retained(std::string_view topic, std::string_view event);
   void tell_more_retained();
@@ -236,6 +240,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   std::chrono::nanoseconds heard_at_;
   std::chrono::nanoseconds latency_{0};
   std::set<std::string, std::less<>> methods_;
+  std::set<std::string, std::less<>> clients_;                         // names of its clients
   std::unique_ptr<Side> provides_;                                     // null without a session
   std::map<std::string, std::unique_ptr<Side>, std::less<>> callers_;  // by principal
   std::map<std::string, std::unique_ptr<Side>, std::less<>> events_;   // by group

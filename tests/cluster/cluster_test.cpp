@@ -558,6 +558,51 @@ TEST_F(ClusterTest, ACallOfANodeThatSubscribesIsNotPassedOnWhenItsProviderIsLost
   EXPECT_EQ(c.cluster->find("b")->calls_here(), 0U);
 }
 
+// ---- to whom, and whose ----
+
+TEST_F(ClusterTest, ACallToAClientOfAnotherNodeIsThatOnesAlone) {
+  NodeClient first{*b};
+  NodeClient second{*b};
+  for (NodeClient* const one : {&first, &second}) {
+    const std::string name = one == &first ? "one" : "two";
+    static_cast<void>(one->ask(request("rpc.hello", R"({"name":")" + name + "\"}")));
+    one->provide("gpu.add");
+  }
+  NodeClient caller{*a};
+  advance(kMeet);
+  for (int i = 0; i != 4; ++i)
+    caller.send(R"({"jsonrpc":"2.0","method":"gpu.add","params":[1],"to":"two","id":)" + std::to_string(i) + "}");
+  caller.send(R"({"jsonrpc":"2.0","method":"gpu.add","params":[1],"to":"two"})");
+  advance(kHop);
+  EXPECT_EQ(second.sink.messages.size(), 5U);
+  EXPECT_EQ(second.received().find("\"to\""), std::string::npos);
+  EXPECT_EQ(first.received(), "");
+  const std::string nobody =
+      error_reply(-32001, "Provider lost",
+                  R"({"reason":"no client of that name provides the method","origin":"local","delivered":"no"})", "9");
+  EXPECT_EQ(caller.ask(R"({"jsonrpc":"2.0","method":"gpu.add","to":"three","id":9})"), nobody);
+  second.leave();
+  advance(kHop);
+  static_cast<void>(caller.received());
+  EXPECT_EQ(caller.ask(R"({"jsonrpc":"2.0","method":"gpu.add","to":"two","id":9})"), nobody);
+}
+
+TEST_F(ClusterTest, AProviderIsToldWhoCallsAtAnotherNodeWhereItsBrokerTellsThat) {
+  BrokerNode d{network, scheduler, "d", 0x4000000000, {.disclose_callers = true}};
+  NodeClient tells{d};
+  tells.provide("told");
+  NodeClient silent{*b};
+  silent.provide("not.told");
+  NodeClient caller{*a};
+  static_cast<void>(caller.ask(request("rpc.hello", R"({"name":"ada"})")));
+  advance(kMeet);
+  for (const char* const method : {"told", "not.told"})
+    caller.send(R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","from":"eve","id":1})");
+  advance(kHop);
+  EXPECT_NE(tells.received().find(R"("from":"ada")"), std::string::npos);
+  EXPECT_EQ(silent.received().find("\"from\""), std::string::npos);
+}
+
 // ---- who is stopped, or replaced ----
 
 TEST_F(ClusterTest, ABrokerThatWasStoppedHasNotFoundTheOthersSilent) {
