@@ -17,7 +17,7 @@ constexpr std::size_t kExpectedInStep = 4;
 // What is left of the call's time when the last provider has had its own: for putting together what has come.
 constexpr std::chrono::nanoseconds kToAnswer = std::chrono::milliseconds{50};
 
-static Error has_one_provider(std::string_view why) {
+static Error not_for_all(std::string_view why) {
   return Error::with_data(ErrorCode::invalid_params, R"({"reason":)" + to_json(why) + "}");
 }
 
@@ -38,14 +38,14 @@ CallAll::CallAll(BrokerContext& context, CallLedger& calls, Relay& relay, TapFee
 const Route& CallAll::require_route(const Call& call, const Peer& caller, std::string_view method) const {
   const bool allowed = rpc::may_call(caller.principal, method);
   if (allowed && context_->own.find(method) != nullptr)
-    throw has_one_provider("the server itself is the one provider of this method: call it by itself");
+    throw not_for_all("the server itself is the one provider of this method: call it by itself");
   const Route* const route = context_->methods.find(method);
   if (route == nullptr || !route->is_provided() || !allowed) {
     if (!call.is_notification()) caller.load().count_undelivered();
     throw unknown_method(context_->methods.nearest(method, caller.principal));
   }
   if (route->description.subscription || route->description.unsubscribes)
-    throw has_one_provider("a subscription has one provider: call its method by itself");
+    throw not_for_all("a subscription has one provider: call its method by itself");
   return *route;
 }
 
@@ -99,6 +99,9 @@ void CallAll::call(Call& call) {
     scatter.front().providers.push_back(provider->peer->number);
     results->expect(provider->peer->name);
   }
+  if (scatter.front().providers.empty())
+    throw not_for_all(
+        "only clients of other brokers provide this method: ask those of their broker, or call it by itself");
   caller.sink().charge(scatter.front().providers.size() / kExpectedInStep);
   call.on_reply([this, results](const Outcome& outcome) {
     results->end([&](std::uint64_t number) { relay_->caller_ended(number, outcome); });

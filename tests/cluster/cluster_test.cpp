@@ -1230,6 +1230,24 @@ TEST_F(ClusterTest, OneNodeOfTwoWithOneNameTakesNoPart) {
   EXPECT_FALSE(twin.cluster->is_degraded());
 }
 
+TEST_F(ClusterTest, AllProvidersAreAskedOfTheOwnNodeAloneAndWhereThereAreNoneItIsSaid) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  NodeClient caller{*a};
+  advance(kMeet);
+  EXPECT_EQ(
+      caller.ask(request("rpc.call_all", R"({"method":"gpu.add"})")),
+      error_reply(-32602, "Invalid params",
+                  R"({"reason":"only clients of other brokers provide this method: ask those of their broker, or )"
+                  R"(call it by itself"})"));
+  NodeClient own{*a};
+  own.provide("gpu.add");
+  caller.send(request("rpc.call_all", R"({"method":"gpu.add"})"));
+  own.send(result_reply("3", id_of(own.received())));
+  EXPECT_EQ(provider.received(), "");
+  EXPECT_TRUE(caller.received().contains(R"("result":3)"));
+}
+
 TEST_F(ClusterTest, ANodeOfAnotherVersionIsSeenAndNotCalled) {
   SimulatedBus old{network};
   ASSERT_TRUE(old.publish("wc.shop.hb", {}, R"({"node":"old","epoch":"77","version":99,"load":1})"));
