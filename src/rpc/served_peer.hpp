@@ -58,11 +58,11 @@ class ServedPeer {
   std::shared_ptr<PendingCalls> calls;  ///< null before the first use
   JoinedPeer broker;                    ///< null as long as no broker has been asked
   std::uint32_t timeout_max_ms = kNoTimeout;
-  MessageForm form;             ///< of the answers to the message that is served
-  bool greeted = false;         ///< by rpc.hello
-  bool draining = false;        ///< new requests are answered -32009
-  bool asked_to_leave = false;  ///< by rpc.draining
-  bool trusted = false;         ///< it is a broker that stands for others
+  MessageForm form;                 ///< of the answers to the message that is served
+  bool greeted : 1 = false;         ///< by rpc.hello
+  bool draining : 1 = false;        ///< new requests are answered -32009
+  bool asked_to_leave : 1 = false;  ///< by rpc.draining
+  bool trusted : 1 = false;         ///< it is a broker that stands for others
 
  private:
   PendingCalls& make_pending();
