@@ -761,9 +761,10 @@ std::vector<durable::QueueCounts> Database::list_queues() const {
 
 std::vector<Job> Database::peek(const durable::Peek& peek) {
   std::vector<Job> jobs;
-  Statement& row = statements_->peek_jobs.with(peek.method, static_cast<int>(peek.state), peek.after,
-                                               static_cast<std::uint64_t>(peek.count), peek.principal ? 0 : 1,
-                                               peek.principal.value_or(std::string{}));
+  const std::string_view principal = peek.principal ? std::string_view{*peek.principal} : std::string_view{};
+  Statement& row =
+      statements_->peek_jobs.with(peek.method, static_cast<int>(peek.state), peek.after,
+                                  static_cast<std::uint64_t>(peek.count), peek.principal ? 0 : 1, principal);
   std::size_t bytes = 0;
   while (row.step()) {
     Job job = read_job(row);
