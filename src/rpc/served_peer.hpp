@@ -59,7 +59,7 @@ class ServedPeer {
   JoinedPeer broker;                    ///< null as long as no broker has been asked
   std::uint32_t timeout_max_ms = kNoTimeout;
   MessageForm form;                 ///< of the answers to the message that is served
-  bool greeted : 1 = false;         ///< by rpc.hello
+  bool greeted = false;             ///< by rpc.hello
   bool draining : 1 = false;        ///< new requests are answered -32009
   bool asked_to_leave : 1 = false;  ///< by rpc.draining
   bool trusted : 1 = false;         ///< it is a broker that stands for others
