@@ -26,7 +26,7 @@ constexpr std::uint32_t kDoublingsMax = 16;
 // Before one is given up again that the disk has not taken.
 constexpr milliseconds kBuryPause{1000};
 // Events whose time has run out, in one turn of the loop.
-constexpr std::size_t kExpiredATurn = 256;
+constexpr std::size_t kDueATurn = 256;
 
 constexpr std::string_view kTimedOut = R"({"code":-32002,"message":"Timeout"})";
 constexpr std::string_view kLost = R"({"code":-32001,"message":"Provider lost"})";
@@ -247,7 +247,7 @@ void DurableConsumer::wake_at(nanoseconds time) {
 void DurableConsumer::expired() {
   wakes_at_ = kNoDeadline;
   const nanoseconds now = context_->now();
-  for (std::size_t i = 0; i != kExpiredATurn && !due_.empty() && due_.begin()->first <= now; ++i) {
+  for (std::size_t i = 0; i != kDueATurn && !due_.empty() && due_.begin()->first <= now; ++i) {
     const auto event = pending_.find(due_.begin()->second);
     due_.erase(due_.begin());
     PendingEvent& one = event->second;
