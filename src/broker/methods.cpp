@@ -338,7 +338,7 @@ std::shared_ptr<rpc::Rendering> tell_cluster(const ReservedCall& call) {
   return realm->tell(call.asker());
 }
 
-constexpr std::array kMethods{
+constexpr auto kMethods = rpc::sorted_by_name(std::array{
     ReservedMethod{"rpc.register", &register_methods, ReservedMethod::Needs::connection},
     ReservedMethod{"rpc.unregister", &unregister, ReservedMethod::Needs::connection},
     ReservedMethod{"rpc.subscribe", &subscribe, ReservedMethod::Needs::connection},
@@ -353,7 +353,7 @@ constexpr std::array kMethods{
     ReservedMethod{"rpc.tap", &tap, ReservedMethod::Needs::connection},
     ReservedMethod{"rpc.item", &pass_item, ReservedMethod::Needs::connection},
     ReservedMethod{"$/progress", &pass_progress, ReservedMethod::Needs::connection},
-};
+});
 
 }  // namespace
 
@@ -363,9 +363,6 @@ Registration read_registration(std::string_view params, Reader& reader) {
 
 std::span<const ReservedMethod> broker_methods() noexcept { return kMethods; }
 
-const ReservedMethod* find_broker_method(std::string_view name) noexcept {
-  const auto found = std::ranges::find(kMethods, name, &ReservedMethod::name);
-  return found == kMethods.end() ? nullptr : &*found;
-}
+const ReservedMethod* find_broker_method(std::string_view name) noexcept { return rpc::find_by_name(kMethods, name); }
 
 }  // namespace wirecall::broker

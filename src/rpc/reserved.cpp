@@ -239,31 +239,24 @@ using Needs = ReservedMethod::Needs;
 // A step pays for more bytes of an answer that is there already.
 constexpr std::size_t kBytesCopiedInStep = 1024;
 
-constexpr std::array kMethods{ReservedMethod{"rpc.cancel", &cancel},
-                              ReservedMethod{"$/cancelRequest", &cancel},
-                              ReservedMethod{"rpc.credit", &credit},
-                              ReservedMethod{"rpc.item", &item, Needs::connection},
-                              ReservedMethod{"rpc.ping", &ping},
-                              ReservedMethod{"keepAlive", &ping},
-                              ReservedMethod{.name = "rpc.discover", .serve = nullptr, .render = &discover},
-                              ReservedMethod{.name = "rpc.methods", .serve = nullptr, .render = &methods},
-                              ReservedMethod{"rpc.hello", &hello, Needs::connection},
-                              ReservedMethod{"rpc.undelivered", &undelivered, Needs::connection},
-                              ReservedMethod{"rpc.register", nullptr, Needs::connection},
-                              ReservedMethod{"rpc.unregister", nullptr, Needs::connection},
-                              ReservedMethod{"rpc.subscribe", nullptr, Needs::connection},
-                              ReservedMethod{"rpc.unsubscribe", nullptr, Needs::connection}};
+constexpr auto kMethods = sorted_by_name(
+    std::array{ReservedMethod{"rpc.cancel", &cancel}, ReservedMethod{"$/cancelRequest", &cancel},
+               ReservedMethod{"rpc.credit", &credit}, ReservedMethod{"rpc.item", &item, Needs::connection},
+               ReservedMethod{"rpc.ping", &ping}, ReservedMethod{"keepAlive", &ping},
+               ReservedMethod{.name = "rpc.discover", .serve = nullptr, .render = &discover},
+               ReservedMethod{.name = "rpc.methods", .serve = nullptr, .render = &methods},
+               ReservedMethod{"rpc.hello", &hello, Needs::connection},
+               ReservedMethod{"rpc.undelivered", &undelivered, Needs::connection},
+               ReservedMethod{"rpc.register", nullptr, Needs::connection},
+               ReservedMethod{"rpc.unregister", nullptr, Needs::connection},
+               ReservedMethod{"rpc.subscribe", nullptr, Needs::connection},
+               ReservedMethod{"rpc.unsubscribe", nullptr, Needs::connection}});
 
 // Most names that are looked for here are another's, misspelt.
 constexpr bool may_be_ours(std::string_view name) {
   return !name.empty() && (name.front() == 'r' || name.front() == '$' || name.front() == 'k');
 }
 static_assert(std::ranges::all_of(kMethods, &may_be_ours, &ReservedMethod::name));
-
-const ReservedMethod* find_own(std::string_view name) noexcept {
-  const auto found = std::ranges::find(kMethods, name, &ReservedMethod::name);
-  return found == kMethods.end() ? nullptr : &*found;
-}
 
 // False when it is others' turn first. What does not fit the array that it is to stand in is not written to its end,
 // and neither is any later one of the same name.
@@ -300,7 +293,7 @@ Error late_answer() {
 Served serve_reserved(const ReservedCall& call) {
   if (!may_be_ours(call.name)) return Served::unknown;
   const ReservedMethod* found = call.broker != nullptr ? call.broker->find_reserved(call.name) : nullptr;
-  if (found == nullptr) found = find_own(call.name);
+  if (found == nullptr) found = find_by_name(kMethods, call.name);
   if (found == nullptr) return Served::unknown;
   const PeerCapabilities can = call.sink.capabilities();
   const bool lacks_connection =

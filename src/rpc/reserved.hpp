@@ -5,6 +5,12 @@
 // Implements docs/wire.md "Built-in methods".
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
 #include "rpc/loop_context.hpp"
 #include "rpc/message_sink.hpp"
 #include "rpc/pending.hpp"
@@ -55,6 +61,20 @@ enum class Served : std::uint8_t {
   done,      ///< it has been answered
   continues  ///< the share is used up: it is to be served once more in a later turn
 };
+
+/// `methods` as find_by_name takes them.
+template <std::size_t kCount>
+[[nodiscard]] constexpr std::array<ReservedMethod, kCount> sorted_by_name(std::array<ReservedMethod, kCount> methods) {
+  std::ranges::sort(methods, {}, &ReservedMethod::name);
+  return methods;
+}
+
+/// Null: none of `sorted` has this name.
+[[nodiscard]] constexpr const ReservedMethod* find_by_name(std::span<const ReservedMethod> sorted,
+                                                           std::string_view name) noexcept {
+  const auto found = std::ranges::lower_bound(sorted, name, {}, &ReservedMethod::name);
+  return found != sorted.end() && found->name == name ? &*found : nullptr;
+}
 
 /// Those that need no broker, or are refused without one.
 [[nodiscard]] std::span<const ReservedMethod> reserved_methods() noexcept;
