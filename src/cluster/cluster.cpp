@@ -276,6 +276,7 @@ void Cluster::tell_changed_methods() {
 
 const Method* Cluster::find_absent(const broker::Peer& caller, std::string_view name) noexcept {
   if (caller.of_node) return &moved_;
+  if (context_.unreachable == 0) return nullptr;  // most names that are looked for here are misspelt
   for (const auto& [node_name, node] : nodes_) {
     if (node->state() == Node::State::unreachable && node->methods().contains(name)) return &unreachable_;
   }

@@ -88,6 +88,13 @@ Node::Node(NodeContext& context, std::string name)
 Node::~Node() {
   mark_untaken(link_.reached());
   end_session(losing_);
+  become(State::joining);
+}
+
+void Node::become(State state) noexcept {
+  if (state_ == State::unreachable) --context_->unreachable;
+  state_ = state;
+  if (state_ == State::unreachable) ++context_->unreachable;
 }
 
 // ---- messages that go there ----
@@ -150,7 +157,7 @@ void Node::opened() {
   peer.node = this;
   peer.of_node = true;
   peer.topics.of_node = true;  // what is said of its methods here is for our clients alone
-  state_ = State::joining;
+  become(State::joining);
   subscriptions_ = 0;
   refused_ = 0;
   losing_ = broker::LostBy::node;
@@ -231,7 +238,7 @@ void Node::end_session(broker::LostBy by) {
   events_.clear();
   clients_.clear();
   publishes_.reset();
-  if (state_ != State::foreign) state_ = by == broker::LostBy::bus ? State::unreachable : State::joining;
+  if (state_ != State::foreign) become(by == broker::LostBy::bus ? State::unreachable : State::joining);
   if (by != broker::LostBy::bus) methods_.clear();
   if (provides_ == nullptr) return;
   broker::Peer& peer = provider();
@@ -259,12 +266,12 @@ void Node::heard(const Heartbeat& heartbeat) {
   const bool foreign = heartbeat.version != kProtocolVersion;
   if (foreign && !was_foreign) {
     lose(broker::LostBy::node);
-    state_ = State::foreign;
+    become(State::foreign);
     context_->log(LogLevel::warning, "cluster: node " + name_ + " speaks version " + std::to_string(heartbeat.version) +
                                          " of the protocol, this one version " + std::to_string(kProtocolVersion) +
                                          ": they do not call each other; update the older one");
   }
-  if (!foreign && was_foreign) state_ = State::joining;
+  if (!foreign && was_foreign) become(State::joining);
   if (other && !foreign) {
     context_->log(LogLevel::info, "cluster: node " + name_ + " has begun anew");
     lose(broker::LostBy::node);
@@ -407,7 +414,7 @@ void Node::take_methods(std::string_view json) {
           }};
   if (!read_method_news(json, context_->host.loop_context.codecs.codec, handlers, all)) return link_.fail();
   if (!all || state_ == State::up) return;
-  state_ = State::up;
+  become(State::up);
   provider().tells_itself = true;
   context_->log(LogLevel::info,
                 "cluster: node " + name_ + " is up, with " + std::to_string(methods_.size()) + " methods");

@@ -68,6 +68,7 @@ struct NodeContext {
   std::function<void(std::string_view)> retained_outdone;  ///< Taken::outdone, of that topic
   std::function<void()> flush{};                           ///< has Node::flush called in this turn or the next
   bool draining = false;                                   ///< the node provides nothing any more
+  int unreachable = 0;                                     ///< nodes that are Node::State::unreachable
   int reading = 0;             ///< handlers of messages of the bus that run: meanwhile nobody is heard
   std::uint64_t sessions = 0;  ///< of links, that have begun
   RetainedAsked retained_asked{};
@@ -227,6 +228,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void drop_idle_sides();
   void refuse_principal(const Received& message);
   void end_session(broker::LostBy by);
+  void become(State state) noexcept;
   [[nodiscard]] broker::Peer& provider() const {
     return static_cast<broker::Peer&>(*provides_->dispatcher.join_broker());
   }
