@@ -46,4 +46,21 @@ inline std::vector<std::string> expected_messages(const std::string& file) {
   return messages;
 }
 
+/// What each compiler that is installed does not say of `file`, behind the compiler's name; that it refuses the file is
+/// part of what it should say. `file` is to list `count` messages.
+inline std::vector<std::string> unsaid(const std::string& file, std::size_t count) {
+  const std::vector<std::string> messages = expected_messages(file);
+  if (messages.size() != count) return {"there are " + std::to_string(messages.size()) + " messages in the file"};
+  std::vector<std::string> unsaid;
+  for (const std::string compiler : {"g++", "clang++-19"}) {
+    if (!is_installed(compiler)) continue;
+    const Compiled compiled = check_syntax(compiler, file);
+    if (compiled.status == 0) unsaid.push_back(compiler + ": an error");
+    for (const std::string& message : messages) {
+      if (compiled.output.find(message) == compiled.output.npos) unsaid.push_back(compiler + ": " + message);
+    }
+  }
+  return unsaid;
+}
+
 }  // namespace wirecall::test

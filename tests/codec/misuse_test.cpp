@@ -1,7 +1,8 @@
-// What a user sees who asks for what cannot be: misuse.cpp must fail to compile with every message it lists. Needs the
-// compiler at run time and is skipped where there is none.
+// What a user sees who asks for what cannot be: misuse.cpp must fail to compile with every message it lists. A compiler
+// that is not installed is skipped.
 #include <gtest/gtest.h>
 #include <string>
+#include <vector>
 
 #include "tests/compiler.hpp"
 
@@ -9,13 +10,7 @@ namespace wirecall {
 namespace {
 
 TEST(Misuse, FailsToCompileWithMessagesThatTellTheCure) {
-  if (!test::is_installed("c++")) GTEST_SKIP() << "no compiler here";
-  const std::string file = "tests/codec/misuse.cpp";
-  const test::Compiled compiled = test::check_syntax("c++", file);
-  EXPECT_NE(compiled.status, 0);
-  const std::vector<std::string> messages = test::expected_messages(file);
-  for (const std::string& message : messages) EXPECT_NE(compiled.output.find(message), std::string::npos) << message;
-  EXPECT_FALSE(messages.empty());
+  EXPECT_EQ(test::unsaid("tests/codec/misuse.cpp", 10), std::vector<std::string>{});
 }
 
 }  // namespace
