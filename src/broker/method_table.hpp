@@ -173,6 +173,8 @@ class Route {
       return !provider->ended && !provider->options.linked && !provider->at_node;
     });
   }
+  /// The same of a client of any node: what it has registered holds for all.
+  [[nodiscard]] bool is_held() const noexcept { return is_provided_here() || is_provided_at_node(); }
   /// Whether a call of another node's is served here: by a client, of this process or of the one that it takes over
   /// from.
   [[nodiscard]] bool is_for_nodes() const noexcept {

@@ -59,18 +59,18 @@ void Registrar::require_admissible(const Peer& peer, const std::vector<Registrat
     }
     if (context_->own.find(one.name) != nullptr) throw conflict("the server has a method of that name itself");
     const Route* const route = context_->methods.find_registered(one.name);
-    if (route != nullptr && !route->is_provided_here() && !route->is_provided() &&
-        !route->description.is_of_kind(one.description))
-      throw conflict("calls are at work of the method as it was provided before");
+    // Whoever else is there, though it may have ended, has it under the same kind of route.
+    if (route != nullptr && !route->description.is_of_kind(one.description)) {
+      throw conflict(route->is_provided() ? "the method is provided otherwise: as one to subscribe by, or not"
+                                          : "calls are at work of the method as it was provided before");
+    }
     if (!admitted && route != nullptr && route->policy() == Policy::exclusive && !route->is_provided_here() &&
         route->is_provided_at_node())
       throw conflict("the method is provided at another node, by one which wants to be the only one");
-    if (route == nullptr || !route->is_provided_here()) {
+    if (route == nullptr || !route->is_held()) {
       described += one.description.bytes();
       continue;
     }
-    if (!route->description.is_of_kind(one.description))
-      throw conflict("the method is provided otherwise: as one to subscribe by, or not");
     const bool same_policy =
         !one.policy_given || (one.policy == route->policy() && one.hash_param == route->hash_param());
     if (!same_policy) throw conflict("the method is provided under another policy");
@@ -92,7 +92,7 @@ void Registrar::register_methods(Peer& peer, std::vector<Registration> registrat
 void Registrar::register_one(Peer& peer, Registration one) {
   Route* route = context_->methods.find_registered(one.name);
   Provider* const linked = route != nullptr && !one.options.linked ? route->linked() : nullptr;
-  if (route != nullptr && !route->is_provided_here()) {
+  if (route != nullptr && !route->is_held()) {
     // What its last providers still have to answer ends with them; what they had agreed on does not hold.
     route->renew(one.policy, std::move(one.hash_param), std::move(one.description));
   } else if (route == nullptr) {

@@ -61,10 +61,11 @@ void MethodNewsWriter::add_gone(std::string_view method) {
 }
 
 void MethodNewsWriter::write(Buffer& out, bool all) const {
-  out.append(R"({"set":[)");
-  out.append(set_);
-  out.append(R"(],"gone":[)");
+  // What goes makes way for what comes.
+  out.append(R"({"gone":[)");
   out.append(gone_);
+  out.append(R"(],"set":[)");
+  out.append(set_);
   out.append(all ? R"(],"all":true})" : "]}");
 }
 

@@ -429,6 +429,7 @@ void Node::set_method(broker::Registration registration) {
     return refuse("it has more than " + std::to_string(kMethodsMax) + " methods, or describes them at more than " +
                   std::to_string(kDescribedBytesMax >> 20) + " MiB; the others are not called from here");
   registration.policy_given = true;
+  end_former(registration);
   if (!admit_exclusive(*context_, {&provider(), heartbeat_.epoch, name_}, registration)) return;
   std::vector<broker::Registration> one;
   one.push_back(std::move(registration));
@@ -438,6 +439,18 @@ void Node::set_method(broker::Registration registration) {
   } catch (const Error& error) {
     refuse(method + " is not called from here: " + error.data() + "; register it alike on all nodes");
   }
+}
+
+// Of a method that the node has otherwise from now on, what it has said before does not hold.
+void Node::end_former(const broker::Registration& registration) {
+  const auto found = methods_.find(registration.name);
+  const broker::Route* const route = context_->router.methods().find_registered(registration.name);
+  if (found == methods_.end() || route == nullptr) return;
+  const bool alike = route->policy() == registration.policy && route->hash_param() == registration.hash_param &&
+                     route->description.is_of_kind(registration.description);
+  if (alike) return;
+  static_cast<void>(context_->router.registrar().unregister(provider(), registration.name));
+  methods_.erase(found);
 }
 
 // Whatever a node says, the log is not filled with it.

@@ -210,6 +210,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void take_answer(const Received& message);
   void take_methods(std::string_view json);
   void set_method(broker::Registration registration);
+  void end_former(const broker::Registration& registration);
   void refuse(const std::string& why);
   void take_topics(std::string_view json);
   void take_clients(std::string_view json);

@@ -1,5 +1,9 @@
 // Calls across brokers on a simulated bus: registered at one, made at another.
 #include <gtest/gtest.h>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "tests/cluster/cluster_world.hpp"
 #include "wirecall/registry.hpp"
@@ -556,6 +560,75 @@ TEST_F(ClusterTest, ACallOfANodeThatSubscribesIsNotPassedOnWhenItsProviderIsLost
   first.leave();
   advance(kHop);
   EXPECT_EQ(c.cluster->find("b")->calls_here(), 0U);
+}
+
+// ---- registered otherwise at two nodes ----
+
+constexpr std::string_view kTicks = R"(,"subscription":{"unsubscribe":"ticks.end","notification":"ticks"})";
+
+class ClusterRegistrationTest : public ClusterTest {
+ protected:
+  static std::string registered(NodeClient& client, std::string_view method, std::string_view terms = {}) {
+    return client.ask(request("rpc.register", R"({"method":")" + std::string{method} + '"' + std::string{terms} + "}"));
+  }
+  // A call that goes from a to the provider, and back.
+  void expect_served(NodeClient& provider, std::string_view method) {
+    NodeClient caller{*a};
+    caller.send(request(method, "[]"));
+    advance(kHop);
+    provider.send(result_reply("1", id_of(provider.received())));
+    advance(kHop);
+    EXPECT_EQ(caller.received(), result_reply("1"));
+  }
+};
+
+TEST_F(ClusterRegistrationTest, WhatAnotherNodeProvidesIsRegisteredAlikeOrNot) {
+  NodeClient provider{*b};
+  provider.provide("begin", R"(,"policy":"round_robin")");
+  NodeClient other{*a};
+  advance(kMeet);
+  EXPECT_NE(registered(other, "begin", kTicks).find("the method is provided otherwise"), std::string::npos);
+  EXPECT_NE(registered(other, "begin", R"(,"policy":"last")").find("under another policy"), std::string::npos);
+  EXPECT_NE(registered(other, "begin", R"(,"policy":"exclusive")").find("under another policy"), std::string::npos);
+  EXPECT_EQ(registered(other, "begin"), result_reply("1"));
+  EXPECT_EQ(other.ask(request("rpc.unregister", R"({"method":"begin"})")), result_reply("1"));
+  expect_served(provider, "begin");
+}
+
+TEST_F(ClusterRegistrationTest, OfTwoThatAreRegisteredOtherwiseAtOneMomentEachIsCalledByItsOwnNode) {
+  BrokerNode c{network, scheduler, "c", 0x3000000000};
+  advance(kMeet);
+  NodeClient plain{*b};
+  plain.provide("begin");
+  NodeClient subscribing{c};
+  subscribing.provide("begin", kTicks);
+  advance(kHop);
+  expect_served(plain, "begin");  // it was heard of first
+  NodeClient own{c};
+  own.send(request("begin", "[]"));
+  subscribing.send(result_reply("\"s\"", id_of(subscribing.received())));
+  EXPECT_NE(own.received().find("\"result\""), std::string::npos);
+  subscribing.leave();
+  advance(kHop);
+  expect_served(plain, "begin");
+  EXPECT_EQ(plain.ask(request("rpc.unregister", R"({"method":"begin"})")), result_reply("1"));
+  plain.leave();
+  advance(kHop);
+  EXPECT_EQ(a->router.methods().find("begin"), nullptr);
+}
+
+TEST_F(ClusterRegistrationTest, WhatIsRegisteredAnewOtherwiseIsSoAtAllNodes) {
+  NodeClient provider{*b};
+  provider.provide("begin", R"(,"policy":"last")");
+  advance(kMeet);
+  EXPECT_EQ(provider.ask(request("rpc.unregister", R"({"method":"begin"})")), result_reply("1"));
+  provider.provide("begin", R"(,"policy":"round_robin")");
+  advance(kHop);
+  EXPECT_EQ(a->router.methods().find("begin")->policy(), broker::Policy::round_robin);
+  EXPECT_EQ(provider.ask(request("rpc.unregister", R"({"method":"begin"})")), result_reply("1"));
+  provider.provide("begin", kTicks);
+  advance(kHop);
+  EXPECT_TRUE(a->router.methods().find("begin")->description.subscription.has_value());
 }
 
 // ---- to whom, and whose ----
