@@ -32,6 +32,7 @@ struct SubscriptionMethod {
 struct MethodSubscription {
   std::string id;           ///< the caller's
   std::string provider_id;  ///< the provider's, as JSON text: a number as sent, a string as to_json writes it
+  std::string principal;  ///< the caller's, where the provider is another node; empty where nobody has to authenticate
   std::shared_ptr<const SubscriptionPeer> caller;
   std::shared_ptr<const SubscriptionMethod> method;
   std::shared_ptr<rpc::CallerLink> link;  ///< of the call that has subscribed

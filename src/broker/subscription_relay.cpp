@@ -85,7 +85,7 @@ void SubscriptionRelay::begin(SlotNumber slot, const Received& message, Provider
   const SubscriptionNames& names = *provider.route->description.subscription;
   Peer& caller = *subscribing.caller;
   if (caller.has_ended() || provider.ended || caller.method_subscriptions >= context_->limits.subscriptions) {
-    send_unsubscribe(*provider.peer, names.unsubscribe, provider_id);
+    send_unsubscribe(*provider.peer, names.unsubscribe, provider_id, caller.principal_name());
     return sink.error(caller.method_subscriptions >= context_->limits.subscriptions ? too_many_subscriptions()
                                                                                     : context_->errors.maybe_delivered);
   }
@@ -96,11 +96,13 @@ void SubscriptionRelay::begin(SlotNumber slot, const Received& message, Provider
   // One that is about to be ended makes way for another of its id, which an unsubscribe would end.
   MethodSubscription* const former = table_.find_of_provider(*source.side, provider_id);
   if (former != nullptr && (former->method->ended || former->caller->peer == nullptr)) tell_of_lost(take_out(*former));
-  const MethodSubscription* const added = table_.add({.id = random_id(),
-                                                      .provider_id = provider_id,
-                                                      .caller = caller.subscribed,
-                                                      .method = provider.subscribing,
-                                                      .link = subscribing.link});
+  const MethodSubscription* const added =
+      table_.add({.id = random_id(),
+                  .provider_id = provider_id,
+                  .principal = std::string{provider.at_node ? caller.principal_name() : std::string_view{}},
+                  .caller = caller.subscribed,
+                  .method = provider.subscribing,
+                  .link = subscribing.link});
   // The id is that of the other one, which an unsubscribe would end.
   if (added == nullptr) return sink.error(context_->errors.same_subscription);
   ++caller.method_subscriptions;
@@ -120,13 +122,19 @@ void SubscriptionRelay::end_unwanted(const Provider& provider, const Received& m
   });
 }
 
-void SubscriptionRelay::send_unsubscribe(const Peer& provider, std::string_view method, std::string_view provider_id) {
-  provider.source->begin_unsubscribing(provider_id);
+// Another node is sent a notification, as of the caller's principal: it has no two subscriptions of one id.
+void SubscriptionRelay::send_unsubscribe(const Peer& provider, std::string_view method, std::string_view provider_id,
+                                         std::string_view principal) {
+  if (!provider.of_node) provider.source->begin_unsubscribing(provider_id);
+  if (provider.node != nullptr && !principal.empty()) provider.node->begin_call({.principal = principal});
   append_message(provider.sink(), [&](Buffer& out) {
     message::begin_call(out, to_json(method), "[");
     out.append(provider_id);
-    out.append(R"(],"id":)");
-    out.append(kUnsubscribeId);
+    out.push_back(']');
+    if (!provider.of_node) {
+      out.append(R"(,"id":)");
+      out.append(kUnsubscribeId);
+    }
     out.push_back('}');
   });
 }
@@ -161,7 +169,7 @@ void SubscriptionRelay::unsubscribe(const Route& route, Call& call) {
   if (ends) {
     const MethodSubscription ended = take_out(*found);
     if (const Peer* const provider = ended.method->provider->peer)
-      send_unsubscribe(*provider, ended.method->names.unsubscribe, ended.provider_id);
+      send_unsubscribe(*provider, ended.method->names.unsubscribe, ended.provider_id, ended.principal);
   }
   if (Writer* const writer = call.begin_result()) writer->boolean(ends);
   call.end_result();
@@ -279,7 +287,8 @@ void SubscriptionRelay::send_early_events(SubscriptionSource& source, const Meth
 void SubscriptionRelay::lose(MethodSubscription& subscription) noexcept {
   const MethodSubscription ended = take_out(subscription);
   if (const Peer* const provider = ended.method->provider->peer)
-    if_memory_allows([&] { send_unsubscribe(*provider, ended.method->names.unsubscribe, ended.provider_id); });
+    if_memory_allows(
+        [&] { send_unsubscribe(*provider, ended.method->names.unsubscribe, ended.provider_id, ended.principal); });
   tell_of_lost(ended);
 }
 

@@ -48,7 +48,8 @@ class SubscriptionRelay {
  private:
   static constexpr std::size_t kEndedATurn = 128;
 
-  void send_unsubscribe(const Peer& provider, std::string_view method, std::string_view provider_id);
+  void send_unsubscribe(const Peer& provider, std::string_view method, std::string_view provider_id,
+                        std::string_view principal = {});
   MethodSubscription take_out(MethodSubscription& subscription) noexcept;
   [[nodiscard]] std::optional<rpc::RawValue> subscription_in(EncodedText params);
   bool send_event(const MethodSubscription& subscription, EncodedText params, std::string_view id);

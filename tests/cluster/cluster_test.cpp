@@ -631,6 +631,59 @@ TEST_F(ClusterRegistrationTest, WhatIsRegisteredAnewOtherwiseIsSoAtAllNodes) {
   EXPECT_TRUE(a->router.methods().find("begin")->description.subscription.has_value());
 }
 
+// ---- subscriptions to a method of another node ----
+
+class ClusterSubscriptionTest : public ClusterTest {
+ protected:
+  void SetUp() override {
+    provider = std::make_unique<NodeClient>(*b);
+    provider->provide("ticks.begin", kTicks);
+    provider->provide("slow");
+    caller = std::make_unique<NodeClient>(*a);
+    advance(kMeet);
+    caller->send(request("ticks.begin", "[]"));
+    advance(kHop);
+    provider->send(result_reply("\"s\"", id_of(provider->received())));
+    advance(kHop);
+    const std::string answer = caller->received();
+    const std::string_view head = R"({"jsonrpc":"2.0","result":)";
+    ASSERT_TRUE(answer.starts_with(head)) << answer;
+    id = answer.substr(head.size(), answer.find(',', head.size()) - head.size());
+    other.send(request("slow", "[]", "8"));
+    advance(kHop);
+    slow_id = id_of(provider->received());
+  }
+  // It has ended, and nothing else has.
+  void TearDown() override {
+    advance(kHop);
+    EXPECT_EQ(provider->received(), request("ticks.end", "[\"s\"]", "\"rpc.unsubscribe\""));
+    provider->send(result_reply("1", slow_id));
+    advance(kHop);
+    EXPECT_EQ(other.received(), result_reply("1", "8"));
+    EXPECT_EQ(a->cluster->find("b")->sessions_lost(), 0U);
+    EXPECT_EQ(b->cluster->find("a")->sessions_lost(), 0U);
+  }
+
+  NodeClient other{*a};
+  std::unique_ptr<NodeClient> provider;
+  std::unique_ptr<NodeClient> caller;
+  std::string id;
+  std::string slow_id;
+};
+
+TEST_F(ClusterSubscriptionTest, ItsEventsComeUntilItsCallerEndsIt) {
+  const auto event = [](std::string_view of) {
+    return notification("ticks", R"({"subscription":)" + std::string{of} + R"(,"result":1})");
+  };
+  provider->send(event("\"s\""));
+  advance(kHop);
+  EXPECT_EQ(caller->received(), event(id));
+  EXPECT_EQ(caller->ask(request("ticks.end", '[' + id + ']')), result_reply("true"));
+  EXPECT_EQ(caller->ask(request("ticks.end", '[' + id + ']')), result_reply("false"));
+}
+
+TEST_F(ClusterSubscriptionTest, ItEndsWithItsCaller) { caller->leave(); }
+
 // ---- to whom, and whose ----
 
 TEST_F(ClusterTest, ACallToAClientOfAnotherNodeIsThatOnesAlone) {
