@@ -2,6 +2,7 @@
 #include "broker/peer_table.hpp"
 
 #include "base/assert.hpp"
+#include "base/dotted_name.hpp"
 #include "broker/peer.hpp"
 
 namespace wirecall::broker {
@@ -9,8 +10,13 @@ namespace wirecall::broker {
 constexpr char kCounted = '~';
 constexpr std::uint64_t kNumbersTriedMax = 8;
 
+// No longer than any name: of a long one, the last characters give way.
 static std::string numbered(std::string_view name, std::uint64_t number) {
-  return std::string{name} + kCounted + std::to_string(number);
+  const std::string count = kCounted + std::to_string(number);
+  std::size_t kept = std::min(name.size(), kNameBytesMax - count.size());
+  const auto is_inside_character = [&] { return (static_cast<unsigned char>(name[kept]) & 0xC0) == 0x80; };
+  while (kept != 0 && kept != name.size() && is_inside_character()) --kept;
+  return std::string{name.substr(0, kept)} + count;
 }
 
 // Whether `given` is what one is named who wants to be `name`, where others have that.

@@ -496,7 +496,7 @@ void Node::take_clients(std::string_view json) {
   if (!news) return link_.fail();
   for (const std::string& name : news->gone) clients_.erase(name);
   for (const std::string& name : news->set) {
-    if (name.empty() || name.size() > kNameBytesMax) return link_.fail();
+    if (name.empty() || name.size() > kNameBytesMax) continue;
     if (clients_.size() >= kClientsMax) return refuse("it has more clients with names than calls may be addressed to");
     clients_.insert(name);
   }

@@ -713,6 +713,25 @@ TEST_F(ClusterTest, ACallToAClientOfAnotherNodeIsThatOnesAlone) {
   EXPECT_EQ(caller.ask(R"({"jsonrpc":"2.0","method":"gpu.add","to":"two","id":9})"), nobody);
 }
 
+TEST_F(ClusterTest, NamesOfAnyLengthAreToldToOtherNodes) {
+  std::vector<std::unique_ptr<NodeClient>> clients;
+  std::vector<std::string> names;
+  for (int i = 0; i != 12; ++i) {
+    NodeClient& one = *clients.emplace_back(std::make_unique<NodeClient>(*b));
+    const std::string answer = one.ask(request("rpc.hello", R"({"name":")" + std::string(253, 'n') + R"(ö"})"));
+    const std::string_view head = R"("name":")";
+    const std::size_t at = answer.find(head) + head.size();
+    names.push_back(answer.substr(at, answer.find('"', at) - at));
+    EXPECT_LE(names.back().size(), 255U);
+  }
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
+  EXPECT_EQ(names[0], std::string(253, 'n') + "ö");
+  EXPECT_EQ(names[1], std::string(253, 'n') + "~2");
+  advance(kMeet);
+  for (const std::string& name : names) EXPECT_TRUE(a->cluster->find("b")->has_client(name)) << name;
+  EXPECT_EQ(a->cluster->find("b")->sessions_lost(), 0U);
+}
+
 TEST_F(ClusterTest, AProviderIsToldWhoCallsAtAnotherNodeWhereItsBrokerTellsThat) {
   BrokerNode d{network, scheduler, "d", 0x4000000000, {.disclose_callers = true}};
   NodeClient tells{d};
