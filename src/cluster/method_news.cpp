@@ -5,12 +5,11 @@
 
 #include "broker/methods.hpp"
 #include "rpc/listed_methods.hpp"
+#include "wirecall/limits.hpp"
 #include "wirecall/registry.hpp"
 #include "wirecall/value.hpp"
 
 namespace wirecall::cluster {
-
-constexpr std::uint32_t kDepthOfNews = 256;
 
 std::uint32_t providers_here(const broker::Route& route) noexcept {
   std::uint32_t count = 0;
@@ -108,7 +107,7 @@ bool read_each(Reader& reader, const Read& read) {
 }  // namespace
 
 bool read_method_news(std::string_view json, const Codec& codec, const MethodNewsHandlers& handlers, bool& all) {
-  const Scan scan = codec.scan(json, kDepthOfNews);
+  const Scan scan = codec.scan(json, kDepthMax);
   if (scan.status != ScanStatus::complete || scan.offset != json.size()) return false;
   const std::unique_ptr<Reader> reader = codec.reader();
   const std::unique_ptr<Reader> scratch = codec.reader();

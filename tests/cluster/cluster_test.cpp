@@ -732,6 +732,18 @@ TEST_F(ClusterTest, NamesOfAnyLengthAreToldToOtherNodes) {
   EXPECT_EQ(a->cluster->find("b")->sessions_lost(), 0U);
 }
 
+TEST_F(ClusterTest, ASchemaAsDeepAsAMessageMayBeIsToldToOtherNodes) {
+  NodeClient provider{*b};
+  // The message, its params, and so many levels.
+  constexpr std::size_t kLevels = 256 - 2;
+  std::string schema = "true";
+  for (std::size_t i = 0; i != kLevels; ++i) schema = R"({"not":)" + schema + "}";
+  provider.provide("deep", R"(,"params":)" + schema);
+  advance(kMeet);
+  EXPECT_TRUE(a->cluster->find("b")->methods().contains("deep"));
+  EXPECT_EQ(a->cluster->find("b")->sessions_lost(), 0U);
+}
+
 TEST_F(ClusterTest, AProviderIsToldWhoCallsAtAnotherNodeWhereItsBrokerTellsThat) {
   BrokerNode d{network, scheduler, "d", 0x4000000000, {.disclose_callers = true}};
   NodeClient tells{d};
