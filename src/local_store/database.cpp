@@ -64,7 +64,9 @@ struct Database::Statements {
                           "SELECT pattern,floor,ack_wait,max_deliver,max_in_flight,principal FROM consumer "
                           "WHERE name=?1"};
   Statement count_consumers{database, "SELECT count(*) FROM consumer WHERE principal=?1"};
-  Statement list_consumers{database, "SELECT name FROM consumer ORDER BY name"};
+  Statement list_consumers{database,
+                           "SELECT name,pattern,floor,ack_wait,max_deliver,max_in_flight,principal FROM consumer "
+                           "ORDER BY name"};
   Statement save_consumer{database,
                           "INSERT OR REPLACE INTO consumer(name,pattern,floor,ack_wait,max_deliver,max_in_flight,"
                           "principal) VALUES(?1,?2,?3,?4,?5,?6,?7)"};
@@ -199,6 +201,7 @@ void Database::open(const std::string& path, bool is_to_be_checked) {
       throw cannot_open(
           path, "the file is damaged (" + check.text(0) + "); restore a copy of the folder, or name another one");
   }
+  if (is_to_be_checked) make_indexes();
   statements_ = std::make_unique<Statements>(made);
 }
 
@@ -243,11 +246,15 @@ void Database::make_tables() {
       " max_deliver INTEGER NOT NULL, params BLOB NOT NULL, result BLOB NOT NULL, timeout INTEGER NOT NULL);"
       "CREATE INDEX job_due ON job(method,state,due);"
       "CREATE INDEX job_done ON job(due) WHERE state=2;");
+  make_indexes();
   execute(("PRAGMA application_id=" + std::to_string(kApplication)).c_str());
   execute(("PRAGMA user_version=" + std::to_string(kVersion)).c_str());
   execute("COMMIT");
   execute("PRAGMA wal_checkpoint(TRUNCATE)");
 }
+
+// Without these it does the same, only slower: a file of an earlier build gets them too.
+void Database::make_indexes() { execute("CREATE INDEX IF NOT EXISTS job_running ON job(id) WHERE state=1"); }
 
 // One that nobody has written is that of a job which nobody runs.
 static Job::State state_of(std::int64_t number) noexcept {
@@ -537,31 +544,33 @@ durable::ConsumerState Database::open_consumer(const durable::ConsumerSettings& 
   }
   statements_->save_consumer.run(settings.name, settings.pattern, state.floor, settings.ack_wait_ms,
                                  settings.max_deliver, settings.max_in_flight, principal);
-  Statement& tried = statements_->read_tried.with(settings.name);
-  while (tried.step()) {
-    state.tried.push_back({.seq = tried.number(0),
-                           .deliveries = static_cast<std::uint32_t>(tried.integer(1)),
-                           .acknowledged = tried.integer(2) != 0});
-  }
+  state.tried = tried_of(settings.name);
   return state;
 }
 
+std::vector<durable::Tried> Database::tried_of(const std::string& consumer) {
+  std::vector<durable::Tried> all;
+  Statement& row = statements_->read_tried.with(consumer);
+  while (row.step()) {
+    all.push_back({.seq = row.number(0),
+                   .deliveries = static_cast<std::uint32_t>(row.integer(1)),
+                   .acknowledged = row.integer(2) != 0});
+  }
+  return all;
+}
+
 std::vector<durable::ConsumerState> Database::consumers() {
-  std::vector<std::string> names;
-  Statement& list = statements_->list_consumers.with();
-  while (list.step()) names.push_back(list.text(0));
   std::vector<durable::ConsumerState> all;
-  for (const std::string& name : names) {
-    Statement& find = statements_->find_consumer.with(name);
-    if (!find.step()) continue;
-    durable::ConsumerSettings settings{.name = name,
-                                       .pattern = find.text(0),
-                                       .after = find.number(1),
-                                       .ack_wait_ms = static_cast<std::uint32_t>(find.integer(2)),
-                                       .max_deliver = static_cast<std::uint32_t>(find.integer(3)),
-                                       .max_in_flight = static_cast<std::uint32_t>(find.integer(4))};
-    while (find.step()) continue;
-    all.push_back(open_consumer(settings));
+  Statement& row = statements_->list_consumers.with();
+  while (row.step()) {
+    const durable::ConsumerSettings settings{.name = row.text(0),
+                                             .pattern = row.text(1),
+                                             .after = row.number(2),
+                                             .ack_wait_ms = static_cast<std::uint32_t>(row.integer(3)),
+                                             .max_deliver = static_cast<std::uint32_t>(row.integer(4)),
+                                             .max_in_flight = static_cast<std::uint32_t>(row.integer(5)),
+                                             .principal = row.text(6)};
+    all.push_back({.settings = settings, .floor = settings.after, .tried = tried_of(settings.name)});
   }
   return all;
 }

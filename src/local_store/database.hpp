@@ -85,10 +85,12 @@ class Database {
   void open(const std::string& path, bool is_to_be_checked);
   [[nodiscard]] bool check_file(const std::string& path);
   void make_tables();
+  void make_indexes();
   void prepare();
   void load();
   void take_back();
   [[nodiscard]] Stream& stream_of(const std::string& topic);
+  [[nodiscard]] std::vector<durable::Tried> tried_of(const std::string& consumer);
   void require_room_for(const std::string& principal, std::uint64_t size) const;
   void trim(Stream& stream);
   [[nodiscard]] bool remove_oldest(Stream& stream, std::int64_t older_than_ms);

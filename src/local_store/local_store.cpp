@@ -2,6 +2,7 @@
 #include "local_store/local_store.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 namespace wirecall::local_store {
@@ -104,6 +105,15 @@ class LocalStore::Answers final : public detail::Executor::Continuation {
   std::size_t bytes_;
 };
 
+// At start, where nobody but the caller can be told that the disk fails.
+static std::vector<durable::ConsumerState> consumers_of(Database& database) {
+  try {
+    return database.consumers();
+  } catch (const Failed& failed) {
+    throw std::runtime_error{"cannot read the consumers of the durable store: " + failed.failure.why};
+  }
+}
+
 LocalStore::LocalStore(LocalStoreOptions options, std::shared_ptr<detail::Executor> executor, LogSink log,
                        Opening opening)
     : options_(std::move(options)),
@@ -113,7 +123,7 @@ LocalStore::LocalStore(LocalStoreOptions options, std::shared_ptr<detail::Execut
       database_(std::in_place, options_, wall_clock_ms(), opening),
       began_ms_(database_->last_ms()),
       first_seq_(database_->last_seq()),
-      consumers_(database_->consumers()) {
+      consumers_(consumers_of(*database_)) {
   for (const durable::QueueCounts& queue : database_->list_queues()) {
     if (queue.waiting != 0) waiting_methods_.push_back(queue.method);
   }

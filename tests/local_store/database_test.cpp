@@ -109,6 +109,31 @@ TEST(Database, knows_how_far_a_consumer_is_over_restarts) {
   EXPECT_TRUE(world.change([&] { return world.database->open_consumer(settings); }).tried.empty());
 }
 
+TEST(Database, the_consumers_are_read_and_nothing_is_written) {
+  DatabaseWorld world;
+  for (const char* const name : {"b", "a"})
+    world.change([&] { return world.database->open_consumer({.name = name, .pattern = "x", .principal = "p"}); });
+  const auto written = [&] { return std::filesystem::file_size(world.folder.file() + "-wal"); };
+  const auto before = written();
+  const std::vector<durable::ConsumerState> all = world.database->consumers();
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].settings.name, "a");
+  EXPECT_EQ(all[0].settings.principal, "p");
+  EXPECT_EQ(written(), before);
+}
+
+TEST(Database, the_jobs_that_ran_are_found_by_an_index_also_in_a_file_that_had_none) {
+  DatabaseWorld world;
+  const auto plan = [&] {
+    world.database.reset();
+    return read_file(world.folder.file(), "EXPLAIN QUERY PLAN UPDATE job SET state=0 WHERE state=1");
+  };
+  EXPECT_NE(plan().find("job_running"), std::string::npos) << plan();
+  change_file(world.folder.file(), "DROP INDEX job_running");
+  world.reopen();
+  EXPECT_NE(plan().find("job_running"), std::string::npos) << plan();
+}
+
 TEST(Database, a_consumer_keeps_its_pattern_until_it_is_forgotten) {
   DatabaseWorld world;
   world.change([&] { return world.database->open_consumer({.name = "c", .pattern = "a"}); });

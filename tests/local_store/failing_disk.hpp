@@ -71,4 +71,18 @@ inline void change_file(const std::string& path, const char* sql) {
   sqlite3_close(database);
 }
 
+/// The last column of what is read of a file, all rows as one text.
+inline std::string read_file(const std::string& path, const char* sql) {
+  sqlite3* database = nullptr;
+  EXPECT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
+  std::string text;
+  const auto add = [](void* to, int columns, char** values, char**) {
+    static_cast<std::string*>(to)->append(values[columns - 1]).append("\n");
+    return 0;
+  };
+  EXPECT_EQ(sqlite3_exec(database, sql, add, &text, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
+  sqlite3_close(database);
+  return text;
+}
+
 }  // namespace wirecall::local_store

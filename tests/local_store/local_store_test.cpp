@@ -6,6 +6,7 @@
 #include <deque>
 #include <mutex>
 
+#include "tests/local_store/failing_disk.hpp"
 #include "tests/local_store/world.hpp"
 
 namespace wirecall::local_store {
@@ -100,6 +101,27 @@ TEST_F(LocalStoreTest, tells_at_start_what_there_is) {
   ASSERT_EQ(store->consumers().size(), 1U);
   EXPECT_EQ(store->consumers()[0].settings.name, "c");
   EXPECT_EQ(store->waiting_methods(), std::vector<std::string>{"m"});
+}
+
+TEST_F(LocalStoreTest, opens_on_a_full_disk_and_refuses_changes_until_there_is_room) {
+  FailingDisk disk;
+  open();
+  bool made = false;
+  store->open_consumer({.name = "c", .pattern = "a"}, [&](const auto&) { made = true; });
+  turns->run_until([&] { return made; });
+  store.reset();
+  disk.writes_fail = true;
+  open();
+  EXPECT_EQ(store->consumers().size(), 1U);
+  std::vector<bool> kept;
+  const auto append = [&] {
+    store->append({.topic = "a", .params = "[]"}, [&](const auto& outcome) { kept.push_back(outcome.has_value()); });
+    turns->run_until([&, before = kept.size()] { return kept.size() != before; });
+  };
+  append();
+  disk.writes_fail = false;
+  append();
+  EXPECT_EQ(kept, (std::vector<bool>{false, true}));
 }
 
 TEST_F(LocalStoreTest, what_many_have_asked_for_is_not_in_memory_at_once) {

@@ -51,6 +51,8 @@ struct RestartGo {
 inline constexpr std::chrono::milliseconds kRestartStep{5000};
 /// That in which the old process stands still.
 inline constexpr std::chrono::milliseconds kRestartCommit{1000};
+/// The same, while the new one opens the durable store: it reads how many jobs there are of each method and principal.
+inline constexpr std::chrono::milliseconds kRestartOpen{5000};
 /// The most bytes that a message may have, but for the state of the broker.
 inline constexpr std::uint64_t kRestartBytesMax = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kRestartStateBytesMax = std::uint64_t{1} << 32;

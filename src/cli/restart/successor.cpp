@@ -213,10 +213,8 @@ void Successor::hand_over(Descriptor socket, Started* child) {
     std::string failure = "the server ends, or its loop does not answer";
     const auto commit = [&](const std::string& state, Descriptor& link) {
       try {
-        const auto until = std::chrono::steady_clock::now() + kRestartCommit;
         channel.send(state, kRestartCommit);
-        const auto left = std::chrono::ceil<RestartChannel::Time>(until - std::chrono::steady_clock::now());
-        const auto said = understood<RestartPrepared>(channel.receive(left, kRestartBytesMax));
+        const auto said = understood<RestartPrepared>(channel.receive(kRestartOpen, kRestartBytesMax));
         if (said.prepared) {
           // Before it says anything itself: the manager listens to the main process alone.
           notify_main_process(hello.pid);
