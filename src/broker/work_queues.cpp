@@ -427,9 +427,17 @@ void WorkQueues::taken(const std::string& method, const durable::Outcome<durable
   Queue& queue = *found->second;
   queue.taking = false;
   if (!outcome) return queue.look_in(kFirstPause);
-  queue.running += outcome->jobs.size();
-  for (const Job& job : outcome->jobs) begin(job);
-  if (std::exchange(queue.again, false) && outcome->jobs.size() < asked) return pump(method);
+  bool ran = false;
+  for (const Job& job : outcome->jobs) {
+    // Another process has had the store meanwhile, and left it: what is at work here is not begun once more.
+    if (running_.contains(job.id)) {
+      ran = true;
+      continue;
+    }
+    ++queue.running;
+    begin(job);
+  }
+  if (ran || (std::exchange(queue.again, false) && outcome->jobs.size() < asked)) return pump(method);
   if (outcome->next_ms) {
     if (*outcome->next_ms != 0) queue.look_in(milliseconds{*outcome->next_ms});
   } else if (queue.running == 0) {
@@ -478,6 +486,7 @@ void WorkQueues::answered(std::uint64_t id, const Received& message) {
 
 void WorkQueues::finish(std::uint64_t id, durable::JobOutcome outcome) {
   const auto found = running_.find(id);
+  if (found == running_.end()) return;  // it was answered before its call has failed
   RunningJob job = std::move(found->second);
   running_.erase(found);
   save(std::move(job), std::move(outcome));

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 #include "base/dotted_name.hpp"
 
@@ -151,7 +152,6 @@ Database::Database(LocalStoreOptions options, std::int64_t now_ms, Opening openi
   const std::string path = (std::filesystem::path{options_.folder} / kFileName).string();
   try {
     open(path, opening == Opening::first);
-    if (opening != Opening::again) execute("UPDATE job SET state=0 WHERE state=1");
     load();
   } catch (const Failed& failed) {
     const int code = sqlite3_errcode(database_.get()) & 0xFF;
@@ -717,6 +717,11 @@ durable::Taken Database::take(const durable::Take& take, std::int64_t now_ms) {
   return taken;
 }
 
+void Database::reset_jobs() {
+  execute("UPDATE job SET state=0 WHERE state=1");
+  for (auto& [method, queue] : queues_) queue.waiting += std::exchange(queue.running, 0);
+}
+
 void Database::change_state(JobRow row, Job::State to, std::uint64_t result_bytes) {
   count_job(row, -1);
   row.state = to;
@@ -734,7 +739,8 @@ void Database::remove_job(std::uint64_t id, const JobRow& row) {
 
 void Database::finish(const durable::JobOutcome& outcome, std::int64_t now_ms) {
   const JobRow row = job_row(outcome.id);
-  if (row.state != Job::State::running) return;
+  if (row.state != Job::State::running)
+    throw Failed{{.kind = Failure::Kind::conflict, .why = "the job is not running any more"}};
   const std::int64_t due = now_ms + static_cast<std::int64_t>(outcome.delay_ms);
   statements_->end_job.run(outcome.id, static_cast<int>(outcome.state), due, outcome.untried ? 1 : 0, outcome.result);
   change_state(row, outcome.state, outcome.result.size());

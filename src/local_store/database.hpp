@@ -55,6 +55,8 @@ class Database {
   [[nodiscard]] durable::Pushed push(const durable::NewJob& job, std::int64_t now_ms);
   [[nodiscard]] durable::Taken take(const durable::Take& take, std::int64_t now_ms);
   void finish(const durable::JobOutcome& outcome, std::int64_t now_ms);
+  /// Jobs that ran at another process, which is gone, wait again.
+  void reset_jobs();
   [[nodiscard]] durable::Job find_job(std::uint64_t id);
   [[nodiscard]] std::vector<durable::QueueCounts> list_queues() const;
   [[nodiscard]] std::vector<durable::Job> peek(const durable::Peek& peek);

@@ -121,11 +121,12 @@ LocalStore::LocalStore(LocalStoreOptions options, std::shared_ptr<detail::Execut
       log_(std::move(log)),
       began_(std::chrono::steady_clock::now()),
       database_(std::in_place, options_, wall_clock_ms(), opening),
+      has_lost_jobs_(opening != Opening::again),
       began_ms_(database_->last_ms()),
       first_seq_(database_->last_seq()),
       consumers_(consumers_of(*database_)) {
   for (const durable::QueueCounts& queue : database_->list_queues()) {
-    if (queue.waiting != 0) waiting_methods_.push_back(queue.method);
+    if (queue.waiting + queue.running != 0) waiting_methods_.push_back(queue.method);
   }
   thread_ = std::thread{[this] { serve(); }};
 }
@@ -205,6 +206,7 @@ void LocalStore::serve() noexcept {
       changes.swap(changes_);
       stopping = stopping_;
     }
+    if (!reads.empty() && has_lost_jobs_) change({});
     if (!reads.empty()) read(std::move(reads));
     if (!changes.empty()) change(std::move(changes));
     if (stopping) {
@@ -259,6 +261,7 @@ void LocalStore::change(Requests requests) {
   const auto failure = failure_of([&] {
     database_->begin();
     const std::int64_t now = now_ms();
+    if (has_lost_jobs_) database_->reset_jobs();
     for (const std::unique_ptr<Request>& request : requests) request->run(*database_, now);
     database_->commit(now);
   });
@@ -268,6 +271,7 @@ void LocalStore::change(Requests requests) {
     broken(*failure);
   } else {
     dirty_ = true;
+    has_lost_jobs_ = false;
     if (std::exchange(is_broken_, false)) log_(LogLevel::info, "the durable store works again");
   }
   took_ = std::min<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - before, kGatherMax * kShareOfCommit);

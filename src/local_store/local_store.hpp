@@ -101,6 +101,9 @@ class LocalStore final : public durable::Store {
   const LogSink log_;
   const std::chrono::steady_clock::time_point began_;
   std::optional<Database> database_;  // the thread's, while it runs; none while another process may have the file
+  // Likewise: jobs are still running as far as the tables know, at a process that is gone. It may take the store back
+  // until this one serves, which is when it is asked for the first time.
+  bool has_lost_jobs_;
   const std::int64_t began_ms_;
   const std::uint64_t first_seq_;
   std::vector<durable::ConsumerState> consumers_;

@@ -15,9 +15,9 @@ enum class Fsync : std::uint8_t { always, everysec };
 
 /// Who has had the file before it is opened.
 enum class Opening : std::uint8_t {
-  first,   ///< nobody knows: it is looked at as a whole, unless it is large, and jobs that ran wait again
-  handed,  ///< another process, which has just let go of it: jobs that ran there wait again
-  again    ///< this process: jobs that ran go on running
+  first,   ///< nobody knows: it is looked at as a whole, unless it is large
+  handed,  ///< another process, which has just let go of it, and takes it back if this one does not come up
+  again    ///< this process: jobs that ran go on running; with the others they wait again once it is asked for anything
 };
 
 struct LocalStoreOptions {

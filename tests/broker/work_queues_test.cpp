@@ -220,6 +220,25 @@ TEST_F(WorkQueues, before_another_process_takes_over_no_job_begins) {
   EXPECT_EQ(asked(), "[2]");
 }
 
+TEST_F(WorkQueues, a_job_at_work_is_not_begun_once_more_where_another_process_has_had_it_wait) {
+  provide(R"(,"concurrency":2)");
+  static_cast<void>(push(R"({"method":"work","params":[1]})"));
+  EXPECT_EQ(asked(), "[1]");
+  const std::string first = id;
+  disk.jobs[1].state = durable::Job::State::waiting;
+  static_cast<void>(push(R"({"method":"work","params":[2]})"));
+  EXPECT_EQ(asked(), "[2]");
+  EXPECT_EQ(asked(), "");
+  answer("2");
+  id = first;
+  answer("1");
+  EXPECT_EQ(disk.jobs[1].result, "1");
+  static_cast<void>(push(R"({"method":"work","params":[3]})"));
+  EXPECT_EQ(asked(), "[3]");
+  static_cast<void>(push(R"({"method":"work","params":[4]})"));
+  EXPECT_EQ(asked(), "[4]");
+}
+
 TEST_F(WorkQueues, what_has_become_of_a_job_is_kept_once_the_disk_takes_it) {
   provide();
   static_cast<void>(push(R"({"method":"work","params":[1]})"));

@@ -213,17 +213,20 @@ TEST(Database, a_full_queue_refuses_and_forgets_nothing) {
   EXPECT_EQ(push({.method = "m", .params = "[3]"}), "none");
 }
 
-TEST(Database, a_job_that_runs_waits_again_at_another_process_and_runs_on_at_the_same_one) {
+TEST(Database, a_job_that_ran_waits_again_when_it_is_told_to_and_its_outcome_is_refused_then) {
   DatabaseWorld world;
   world.push({.method = "m", .params = "[1]"});
   world.take("m");
-  const auto state_after = [&](Opening opening) {
-    world.database.reset();
-    world.database = std::make_unique<Database>(world.options, world.now, opening);
-    return world.database->find_job(1).state;
-  };
-  EXPECT_EQ(state_after(Opening::again), Job::State::running);
-  EXPECT_EQ(state_after(Opening::handed), Job::State::waiting);
+  world.database.reset();
+  world.database = std::make_unique<Database>(world.options, world.now, Opening::handed);
+  EXPECT_EQ(world.database->find_job(1).state, Job::State::running);
+  EXPECT_EQ(world.database->list_queues().at(0).running, 1U);
+  world.change([&] { return world.database->reset_jobs(), 0; });
+  EXPECT_EQ(world.database->find_job(1).state, Job::State::waiting);
+  EXPECT_EQ(world.database->list_queues().at(0).waiting, 1U);
+  EXPECT_EQ(world.database->list_queues().at(0).running, 0U);
+  EXPECT_EQ(world.refusal([&] { world.database->finish({.id = 1, .result = "1"}, world.now); }),
+            "the job is not running any more");
 }
 
 TEST(Database, jobs_are_taken_and_looked_at_by_so_many_bytes_and_one_at_least) {

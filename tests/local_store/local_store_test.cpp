@@ -122,6 +122,7 @@ TEST_F(LocalStoreTest, opens_on_a_full_disk_and_refuses_changes_until_there_is_r
   disk.writes_fail = false;
   append();
   EXPECT_EQ(kept, (std::vector<bool>{false, true}));
+  store.reset();
 }
 
 TEST_F(LocalStoreTest, what_many_have_asked_for_is_not_in_memory_at_once) {
@@ -172,6 +173,29 @@ TEST_F(LocalStoreTest, one_that_pauses_leaves_its_file_to_another_process_and_do
   other.reset();
   turns->run_until([&] { return seqs.size() == 3; });
   EXPECT_EQ(seqs, (std::vector<std::uint64_t>{1, 2, 3}));
+}
+
+TEST_F(LocalStoreTest, jobs_run_on_where_another_process_has_had_the_file_but_was_asked_for_nothing) {
+  open();
+  bool taken = false;
+  store->push({.method = "m", .params = "[]"}, [](const auto&) {});
+  store->take({.method = "m", .count = 1}, [&](const auto&) { taken = true; });
+  turns->run_until([&] { return taken; });
+  std::vector<durable::Job::State> states;
+  const auto look = [&](LocalStore& at) {
+    at.find_job(1, [&](const durable::Outcome<durable::Job>& job) { states.push_back(job.value().state); });
+    turns->run_until([&, before = states.size()] { return states.size() != before; });
+  };
+  const auto other = [&] {
+    return std::make_unique<LocalStore>(LocalStoreOptions{.folder = folder.path()}, turns, LogSink{}, Opening::handed);
+  };
+  store->pause();
+  EXPECT_EQ(other()->waiting_methods(), std::vector<std::string>{"m"});
+  store->resume();
+  look(*store);
+  store->pause();
+  look(*other());
+  EXPECT_EQ(states, (std::vector{durable::Job::State::running, durable::Job::State::waiting}));
 }
 
 TEST_F(LocalStoreTest, one_that_has_left_refuses_what_waits_and_what_comes) {

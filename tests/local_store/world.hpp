@@ -42,6 +42,9 @@ struct DatabaseWorld {
   void reopen() {
     database.reset();
     database = std::make_unique<Database>(options, now);
+    database->begin();
+    database->reset_jobs();
+    database->commit(now);
   }
   /// Runs `act` as a change that is committed.
   template <class Act>
