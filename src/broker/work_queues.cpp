@@ -58,6 +58,7 @@ struct QueueRow {
 struct ErrorRead {
   int code = 0;
   struct Data {
+    std::optional<std::string> origin;
     std::optional<std::string> delivered;
   };
   std::optional<Data> data;
@@ -99,11 +100,13 @@ int code_of(std::string_view error_json) {
   return read ? read->code : static_cast<int>(ErrorCode::internal_error);
 }
 
-// Of the error of a call: whether it says that nobody has got it.
-bool is_undelivered(std::string_view error_json) {
+// Of the error of a call: whether it says that nobody has got it. A provider's own has no origin, whatever else it
+// says, and a method is not known where nobody provides it: where somebody does, that is his answer.
+bool is_undelivered(std::string_view error_json, bool is_provided) {
   const auto read = from_json<ErrorRead>(error_json);
   if (!read) return false;
-  return read->code == static_cast<int>(ErrorCode::method_not_found) || (read->data && read->data->delivered == "no");
+  if (read->code == static_cast<int>(ErrorCode::method_not_found)) return !is_provided;
+  return read->data && read->data->origin && read->data->delivered == "no";
 }
 
 JobRow row_of(const Job& job, bool with_params) {
@@ -467,7 +470,7 @@ void WorkQueues::answered(std::uint64_t id, const Received& message) {
   }
   outcome.result = message.has(Member::error) ? std::string{message[Member::error]}
                                               : R"({"code":-32603,"message":"Internal error"})";
-  outcome.untried = is_undelivered(outcome.result);
+  outcome.untried = is_undelivered(outcome.result, window_of(job.method) != 0);
   if (outcome.result.size() > kErrorBytesMax)
     outcome.result = R"({"code":)" + std::to_string(code_of(outcome.result)) +
                      R"(,"message":"The provider's error is too large to be kept"})";

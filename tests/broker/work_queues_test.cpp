@@ -156,6 +156,19 @@ TEST_F(WorkQueues, what_nobody_has_got_does_not_count) {
   EXPECT_EQ(disk.jobs[1].deliveries, 0U);
 }
 
+TEST_F(WorkQueues, what_a_provider_says_was_not_delivered_counts_all_the_same) {
+  provide();
+  for (const auto& [code, data] :
+       {std::pair{-32601, ""}, std::pair{-32009, R"({"origin":"remote","delivered":"no"})"}}) {
+    static_cast<void>(push(R"({"method":"work","params":[1],"max_deliver":1})"));
+    EXPECT_EQ(asked(), "[1]");
+    worker->send(error_reply(code, "no", data, id));
+    store->commit();
+  }
+  EXPECT_EQ(disk.jobs[1].state, durable::Job::State::dead);
+  EXPECT_EQ(disk.jobs[2].state, durable::Job::State::dead);
+}
+
 TEST_F(WorkQueues, a_job_has_a_time_of_its_own_and_not_that_of_a_call) {
   provide();
   static_cast<void>(push(R"({"method":"work","params":[1],"timeout_ms":60000})"));
