@@ -41,6 +41,9 @@ template <std::size_t N>
   return account ? account->name : std::string{};
 }
 
+/// Whose turn it is when a peer reads; none of consumers, which have one of their own together.
+[[nodiscard]] inline std::string reader_of(const Peer& peer) { return "of " + account_of(peer); }
+
 /// Whether what another peer may have asked for is shown to this one: to whom everybody is the same, or to an admin.
 [[nodiscard]] inline bool sees_all(const Peer& peer) { return peer.principal == nullptr || peer.principal->admin; }
 

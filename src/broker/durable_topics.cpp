@@ -26,6 +26,10 @@ constexpr std::size_t kFetchesMax = 8;
 constexpr std::uint32_t kReadDefault = 100;
 constexpr std::uint32_t kReadMax = 1000;
 
+// What a read costs whoever asks for it, beside what waits for its turn at the disk.
+constexpr std::size_t kStepsOfRead = 16;
+constexpr std::size_t kEventsOfStep = 16;
+
 struct PublishedRow {
   std::uint64_t seq;
   std::optional<bool> duplicate;
@@ -509,8 +513,10 @@ void DurableTopics::read(Call& call) {
   durable::Fetch fetch{.pattern = pattern_of(params),
                        .after = params.as<std::uint64_t>(1).value_or(0),
                        .count = number_of(params, "count", 2, kReadDefault, 1, kReadMax),
-                       .bytes = context_->limits.max_message_size / 4};
+                       .bytes = context_->limits.max_message_size / 4,
+                       .asker = reader_of(caller)};
   if (!rpc::may_subscribe(caller.principal, fetch.pattern)) throw forbidden();
+  caller.sink().charge(kStepsOfRead + fetch.count / kEventsOfStep);
   require_store().fetch(std::move(fetch),
                         [sink = call.detach()](const durable::Outcome<durable::Fetched>& outcome) mutable {
                           if_memory_allows([&] {

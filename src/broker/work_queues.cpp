@@ -334,7 +334,8 @@ void WorkQueues::peek(Call& call) {
                      .state = Job::State::waiting,
                      .after = params.as<std::uint64_t>(2).value_or(0),
                      .count = number_of(params, "count", 3, kPeekDefault, 1, kPeekMax),
-                     .bytes = context_->limits.max_message_size / 4};
+                     .bytes = context_->limits.max_message_size / 4,
+                     .asker = reader_of(caller_of(call))};
   if (const auto word = params.as<std::string>(1)) {
     const auto found = std::ranges::find(kStates, *word, &std::pair<std::string_view, Job::State>::first);
     if (found == kStates.end()) params.refuse("state", params.find(1), "one of waiting, running, done, dead");

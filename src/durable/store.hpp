@@ -5,7 +5,7 @@
 //
 // Each function returns at once. Its `then` is called later, in the order in which the functions were called, on the
 // thread that has called; of what changes the store, once that is safe as its policy says (LocalStore). Only reads may
-// overtake changes, and see nothing that is not safe. Thread: one.
+// overtake changes, and those of other askers, and see nothing that is not safe. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -65,8 +65,9 @@ struct Event {
 struct Fetch {
   std::string pattern;
   std::uint64_t after = 0;
-  std::size_t count = 0;  ///< at most so many
-  std::size_t bytes = 0;  ///< of params at most, but one event at least
+  std::size_t count = 0;   ///< at most so many
+  std::size_t bytes = 0;   ///< of params at most, but one event at least
+  std::string asker = {};  ///< reads of different askers take turns
 };
 
 struct Fetched {
@@ -192,6 +193,7 @@ struct Peek {
   std::size_t count = 0;
   std::size_t bytes = SIZE_MAX;                         ///< of params and results at most, but one job at least
   std::optional<std::string> principal = std::nullopt;  ///< of whose account; of any where there is none
+  std::string asker = {};                               ///< as of Fetch
 };
 
 class Store {
@@ -209,8 +211,8 @@ class Store {
 
   // Another process may take over from this one, and the store with it.
 
-  /// Does what it has been asked for, and lets go of what only one process may have. What it is asked for from then on
-  /// waits for one of the next two. Blocks as long as the disk needs.
+  /// Changes what it has been asked to change, and lets go of what only one process may have. What it is asked for from
+  /// then on, and reads that wait, wait for one of the next two. Blocks as long as the disk needs.
   virtual void pause() = 0;
   /// No other process has taken over: goes on as soon as none has the store.
   virtual void resume() = 0;

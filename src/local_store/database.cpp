@@ -485,8 +485,8 @@ bool Database::expire(std::int64_t now_ms) {
 }
 
 durable::Fetched Database::fetch(const durable::Fetch& fetch) {
-  // Of events that are not of the pattern so many are passed over at once.
-  constexpr std::size_t kScannedMax = 10'000;
+  // Of events that are not of the pattern so many are passed over at once: everybody waits for that.
+  constexpr std::size_t kScannedMax = 2000;
   durable::Fetched fetched{.events = {}, .scanned = fetch.after};
   Statement& row = statements_->read_events.with(fetch.after);
   std::size_t bytes = 0;

@@ -17,13 +17,16 @@ constexpr std::chrono::seconds kHousekeeping{1};
 constexpr milliseconds kHouseTime{200};
 // What has been read, and is not told yet, at most; one more is read all the same.
 constexpr std::size_t kUntoldBytesMax = std::size_t{16} << 20U;
-// Reads between two commits: whoever asks for many delays nobody's change by more.
-constexpr std::ptrdiff_t kReadsATurn = 8;
+// For so long, and so often, it reads between two commits; one that has begun ends.
+constexpr milliseconds kReadTime{10};
+constexpr int kReadsATurn = 8;
 // For such a part of what a commit takes others are waited for that may share the next one.
 constexpr int kShareOfCommit = 8;
 constexpr milliseconds kGatherMax{2};
 // Before a file is tried again that another process has open.
 constexpr milliseconds kOpenPause{50};
+// Whose turn it is that what costs little is looked up: no peer's, and not that of the consumers.
+const std::string kNobody{"lookups"};
 const Failure kMoved{.kind = Failure::Kind::moved, .why = "another process has taken over"};
 
 static std::int64_t wall_clock_ms() {
@@ -133,7 +136,7 @@ LocalStore::LocalStore(LocalStoreOptions options, std::shared_ptr<detail::Execut
 
 LocalStore::~LocalStore() { end_thread(); }
 
-// With what it has been asked for.
+// With what it has been asked to change.
 void LocalStore::end_thread() {
   if (!thread_.joinable()) return;
   {
@@ -160,7 +163,7 @@ void LocalStore::leave() {
   Requests waiting;
   {
     const std::scoped_lock lock{mutex_};
-    waiting.swap(reads_);
+    while (!reads_.empty()) waiting.push_back(reads_.take());
     for (std::unique_ptr<Request>& change : std::exchange(changes_, {})) waiting.push_back(std::move(change));
   }
   waiting_.store(0, std::memory_order_relaxed);
@@ -192,26 +195,21 @@ void LocalStore::serve() noexcept {
   if (!open_again()) return;
   std::chrono::steady_clock::time_point housekeeping = std::chrono::steady_clock::now();
   for (;;) {
-    Requests reads;
     Requests changes;
     bool stopping = false;
     {
       std::unique_lock lock{mutex_};
       wanted_ = 1;
-      asked_.wait_until(lock, housekeeping, [this] { return stopping_ || !reads_.empty() || !changes_.empty(); });
+      asked_.wait_until(lock, housekeeping, [this] { return stopping_ || may_read() || !changes_.empty(); });
       gather(lock);
-      const auto end = reads_.begin() + std::min(kReadsATurn, std::ssize(reads_));
-      reads.assign(std::make_move_iterator(reads_.begin()), std::make_move_iterator(end));
-      reads_.erase(reads_.begin(), end);
       changes.swap(changes_);
       stopping = stopping_;
     }
-    if (!reads.empty() && has_lost_jobs_) change({});
-    if (!reads.empty()) read(std::move(reads));
+    if (!stopping) read();
     if (!changes.empty()) change(std::move(changes));
     if (stopping) {
       const std::scoped_lock lock{mutex_};
-      if (reads_.empty() && changes_.empty()) return;
+      if (changes_.empty()) return;
     }
     if (std::chrono::steady_clock::now() < housekeeping) continue;
     housekeeping = std::chrono::steady_clock::now() + kHousekeeping;
@@ -225,16 +223,22 @@ void LocalStore::gather(std::unique_lock<std::mutex>& lock) {
   if (together_ < 2 || changes_.empty()) return;
   wanted_ = together_;
   asked_.wait_for(lock, took_ / kShareOfCommit,
-                  [this] { return stopping_ || !reads_.empty() || changes_.size() >= wanted_; });
+                  [this] { return stopping_ || may_read() || changes_.size() >= wanted_; });
 }
 
+bool LocalStore::may_read() const noexcept { return !reads_.empty() && untold_bytes_ < kUntoldBytesMax; }
+
 // One after the other, so that what many have asked for is not in memory at once.
-void LocalStore::read(Requests requests) {
-  for (std::unique_ptr<Request>& request : requests) {
+void LocalStore::read() {
+  const auto until = std::chrono::steady_clock::now() + kReadTime;
+  for (int i = 0; i != kReadsATurn && std::chrono::steady_clock::now() < until; ++i) {
+    std::unique_ptr<Request> request;
     {
-      std::unique_lock lock{mutex_};
-      asked_.wait(lock, [this] { return stopping_ || untold_bytes_ < kUntoldBytesMax; });
+      const std::scoped_lock lock{mutex_};
+      if (stopping_ || !may_read()) return;
+      request = reads_.take();
     }
+    if (has_lost_jobs_) change({});
     if (const auto failure = failure_of([&] { request->run(*database_, now_ms()); })) {
       request->fail(*failure);
       broken(*failure);
@@ -311,60 +315,71 @@ void LocalStore::broken(const Failure& failure) {
 
 // ---- what it is asked for ----
 
+bool LocalStore::refuse_moved(std::unique_ptr<Request>& request) {
+  if (!has_left_) return false;
+  request->fail(kMoved);
+  Requests failed;
+  failed.push_back(std::move(request));
+  tell(std::move(failed));
+  return true;
+}
+
 template <class T, class Act>
-void LocalStore::ask(bool is_change, Act act, Then<T> then) {
-  auto request = std::make_unique<RequestOf<T, Act>>(std::move(act), std::move(then));
-  if (has_left_) {
-    request->fail(kMoved);
-    Requests failed;
-    failed.push_back(std::move(request));
-    return tell(std::move(failed));
-  }
+void LocalStore::change(Act act, Then<T> then) {
+  std::unique_ptr<Request> request = std::make_unique<RequestOf<T, Act>>(std::move(act), std::move(then));
+  if (refuse_moved(request)) return;
   {
     const std::scoped_lock lock{mutex_};
-    (is_change ? changes_ : reads_).push_back(std::move(request));
-    if (is_change) waiting_.fetch_add(1, std::memory_order_relaxed);
-    if (is_change && changes_.size() != wanted_) return;  // it is awake, or waits for more
+    changes_.push_back(std::move(request));
+    waiting_.fetch_add(1, std::memory_order_relaxed);
+    if (changes_.size() != wanted_) return;  // it is awake, or waits for more
+  }
+  asked_.notify_one();
+}
+
+template <class T, class Act>
+void LocalStore::read(const std::string& asker, Act act, Then<T> then) {
+  std::unique_ptr<Request> request = std::make_unique<RequestOf<T, Act>>(std::move(act), std::move(then));
+  if (refuse_moved(request)) return;
+  {
+    const std::scoped_lock lock{mutex_};
+    reads_.add(asker, std::move(request));
   }
   asked_.notify_one();
 }
 
 void LocalStore::append(durable::NewEvent event, Then<durable::Appended> then) {
-  ask<durable::Appended>(
-      true, [event = std::move(event)](Database& database, std::int64_t now) { return database.append(event, now); },
+  change<durable::Appended>(
+      [event = std::move(event)](Database& database, std::int64_t now) { return database.append(event, now); },
       std::move(then));
 }
 
 void LocalStore::fetch(durable::Fetch fetch, Then<durable::Fetched> then) {
-  ask<durable::Fetched>(
-      false, [fetch = std::move(fetch)](Database& database, std::int64_t) { return database.fetch(fetch); },
+  const std::string asker = fetch.asker;
+  read<durable::Fetched>(
+      asker, [fetch = std::move(fetch)](Database& database, std::int64_t) { return database.fetch(fetch); },
       std::move(then));
 }
 
 void LocalStore::list_topics(Then<std::vector<durable::TopicCounts>> then) {
-  ask<std::vector<durable::TopicCounts>>(
-      false, [](const Database& database, std::int64_t) { return database.list_topics(); }, std::move(then));
+  read<std::vector<durable::TopicCounts>>(
+      kNobody, [](const Database& database, std::int64_t) { return database.list_topics(); }, std::move(then));
 }
 
 void LocalStore::open_consumer(durable::ConsumerSettings settings, Then<durable::ConsumerState> then) {
-  ask<durable::ConsumerState>(
-      true,
+  change<durable::ConsumerState>(
       [settings = std::move(settings)](Database& database, std::int64_t) { return database.open_consumer(settings); },
       std::move(then));
 }
 
 void LocalStore::progress(durable::Progress progress, Then<durable::Appended> then) {
-  ask<durable::Appended>(
-      true,
-      [progress = std::move(progress)](Database& database, std::int64_t now) {
-        return database.progress(progress, now);
-      },
-      std::move(then));
+  change<durable::Appended>([progress = std::move(progress)](
+                                Database& database, std::int64_t now) { return database.progress(progress, now); },
+                            std::move(then));
 }
 
 void LocalStore::forget_consumer(std::string name, Then<durable::Done> then) {
-  ask<durable::Done>(
-      true,
+  change<durable::Done>(
       [name = std::move(name)](Database& database, std::int64_t) {
         database.forget_consumer(name);
         return durable::Done{};
@@ -373,20 +388,19 @@ void LocalStore::forget_consumer(std::string name, Then<durable::Done> then) {
 }
 
 void LocalStore::push(durable::NewJob job, Then<durable::Pushed> then) {
-  ask<durable::Pushed>(
-      true, [job = std::move(job)](Database& database, std::int64_t now) { return database.push(job, now); },
+  change<durable::Pushed>(
+      [job = std::move(job)](Database& database, std::int64_t now) { return database.push(job, now); },
       std::move(then));
 }
 
 void LocalStore::take(durable::Take take, Then<durable::Taken> then) {
-  ask<durable::Taken>(
-      true, [take = std::move(take)](Database& database, std::int64_t now) { return database.take(take, now); },
+  change<durable::Taken>(
+      [take = std::move(take)](Database& database, std::int64_t now) { return database.take(take, now); },
       std::move(then));
 }
 
 void LocalStore::finish(durable::JobOutcome outcome, Then<durable::Done> then) {
-  ask<durable::Done>(
-      true,
+  change<durable::Done>(
       [outcome = std::move(outcome)](Database& database, std::int64_t now) {
         database.finish(outcome, now);
         return durable::Done{};
@@ -395,23 +409,24 @@ void LocalStore::finish(durable::JobOutcome outcome, Then<durable::Done> then) {
 }
 
 void LocalStore::find_job(std::uint64_t id, Then<durable::Job> then) {
-  ask<durable::Job>(false, [id](Database& database, std::int64_t) { return database.find_job(id); }, std::move(then));
+  read<durable::Job>(
+      kNobody, [id](Database& database, std::int64_t) { return database.find_job(id); }, std::move(then));
 }
 
 void LocalStore::list_queues(Then<std::vector<durable::QueueCounts>> then) {
-  ask<std::vector<durable::QueueCounts>>(
-      false, [](const Database& database, std::int64_t) { return database.list_queues(); }, std::move(then));
+  read<std::vector<durable::QueueCounts>>(
+      kNobody, [](const Database& database, std::int64_t) { return database.list_queues(); }, std::move(then));
 }
 
 void LocalStore::peek(durable::Peek peek, Then<std::vector<durable::Job>> then) {
-  ask<std::vector<durable::Job>>(
-      false, [peek = std::move(peek)](Database& database, std::int64_t) { return database.peek(peek); },
+  const std::string asker = peek.asker;
+  read<std::vector<durable::Job>>(
+      asker, [peek = std::move(peek)](Database& database, std::int64_t) { return database.peek(peek); },
       std::move(then));
 }
 
 void LocalStore::retry_job(std::uint64_t id, Then<durable::Done> then) {
-  ask<durable::Done>(
-      true,
+  change<durable::Done>(
       [id](Database& database, std::int64_t now) {
         database.retry_job(id, now);
         return durable::Done{};
@@ -420,8 +435,7 @@ void LocalStore::retry_job(std::uint64_t id, Then<durable::Done> then) {
 }
 
 void LocalStore::drop_job(std::uint64_t id, Then<durable::Done> then) {
-  ask<durable::Done>(
-      true,
+  change<durable::Done>(
       [id](Database& database, std::int64_t) {
         database.drop_job(id);
         return durable::Done{};

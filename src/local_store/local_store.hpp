@@ -1,7 +1,6 @@
 // LocalStore: a Store in a folder of this machine. One thread of its own makes the changes that have gathered since the
 // last time, commits them together, and says so on the loop when they are safe: so the loop never waits for the disk,
-// and many changes share what one sync costs. Reads are made before the changes that wait with them,
-// a few at a time.
+// and many changes share what one sync costs. Between two commits it reads for a moment, for one asker after the other.
 //
 // Safe means, by LocalStoreOptions::fsync: `always` has synced them (fdatasync of SQLite's log), and they outlive a
 // loss of power as far as the disk keeps its word; `everysec` has written them, and they outlive the process; a loss of
@@ -25,6 +24,7 @@
 
 #include "durable/store.hpp"
 #include "local_store/database.hpp"
+#include "local_store/turns.hpp"
 #include "wirecall/detail/executor.hpp"
 #include "wirecall/log.hpp"
 
@@ -36,7 +36,7 @@ class LocalStore final : public durable::Store {
   /// std::runtime_error where that cannot be.
   LocalStore(LocalStoreOptions options, std::shared_ptr<detail::Executor> executor, LogSink log,
              Opening opening = Opening::first);
-  /// What has been asked for is done still; nobody is told.
+  /// What it has been asked to change is done still, unless it has paused; nobody is told.
   ~LocalStore() override;
 
   [[nodiscard]] std::uint64_t last_seq() const noexcept override { return first_seq_; }
@@ -83,12 +83,16 @@ class LocalStore final : public durable::Store {
   class Answers;
 
   template <class T, class Act>
-  void ask(bool is_change, Act act, durable::Then<T> then);
+  void change(Act act, durable::Then<T> then);
+  template <class T, class Act>
+  void read(const std::string& asker, Act act, durable::Then<T> then);
+  [[nodiscard]] bool refuse_moved(std::unique_ptr<Request>& request);
   void end_thread();
   void serve() noexcept;
   [[nodiscard]] bool open_again();
   void gather(std::unique_lock<std::mutex>& lock);
-  void read(Requests requests);
+  void read();
+  [[nodiscard]] bool may_read() const noexcept;
   void change(Requests requests);
   void tell(Requests requests, std::size_t bytes = 0);
   void told(std::size_t bytes);
@@ -113,7 +117,7 @@ class LocalStore final : public durable::Store {
 
   std::mutex mutex_;
   std::condition_variable asked_;
-  Requests reads_;
+  Turns<std::unique_ptr<Request>> reads_;
   Requests changes_;
   std::size_t wanted_ = 1;  // with so many changes the thread goes on
   bool stopping_ = false;

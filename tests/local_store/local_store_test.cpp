@@ -141,16 +141,40 @@ TEST_F(LocalStoreTest, what_many_have_asked_for_is_not_in_memory_at_once) {
   turns->run_until([&] { return read == 20; });
 }
 
-TEST_F(LocalStoreTest, who_asks_to_read_much_delays_nobodys_change_by_all_of_it) {
+TEST_F(LocalStoreTest, who_asks_to_read_much_delays_nobodys_change_or_read_by_all_of_it) {
   open();
   store->pause();
   int read = 0;
-  int read_before = -1;
-  for (int i = 0; i != 100; ++i) store->fetch({.pattern = "a", .count = 1, .bytes = 1}, [&](const auto&) { ++read; });
-  store->append({.topic = "a", .params = "[]"}, [&](const auto&) { read_before = read; });
+  int read_before_change = -1;
+  int read_before_other = -1;
+  for (int i = 0; i != 100; ++i)
+    store->fetch({.pattern = "a", .count = 1, .bytes = 1, .asker = "p"}, [&](const auto&) { ++read; });
+  store->fetch({.pattern = "a", .count = 1, .bytes = 1, .asker = "q"}, [&](const auto&) { read_before_other = read; });
+  store->append({.topic = "a", .params = "[]"}, [&](const auto&) { read_before_change = read; });
   store->resume();
   turns->run_until([&] { return read == 100; });
-  EXPECT_EQ(read_before, 8);
+  EXPECT_EQ(read_before_other, 1);
+  EXPECT_LE(read_before_change, 8);
+}
+
+TEST_F(LocalStoreTest, one_that_pauses_leaves_reads_for_when_it_goes_on_or_has_left) {
+  open();
+  bool kept = false;
+  store->append({.topic = "a", .params = '"' + std::string(6'000'000, 'x') + '"'}, [&](const auto&) { kept = true; });
+  turns->run_until([&] { return kept; });
+  int read = 0;
+  int failed = 0;
+  for (int i = 0; i != 20; ++i) {
+    store->fetch({.pattern = "a", .after = 0, .count = 1, .bytes = 1},
+                 [&](const auto& outcome) { ++(outcome.has_value() ? read : failed); });
+  }
+  store->pause();
+  EXPECT_LE(turns->waiting(), 4U);
+  store->resume();
+  turns->run_until([&] { return read == 10; });
+  store->leave();
+  turns->run_until([&] { return read + failed == 20; });
+  EXPECT_GT(failed, 0);
 }
 
 TEST_F(LocalStoreTest, one_that_pauses_leaves_its_file_to_another_process_and_does_what_waits_once_it_has_it_again) {
