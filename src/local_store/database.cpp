@@ -90,6 +90,7 @@ struct Database::Statements {
   Statement read_job{database,
                      "SELECT id,method,params,state,deliveries,max_deliver,at,result,timeout,principal FROM job "
                      "WHERE id=?1"};
+  Statement size_job{database, "SELECT method,principal,state,length(params),length(result) FROM job WHERE id=?1"};
   Statement peek_jobs{database,
                       "SELECT id,method,params,state,deliveries,max_deliver,at,result,timeout,principal FROM job "
                       "WHERE method=?1 AND state=?2 AND id>?3 AND (?5 OR principal=?6) ORDER BY id LIMIT ?4"};
@@ -617,7 +618,8 @@ void Database::count_job(const JobRow& jobs, std::int64_t by) {
   count += static_cast<std::uint64_t>(by);
   if (jobs.state == Job::State::done) {
     const auto done = done_bytes_.try_emplace(jobs.method).first;
-    done->second += by < 0 ? 0 - jobs.result_bytes : jobs.result_bytes;
+    const std::uint64_t bytes = jobs.bytes + jobs.result_bytes;
+    done->second += by < 0 ? 0 - bytes : bytes;
     if (count == 0) done_bytes_.erase(done);
     return;
   }
@@ -679,13 +681,13 @@ Job Database::read_job(const Statement& row) {
 }
 
 Database::JobRow Database::job_row(std::uint64_t id) {
-  Statement& row = statements_->read_job.with(id);
+  Statement& row = statements_->size_job.with(id);
   if (!row.step()) throw Failed{{.kind = Failure::Kind::unknown, .why = "there is no job of that id"}};
-  JobRow read{.method = row.text(1),
-              .principal = row.text(9),
-              .state = state_of(row.integer(3)),
-              .bytes = row.text(2).size(),
-              .result_bytes = row.text(7).size()};
+  JobRow read{.method = row.text(0),
+              .principal = row.text(1),
+              .state = state_of(row.integer(2)),
+              .bytes = row.number(3),
+              .result_bytes = row.number(4)};
   while (row.step()) continue;
   return read;
 }

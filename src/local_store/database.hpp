@@ -123,7 +123,7 @@ class Database {
   std::int64_t kept_ms_ = 0;  // the last time that is in the file
   bool is_stale_ = false;     // what is in memory is not what is in the tables
   std::map<std::string, durable::QueueCounts> queues_;
-  std::map<std::string, std::uint64_t> done_bytes_;  // of results, by method
+  std::map<std::string, std::uint64_t> done_bytes_;  // of params and results of those done, by method
   std::map<std::string, Usage> usages_;              // by principal
   std::set<std::string> changed_usages_;             // of those whose events have changed since the last commit
 };

@@ -366,6 +366,22 @@ TEST(Database, a_result_is_kept_for_its_time_and_a_job_id_of_a_message_once) {
   EXPECT_TRUE(world.database->list_queues().empty());
 }
 
+TEST(Database, the_params_of_jobs_that_are_done_count_and_the_oldest_go) {
+  DatabaseWorld world{{.folder = {}, .queue_bytes = 250}};
+  for (int i = 0; i != 3; ++i) {
+    world.push({.method = "m", .params = std::string(100, '1')});
+    world.take("m");
+    world.finish({.id = static_cast<std::uint64_t>(i + 1), .state = Job::State::done, .result = "null"});
+  }
+  EXPECT_EQ(world.database->list_queues().at(0).done, 2U);
+  EXPECT_THROW(static_cast<void>(world.database->find_job(1)), Failed);
+  world.reopen();
+  world.push({.method = "m", .params = std::string(100, '1')});
+  world.take("m");
+  world.finish({.id = 4, .state = Job::State::done, .result = "null"});
+  EXPECT_EQ(world.database->list_queues().at(0).done, 2U);
+}
+
 TEST(Database, the_message_ids_of_events_and_of_jobs_are_not_the_same) {
   DatabaseWorld world;
   EXPECT_EQ(world.append("queue:m", "[1]", "x"), 1U);
