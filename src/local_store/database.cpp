@@ -320,8 +320,12 @@ void Database::load() {
 
 // ---- transactions ----
 
-void Database::begin() {
+void Database::refresh() {
   if (is_stale_) take_back();
+}
+
+void Database::begin() {
+  refresh();
   statements_->begin.run();
 }
 

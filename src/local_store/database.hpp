@@ -36,6 +36,8 @@ class Database {
   void begin();
   void commit(std::int64_t now_ms);
   void rollback() noexcept;
+  /// Where a rollback could not read what there is, it is read now: before each read. Throws Failed.
+  void refresh();
   /// What is not safe yet becomes safe, where commit does not see to that.
   void sync();
   /// Forgets what is too old, some at a time, and keeps the time now and then. False where there is more.

@@ -239,7 +239,11 @@ void LocalStore::read() {
       request = reads_.take();
     }
     if (has_lost_jobs_) change({});
-    if (const auto failure = failure_of([&] { request->run(*database_, now_ms()); })) {
+    const auto failure = failure_of([&] {
+      database_->refresh();
+      request->run(*database_, now_ms());
+    });
+    if (failure) {
       request->fail(*failure);
       broken(*failure);
     }

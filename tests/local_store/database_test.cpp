@@ -476,7 +476,10 @@ TEST(DatabaseOnAFailingDisk, counts_anew_what_it_could_not_read_when_it_took_bac
   disk.reads_fail = true;
   world.database->rollback();
   EXPECT_THROW(world.database->begin(), Failed);
+  EXPECT_THROW(world.database->refresh(), Failed);
   disk.reads_fail = false;
+  world.database->refresh();
+  EXPECT_EQ(world.database->fetch({.pattern = "none", .after = 0, .count = 1, .bytes = 1}).scanned, 41U);
   EXPECT_EQ(world.append("a"), 42U);
   EXPECT_EQ(world.append("a"), 43U);
   EXPECT_EQ(world.append("a"), 44U);
