@@ -391,6 +391,13 @@ TEST(Database, the_message_ids_of_events_and_of_jobs_are_not_the_same) {
   EXPECT_FALSE(pushed.duplicate);
 }
 
+TEST(Database, the_message_ids_of_two_principals_are_not_the_same) {
+  DatabaseWorld world;
+  EXPECT_EQ(world.push({.method = "m", .params = "[1]", .msg_id = "x", .principal = "p"}), 1U);
+  EXPECT_EQ(world.push({.method = "m", .params = "[2]", .msg_id = "x", .principal = "q"}), 2U);
+  EXPECT_EQ(world.push({.method = "m", .params = "[2]", .msg_id = "x", .principal = "q"}), 2U);
+}
+
 TEST(Database, a_topic_that_two_rules_name_is_of_the_first) {
   DatabaseWorld world{{.folder = {}, .rules = {{.pattern = "a", .max_count = 1}, {.pattern = "a", .max_count = 9}}}};
   world.append("a");
