@@ -255,7 +255,10 @@ void Database::make_tables() {
 }
 
 // Without these it does the same, only slower: a file of an earlier build gets them too.
-void Database::make_indexes() { execute("CREATE INDEX IF NOT EXISTS job_running ON job(id) WHERE state=1"); }
+void Database::make_indexes() {
+  execute("CREATE INDEX IF NOT EXISTS job_running ON job(id) WHERE state=1");
+  execute("CREATE INDEX IF NOT EXISTS job_peeked ON job(method,state,id)");
+}
 
 // One that nobody has written is that of a job which nobody runs.
 static Job::State state_of(std::int64_t number) noexcept {

@@ -122,16 +122,27 @@ TEST(Database, the_consumers_are_read_and_nothing_is_written) {
   EXPECT_EQ(written(), before);
 }
 
-TEST(Database, the_jobs_that_ran_are_found_by_an_index_also_in_a_file_that_had_none) {
+TEST(Database, jobs_are_found_by_indexes_also_in_a_file_that_had_none) {
   DatabaseWorld world;
-  const auto plan = [&] {
+  const auto check = [&] {
     world.database.reset();
-    return read_file(world.folder.file(), "EXPLAIN QUERY PLAN UPDATE job SET state=0 WHERE state=1");
+    const auto plan = [&](const std::string& sql) {
+      return read_file(world.folder.file(), ("EXPLAIN QUERY PLAN " + sql).c_str());
+    };
+    const std::string ran = plan("UPDATE job SET state=0 WHERE state=1");
+    EXPECT_NE(ran.find("job_running"), std::string::npos) << ran;
+    const std::string peeked = plan(
+        "SELECT params FROM job WHERE method='m' AND state=2 AND id>0 AND (1 OR principal='p') ORDER BY id LIMIT 20");
+    EXPECT_EQ(peeked.find("TEMP B-TREE"), std::string::npos) << peeked;
+    const std::string due =
+        plan("SELECT params FROM job WHERE method='m' AND state=0 AND due<=9 ORDER BY due,id LIMIT 20");
+    EXPECT_NE(due.find("job_due"), std::string::npos) << due;
+    EXPECT_EQ(due.find("TEMP B-TREE"), std::string::npos) << due;
   };
-  EXPECT_NE(plan().find("job_running"), std::string::npos) << plan();
-  change_file(world.folder.file(), "DROP INDEX job_running");
+  check();
+  change_file(world.folder.file(), "DROP INDEX job_running; DROP INDEX job_peeked");
   world.reopen();
-  EXPECT_NE(plan().find("job_running"), std::string::npos) << plan();
+  check();
 }
 
 TEST(Database, a_consumer_keeps_its_pattern_until_it_is_forgotten) {
