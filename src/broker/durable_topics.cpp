@@ -126,7 +126,9 @@ struct DurableTopics::Publication {
   std::string params;
   std::uint64_t publisher;  ///< Peer::number
   bool retain;
-  bool asked;  ///< to be kept; else it is answered as if it had not been
+  std::string owner;   ///< of one that is retained: Retained::By
+  std::string client;  ///< likewise
+  bool asked;          ///< to be kept; else it is answered as if it had not been
 };
 
 DurableTopics::DurableTopics(BrokerContext& context, EventBus& events, durable::Store* store,
@@ -228,11 +230,14 @@ void DurableTopics::publish(Call& call) {
   if (!rpc::may_publish(caller.principal, *topic)) throw forbidden();
   durable::Store& store = require_store();
   if (caller.has_ended() && asked) throw has_ended();
+  const Retained::By by = retain ? EventBus::by_of(caller) : Retained::By{};
   Publication publication{.sink = call.detach(),
                           .topic = event.topic,
                           .params = event.params,
                           .publisher = caller.number,
                           .retain = retain,
+                          .owner = std::string{by.owner},
+                          .client = std::string{by.client},
                           .asked = asked};
   publication.sink.keeps(2 * (event.topic.size() + event.params.size()));
   caller.sink().charge(event.params.size() / rpc::Share::kBytesOfStep + 4);
@@ -258,21 +263,17 @@ void DurableTopics::published(Publication& publication, const durable::Appended&
 // Those who subscribe without a consumer, as of any event.
 void DurableTopics::tell_subscribers(Peer* publisher, Publication& publication) {
   std::size_t count = 0;
+  Buffer padded;
+  padded.append(publication.params);
+  const EncodedText params{.text = padded.padded(), .encoding = Encoding::json};
   try {
     if (publisher != nullptr) {
-      Buffer padded;
-      padded.append(publication.params);
-      count = events_->publish(*publisher, publication.topic, {.text = padded.padded(), .encoding = Encoding::json},
-                               publication.retain);
-      static_cast<void>(events_->take_answer());
+      count = events_->publish(*publisher, publication.topic, params, publication.retain);
     } else {
-      Buffer text = rpc::event_of(publication.topic, publication.params);
-      count =
-          events_
-              ->deliver(nullptr,
-                        {.topic = publication.topic, .text = text.view(), .params = publication.params, .owned = &text})
-              .count;
+      count = events_->publish_of_gone({.owner = publication.owner, .client = publication.client}, publication.topic,
+                                       params, publication.retain);
     }
+    static_cast<void>(events_->take_answer());
   } catch (const Error& error) {
     context_->log.failed("rpc.publish", publisher, error);
   }
@@ -391,7 +392,7 @@ DurableConsumer& DurableTopics::consumer_of(const durable::ConsumerState& state)
 }
 
 void DurableTopics::subscribe(Call& call) {
-  const Peer& caller = require_connection(call, true);
+  Peer& caller = require_connection(call, true);
   const ReservedParams<9> params{call.reader(), call.params(), kSubscribeNames};
   durable::ConsumerSettings settings{.name = consumer_name(params, "durable", 4), .pattern = pattern_of(params)};
   if (params.value(1) != nullptr || params.value(2) != nullptr || params.value(3) != nullptr)
@@ -423,6 +424,7 @@ void DurableTopics::subscribe(Call& call) {
   store.open_consumer(std::move(settings), [this, name, number = caller.number, sink = call.detach()](
                                                const durable::Outcome<durable::ConsumerState>& outcome) mutable {
     if (const auto found = opening_.find(name); found != opening_.end()) opening_.erase(found);
+    if (Peer* const peer = context_->peers.find(number)) --peer->consumers;
     if_memory_allows([&] {
       if (!outcome) {
         if (const auto found = consumers_.find(name); found != consumers_.end()) unload_if_alone(*found->second);
@@ -436,6 +438,7 @@ void DurableTopics::subscribe(Call& call) {
       consumer.join(*peer);
     });
   });
+  ++caller.consumers;  // it counts as one that has joined until the store answers
 }
 
 void DurableTopics::go_on() {

@@ -40,9 +40,19 @@ bool EventBus::unsubscribe(Peer& peer, std::string_view pattern) noexcept {
   return context_->topics.unsubscribe(peer.topics, pattern);
 }
 
+Retained::By EventBus::by_of(const Peer& publisher) noexcept {
+  const auto& account = publisher.load().calls.account();
+  return {.owner = account ? std::string_view{account->name} : std::string_view{}, .client = publisher.name};
+}
+
 std::size_t EventBus::publish(Peer& publisher, std::string_view topic, const EncodedText& given, bool retain) {
-  const std::string_view params = given.text;
   if (!rpc::may_publish(publisher.principal, topic)) throw forbidden();
+  return publish_by(&publisher, by_of(publisher), topic, given, retain);
+}
+
+std::size_t EventBus::publish_by(Peer* publisher, const Retained::By& by, std::string_view topic,
+                                 const EncodedText& given, bool retain) {
+  const std::string_view params = given.text;
   if (retain && params.empty()) {
     retained_.clear(topic);
     if (context_->realm) context_->realm->retained_changed(topic, true);
@@ -53,23 +63,21 @@ std::size_t EventBus::publish(Peer& publisher, std::string_view topic, const Enc
   if (text.size() > context_->limits.max_message_size) {
     throw message::too_large("the event is larger than a message may be");
   }
-  const std::uint64_t number = retain ? keep(publisher, topic, text.view()) : 0;
+  const std::uint64_t number = retain ? keep(publisher, by, topic, text.view()) : 0;
   const Delivered delivered =
-      deliver(&publisher, {.topic = topic, .text = text.view(), .params = params, .owned = &text, .retained = number});
+      deliver(publisher, {.topic = topic, .text = text.view(), .params = params, .owned = &text, .retained = number});
   if (delivered.later != nullptr) published_ = delivered.later->answer;
   return delivered.count;
 }
 
 // Returns its number. Throws where there is no room.
-std::uint64_t EventBus::keep(const Peer& publisher, std::string_view topic, std::string_view text) {
-  const auto& account = publisher.load().calls.account();
-  const Retained::By by{.owner = account ? std::string_view{account->name} : std::string_view{},
-                        .client = publisher.name};
+std::uint64_t EventBus::keep(const Peer* publisher, const Retained::By& by, std::string_view topic,
+                             std::string_view text) {
   std::size_t evicted = 0;
   const Retained::Kept kept = retained_.keep(topic, text, by, evicted, [this](std::string_view gone) {
     if (context_->realm) context_->realm->retained_changed(gone, true);
   });
-  if (evicted != 0) publisher.sink().charge(evicted);
+  if (evicted != 0 && publisher != nullptr) publisher->sink().charge(evicted);
   if (kept == Retained::Kept::full) throw limit_exceeded("there is no room to retain the event", "retained_bytes");
   if (kept == Retained::Kept::owner_is_full)
     throw limit_exceeded("this principal, address or user retains too many bytes", "principal_retained_bytes");

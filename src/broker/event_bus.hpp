@@ -35,6 +35,12 @@ class EventBus {
   /// An event with these params, none when empty, to all who subscribe to `topic`, a valid name. Returns how many
   /// connections it was queued to. Throws Error -32003, -32005, -32006.
   std::size_t publish(Peer& publisher, std::string_view topic, const EncodedText& given, bool retain);
+  /// The same of one who might publish it, and has gone since; `by` is who that was. Throws Error -32005, -32006.
+  std::size_t publish_of_gone(const Retained::By& by, std::string_view topic, const EncodedText& given, bool retain) {
+    return publish_by(nullptr, by, topic, given, retain);
+  }
+  /// Whose what the peer publishes is.
+  [[nodiscard]] static Retained::By by_of(const Peer& publisher) noexcept;
   /// What it is answered with in place of what `publish` has just returned, after later turns; null for that.
   [[nodiscard]] std::shared_ptr<rpc::Rendering> take_answer() noexcept { return std::move(published_); }
   /// The same for a notification, as it came.
@@ -63,7 +69,10 @@ class EventBus {
  private:
   void tell_links(std::string_view topic, std::string_view text, const Retained::By& by) const noexcept;
   void require_subscribable(const Peer& peer, std::string_view pattern, const SubscriptionOptions& options) const;
-  [[nodiscard]] std::uint64_t keep(const Peer& publisher, std::string_view topic, std::string_view text);
+  std::size_t publish_by(Peer* publisher, const Retained::By& by, std::string_view topic, const EncodedText& given,
+                         bool retain);
+  [[nodiscard]] std::uint64_t keep(const Peer* publisher, const Retained::By& by, std::string_view topic,
+                                   std::string_view text);
   [[nodiscard]] std::size_t tell_at_once(const NewEvent& event, std::span<Subscriber* const> chosen);
 
   BrokerContext* context_;

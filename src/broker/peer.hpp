@@ -108,7 +108,7 @@ class Peer final : public rpc::BrokerPeer {
   std::uint32_t calls_made = 0;            ///< how many these are
   std::uint32_t streams = 0;               ///< of these, how many are asked for their results as they come
   std::uint32_t method_subscriptions = 0;  ///< to methods, as their caller
-  std::uint32_t consumers = 0;             ///< of durable topics, which it has joined
+  std::uint32_t consumers = 0;             ///< of durable topics, which it has joined, or is about to
   std::size_t consumed_bytes = 0;          ///< of their events that it has been sent and not answered
   CallsById calls_by_id;
   std::shared_ptr<SubscriptionPeer>

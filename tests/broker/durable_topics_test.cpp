@@ -94,6 +94,24 @@ TEST_F(DurableTopics, a_message_id_is_kept_once_and_told_to_nobody_again) {
   EXPECT_EQ(b->received(), "");
 }
 
+TEST_F(DurableTopics, what_is_retained_stays_so_where_its_publisher_goes_before_it_is_safe) {
+  const auto publish_and_go = [&](std::string_view params) {
+    a->send(
+        request("rpc.publish", R"({"topic":"orders.new","durable":true,"retain":true)" + std::string{params} + "}"));
+    a->leave();
+    store->commit();
+    a->connect();
+  };
+  const auto last = [&] {
+    Client late{*world};
+    return late.ask(request("rpc.subscribe", R"({"topic":"orders.new","last":true})"));
+  };
+  publish_and_go(R"(,"params":[1])");
+  EXPECT_EQ(last(), result_reply("true") + "\n" + notification("orders.new", "[1]"));
+  publish_and_go("");
+  EXPECT_EQ(last(), result_reply("true"));
+}
+
 TEST_F(DurableTopics, what_the_disk_refuses_is_told_to_its_publisher_alone) {
   ask(*b, "rpc.subscribe", R"({"topic":"orders.new"})");
   disk.broken = "it is full";
@@ -320,6 +338,27 @@ TEST_F(DurableTopics, more_consumers_at_once_than_may_be_are_refused) {
   }
   store->commit();
   EXPECT_LE(disk.consumers.size(), 4096U);
+}
+
+TEST_F(DurableTopics, consumers_that_a_connection_is_about_to_join_count_as_those_that_it_has_joined) {
+  world->limits.subscriptions = 3;
+  const auto subscribe = [&](int number) {
+    b->send(request("rpc.subscribe", R"({"topic":"orders.>","durable":"c)" + std::to_string(number) + "\"}"));
+  };
+  for (int i = 0; i != 5; ++i) subscribe(i);
+  store->commit();
+  EXPECT_EQ(disk.consumers.size(), 3U);
+  EXPECT_EQ(count_of(b->received(), "-32005"), 2);
+  EXPECT_EQ(ask(*b, "rpc.unsubscribe", R"({"topic":"orders.>","durable":"c0"})"), result_reply("true"));
+  disk.broken = "it is full";
+  subscribe(5);
+  store->commit();
+  disk.broken.clear();
+  static_cast<void>(b->received());
+  for (int i = 6; i != 8; ++i) subscribe(i);
+  store->commit();
+  EXPECT_EQ(disk.consumers.size(), 4U);
+  EXPECT_EQ(count_of(b->received(), "-32005"), 1);
 }
 
 TEST_F(DurableTopics, who_leaves_leaves_what_he_was_sent_to_others) {
