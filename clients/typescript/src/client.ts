@@ -147,6 +147,14 @@ export async function connect<Api = AnyApi>(
   return core.client() as Client<Api>;
 }
 
+const cores = new WeakMap<object, Core>();
+/** Of a client. */
+export function sessionOf(client: object, what: string): Session {
+  const core = cores.get(client);
+  if (!core) throw new TypeError("this is no client of connect");
+  return core.connected(what);
+}
+
 class Core {
   readonly session: Session | undefined;
   readonly #channel: Channel & { close(): Promise<void> };
@@ -203,7 +211,9 @@ class Core {
       with: (options: CallOptions) => this.client(merged(options)) as Client,
       close: () => this.#channel.close(),
     };
-    return withMethods(face as ClientFace<AnyApi>, caller, given && {});
+    const client = withMethods(face as ClientFace<AnyApi>, caller, given && {});
+    cores.set(client, this);
+    return client;
   }
 
   // ---- calls ----
@@ -270,15 +280,11 @@ class Core {
   // ---- at a broker ----
 
   async #publish(topic: string, value: unknown, retain: boolean | undefined, options: CallOptions): Promise<number> {
-    // A date, for one, is an object here and a string there.
-    const json = (value as { toJSON?: () => unknown } | null | undefined)?.toJSON?.() ?? value;
-    const scalar = typeof json !== "object" || json === null;
-    const params = value === undefined ? undefined : scalar ? [value] : value;
-    return (await this.#call("rpc.publish", { topic, params, retain }, options)) as number;
+    return (await this.#call("rpc.publish", { topic, params: paramsOf(value), retain }, options)) as number;
   }
 
   #provide(name: string, handler: Handler, options: ProvideOptions): Pending<Registration> {
-    const session = this.#connected("provide");
+    const session = this.connected("provide");
     checkedOptions(options, provideOptionNames, "provide");
     const declaration = new Declaration("method", name, this.#provider.add(name, handler, options));
     if (options.register ?? true) session.declare(declaration);
@@ -294,7 +300,7 @@ class Core {
   }
 
   #subscribe(topic: string, handler: EventHandler, options: SubscribeOptions): Pending<Subscription> {
-    const session = this.#connected("subscribe");
+    const session = this.connected("subscribe");
     checkedOptions(options, subscribeOptionNames, "subscribe");
     const declaration = this.#topic(session, topic, options);
     const subscriber = { topic, handler };
@@ -331,19 +337,28 @@ class Core {
     return declaration;
   }
 
-  #connected(what: string): Session {
+  /** Throws by HTTP. */
+  connected(what: string): Session {
     if (this.session) return this.session;
     const reason = { reason: "needs_connection" };
     throw new RpcError(ErrorCode.invalidRequest, `${what} needs a connection: connect by ws:// or wss://`, reason);
   }
 }
 
-function checkedParams(params: Params | undefined): Params | undefined {
+/** Of an event with that value. */
+export function paramsOf(value: unknown): unknown {
+  // A date, for one, is an object here and a string there.
+  const json = (value as { toJSON?: () => unknown } | null | undefined)?.toJSON?.() ?? value;
+  const scalar = typeof json !== "object" || json === null;
+  return value === undefined ? undefined : scalar ? [value] : value;
+}
+
+export function checkedParams(params: Params | undefined): Params | undefined {
   if (params === undefined || (typeof params === "object" && (params as unknown) !== null)) return params;
   throw new TypeError("params are an array or an object: put a single value in an array");
 }
 
-function pending<T extends object>(handle: T, declaration: Declaration): Pending<T> {
+export function pending<T extends object>(handle: T, declaration: Declaration): Pending<T> {
   const promise = declaration.promise.then(() => handle);
   promise.catch(() => undefined);
   return Object.assign(promise, handle);

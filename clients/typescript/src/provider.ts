@@ -88,7 +88,8 @@ export class Provider {
     if (this.#methods.get(name)?.handler === handler) this.#methods.delete(name);
   }
 
-  request(link: Link, request: Request): void {
+  /** `event` serves it where it is an event of a consumer: then a result that comes late is one all the same. */
+  request(link: Link, request: Request, event?: Handler): void {
     const key = idText(request.id);
     const respond = (response: string): void => {
       this.#running.delete(key);
@@ -100,13 +101,13 @@ export class Provider {
     const fail = (error: RpcError): void => {
       respond(`"error":${encode(error)}`);
     };
-    const method = this.#methodFor(request.method);
+    const method = event ? { handler: event, params: undefined } : this.#methodFor(request.method);
     if (!method) {
       fail(new RpcError(ErrorCode.methodNotFound, "Method not found"));
-    } else if (this.#running.size >= runningMax) {
+    } else if (!event && this.#running.size >= runningMax) {
       fail(localError(ErrorCode.limitExceeded, "Limit exceeded", "no", { limit: "in_flight" }));
     } else {
-      const running = new RunningCall(link, request, respond, this.#log);
+      const running = new RunningCall(link, request, respond, this.#log, event !== undefined);
       this.#running.set(key, running);
       void running.run(method.handler, method.params);
     }
@@ -157,6 +158,7 @@ class RunningCall implements CallContext {
   readonly #request: Request;
   readonly #respond: (response: string) => void;
   readonly #log: Log;
+  readonly #event: boolean;
   readonly #stop = new AbortController();
   readonly #deadline: number;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -164,13 +166,14 @@ class RunningCall implements CallContext {
   #credit: number;
   #granted: (() => void) | undefined;
 
-  constructor(link: Link, request: Request, respond: (response: string) => void, log: Log) {
+  constructor(link: Link, request: Request, respond: (response: string) => void, log: Log, event = false) {
     const { members } = request;
     this.method = request.method;
     this.#link = link;
     this.#request = request;
     this.#respond = respond;
     this.#log = log;
+    this.#event = event;
     const from = member(members, "from");
     this.caller = typeof from === "string" ? from : undefined;
     this.hops = Number(member(members, "hops") ?? 0);
@@ -196,7 +199,9 @@ class RunningCall implements CallContext {
   /** Whether it was still running. */
   cancel(): boolean {
     if (this.#over) return false;
-    this.#end(localError(ErrorCode.cancelled, "Cancelled", "maybe"));
+    const error = localError(ErrorCode.cancelled, "Cancelled", "maybe");
+    if (this.#event) this.#stop.abort(error);
+    else this.#end(error);
     return true;
   }
 
@@ -278,7 +283,7 @@ class RunningCall implements CallContext {
         error = unsendable;
       }
     }
-    this.#log.error(`wirecall: the method ${this.method} has failed`, error);
+    this.#log.error(`wirecall: a handler of ${this.method} has failed`, error);
     this.#answer(`"error":{"code":${String(ErrorCode.internalError)},"message":"Internal error"}`);
   }
 

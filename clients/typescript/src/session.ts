@@ -6,7 +6,7 @@ import type { Declaration } from "./declaration.js";
 import { idText } from "./json.js";
 import { Link, type LinkKeeper, type Request } from "./link.js";
 import type { Log } from "./log.js";
-import type { Provider } from "./provider.js";
+import type { Handler, Provider } from "./provider.js";
 import { retryPause } from "./retry.js";
 import { closed, ErrorCode, localError, lost, member, RpcError } from "./rpc_error.js";
 import { socketClass } from "./socket.js";
@@ -38,6 +38,8 @@ interface Message {
 }
 
 export class Session implements Channel, LinkKeeper {
+  /** What serves a request that is no call of a provided method: Consumers. */
+  serving: ((request: Request) => Handler | undefined) | undefined;
   readonly #urls: readonly string[];
   readonly #options: SessionOptions;
   readonly #provider: Provider;
@@ -116,10 +118,10 @@ export class Session implements Channel, LinkKeeper {
     if (!this.#declared.delete(declaration)) return;
     declaration.refuse(localError(ErrorCode.cancelled, "Cancelled", "no")); // unless it was accepted
     if (!this.#link) return;
-    const { kind, name } = declaration;
+    const { kind, name, params } = declaration;
     try {
       if (kind === "method") await this.#ask(this.#link, "rpc.unregister", { method: name });
-      else await this.#ask(this.#link, "rpc.unsubscribe", { topic: name });
+      else await this.#ask(this.#link, "rpc.unsubscribe", { topic: name, durable: member(params, "durable") });
     } catch (error) {
       if (error instanceof RpcError && error.code === ErrorCode.providerLost) return;
       if (declaration.accepted) throw error;
@@ -374,7 +376,7 @@ export class Session implements Channel, LinkKeeper {
     };
     if (request.method === "rpc.ping") result('"pong"');
     else if (isCancel(request.method)) result(String(this.#provider.cancel(request.params)));
-    else this.#provider.request(link, { ...request, answer });
+    else this.#provider.request(link, { ...request, answer }, this.serving?.(request));
   }
 
   notification(link: Link, method: string, params: unknown): void {

@@ -63,7 +63,7 @@ export class Subscriptions {
 }
 
 // A number, string, boolean or null travels as an array of that one value.
-function unwrapped(params: unknown): unknown {
+export function unwrapped(params: unknown): unknown {
   if (!Array.isArray(params) || params.length !== 1) return params;
   const only: unknown = params[0];
   return typeof only === "object" && only !== null ? params : only;

@@ -81,8 +81,8 @@ describe("what a client provides", () => {
     expect(JSON.stringify(theirs)).not.toContain("secret");
     expect((await failure(caller.nan())).code).toBe(-32603);
     expect(log.error.mock.calls.map(([message]) => String(message))).toEqual([
-      "wirecall: the method theirs has failed",
-      "wirecall: the method nan has failed",
+      "wirecall: a handler of theirs has failed",
+      "wirecall: a handler of nan has failed",
     ]);
   });
 

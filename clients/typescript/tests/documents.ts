@@ -4,7 +4,7 @@
 // - An `html` block is a page, loaded in Chromium where there is one.
 // - A `console` block has commands behind `$ `; one that ends in `&` is a server, which the end of the page ends.
 //
-// Pages name the port 8545; what runs is given another one.
+// Pages name the ports 8545 and 8546; what runs is given others, and a folder of its own for files.
 import { execFile, spawn } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
@@ -42,8 +42,8 @@ export function blocksOf(page: URL, section = ""): Block[] {
 }
 
 /** A `ts` block as a program that checks what it shows. */
-function programOf(block: Block, port: number): string {
-  const lines = block.text.replaceAll("8545", String(port)).split("\n");
+function programOf(block: Block, ports: Ports): string {
+  const lines = ports.put(block.text).split("\n");
   const checked = lines.map((line, at) =>
     line.replace(
       /^(\s*)(.+?); \/\/ → (.+)$/,
@@ -60,6 +60,22 @@ function programOf(block: Block, port: number): string {
     "let checks = 0;",
   ];
   return [...prelude, ...checked, "console.log(`checks: ${checks}`);", "process.exit(0);", "export {};"].join("\n");
+}
+
+/** Those that are used in place of the ones that a page names. */
+class Ports {
+  private constructor(
+    readonly first: number,
+    readonly second: number,
+  ) {}
+
+  static async free(): Promise<Ports> {
+    return new Ports(await freePort(), await freePort());
+  }
+
+  put(text: string): string {
+    return text.replaceAll("8545", String(this.first)).replaceAll("8546", String(this.second));
+  }
 }
 
 export async function freePort(): Promise<number> {
@@ -80,35 +96,36 @@ export interface Outcome {
 /** Runs the blocks of a page. */
 export async function runPage(page: URL, section = ""): Promise<Outcome> {
   const outcome: Outcome = { programs: 0, checks: 0, pages: 0, commands: 0 };
-  const port = await freePort();
+  const ports = await Ports.free();
   const blocks = blocksOf(page, section);
-  const name = basename(page.pathname, ".md") + (section === "" ? "" : "-section") + String(port);
+  const name = basename(page.pathname, ".md") + (section === "" ? "" : "-section") + String(ports.first);
   const html = blocks.find(({ kind }) => kind === "html")?.text ?? "";
-  const web = await PageServer.start(html.replaceAll("8545", String(port)));
+  const web = await PageServer.start(ports.put(html));
   const servers: ReturnType<typeof spawn>[] = [];
-  mkdirSync(folder, { recursive: true });
+  const files = `${folder}${name}-files`;
+  mkdirSync(files, { recursive: true });
   try {
-    await checkTypes(blocks, name, port);
+    await checkTypes(blocks, name, ports);
     for (const block of blocks) {
       if (block.kind === "ts") {
-        outcome.checks += await runProgram(block, name, port);
+        outcome.checks += await runProgram(block, name, ports);
         outcome.programs++;
       } else if (block.kind === "html") {
-        if (await loadPage(web.origin, `ws://127.0.0.1:${String(port)}`)) outcome.pages++;
+        if (await loadPage(web.origin, `ws://127.0.0.1:${String(ports.first)}`)) outcome.pages++;
       } else {
         for (const line of block.text.split("\n").filter((text) => text.startsWith("$ "))) {
           outcome.commands++;
-          const words = line.slice(2).replace("wirecall serve", `wirecall serve --port ${String(port)}`);
+          const words = ports.put(line.slice(2).replace(/wirecall serve(?! --port)/, "wirecall serve --port 8545"));
           const environment = {
             ...process.env,
             PATH: `${dirname(command)}${delimiter}${process.env.PATH ?? ""}`,
-            WIRECALL_URL: `tcp://127.0.0.1:${String(port)}`,
+            WIRECALL_URL: `tcp://127.0.0.1:${String(ports.first)}`,
           };
           if (words.endsWith("&")) {
             const text = `exec ${words.slice(0, -1)} --allow-origins ${web.origin}`;
-            servers.push(await started(text, environment));
+            servers.push(await started(text, environment, files));
           } else {
-            await run("bash", ["-c", words], { env: environment, cwd: folder });
+            await run("bash", ["-c", words], { env: environment, cwd: files });
           }
         }
       }
@@ -116,12 +133,13 @@ export async function runPage(page: URL, section = ""): Promise<Outcome> {
   } finally {
     for (const server of servers) server.kill("SIGKILL");
     web.stop();
+    rmSync(files, { recursive: true, maxRetries: 5 });
   }
   return outcome;
 }
 
-function started(text: string, env: NodeJS.ProcessEnv): Promise<ReturnType<typeof spawn>> {
-  const server = spawn("bash", ["-c", text], { env, stdio: ["ignore", "ignore", "pipe"] });
+function started(text: string, env: NodeJS.ProcessEnv, cwd: string): Promise<ReturnType<typeof spawn>> {
+  const server = spawn("bash", ["-c", text], { env, cwd, stdio: ["ignore", "ignore", "pipe"] });
   return new Promise((resolve, reject) => {
     let said = "";
     server.stderr.on("data", (data: Buffer) => {
@@ -134,9 +152,9 @@ function started(text: string, env: NodeJS.ProcessEnv): Promise<ReturnType<typeo
   });
 }
 
-async function runProgram(block: Block, name: string, port: number): Promise<number> {
+async function runProgram(block: Block, name: string, ports: Ports): Promise<number> {
   const file = `${folder}${name}-${String(block.line)}.mjs`;
-  const { code } = await transform(programOf(block, port), { loader: "ts", format: "esm", target: "es2022" });
+  const { code } = await transform(programOf(block, ports), { loader: "ts", format: "esm", target: "es2022" });
   writeFileSync(file, code);
   try {
     const { stdout } = await run(process.execPath, [file], { timeout: 30_000 });
@@ -147,12 +165,12 @@ async function runProgram(block: Block, name: string, port: number): Promise<num
 }
 
 // All programs of a page at once: the compiler's start is what takes its time.
-async function checkTypes(blocks: Block[], name: string, port: number): Promise<void> {
+async function checkTypes(blocks: Block[], name: string, ports: Ports): Promise<void> {
   const programs = blocks.filter(({ kind }) => kind === "ts");
   if (programs.length === 0) return;
   const files = programs.map((block) => {
     const file = `${folder}${name}-${String(block.line)}.ts`;
-    writeFileSync(file, programOf(block, port));
+    writeFileSync(file, programOf(block, ports));
     return file;
   });
   const project = `${folder}${name}.json`;

@@ -6,7 +6,7 @@ import { hasBrowser } from "./page_server.js";
 const project = new URL("../../../", import.meta.url);
 
 it.each([
-  ["docs/typescript.md", "", { programs: 11, checks: 35, pages: 1, commands: 1 }],
+  ["docs/typescript.md", "", { programs: 12, checks: 42, pages: 1, commands: 2 }],
   ["README.md", "## In TypeScript", { programs: 1, checks: 2, pages: 0, commands: 1 }],
   ["clients/typescript/README.md", "", { programs: 1, checks: 1, pages: 0, commands: 1 }],
 ])(
