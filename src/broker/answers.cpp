@@ -19,7 +19,7 @@ void Answers::deliver(SlotNumber slot, const Received& message, Provider& provid
   WIRECALL_ASSERT(call.state == RelayedCall::State::sent && call.provider == nullptr);
   if (call.caller == nullptr) {
     if (call.is_subscribing() && message.has(Member::result)) return subscriptions_->begin(slot, message, provider);
-    return deliver_to_sink(slot, message, edits_of(call, provider));
+    return deliver_to_sink(slot, message, provider);
   }
   if (is_too_large(call, message)) [[unlikely]]
     return fail(slot, rpc::reply_too_large());
@@ -49,7 +49,10 @@ void Answers::deliver(SlotNumber slot, const Received& message, Provider& provid
 }
 
 // The call is forgotten first: what the answer sets off may look for it, and must not find it.
-void Answers::deliver_to_sink(SlotNumber slot, const Received& message, const OwnErrorEdits& edits) {
+void Answers::deliver_to_sink(SlotNumber slot, const Received& message, const Provider& provider) {
+  const OwnErrorEdits edits = edits_of(calls_[slot], provider);
+  const std::string node =
+      provider.at_node && calls_[slot].extras->call_all.results ? to_json(provider.peer->node->name()) : std::string{};
   Buffer stripped;
   CleanResponse relayed;
   if (message.is_json()) relayed = without_origin(message, *context_->loop.codecs.readers.reader, stripped, edits);
@@ -61,7 +64,17 @@ void Answers::deliver_to_sink(SlotNumber slot, const Received& message, const Ow
   if (!message.is_json()) return sink.encoded_result(message[Member::result], {});
   if (!call_all.results) return sink.response(relayed.text, relayed.id, relayed.code);
   if (!relayed.error.empty()) return call_all.results->set(call_all.index, "error", relayed.error);
+  if (!node.empty()) return set_outcomes_of(node, call_all, message[Member::result]);
   call_all.results->set(call_all.index, "result", message[Member::result]);
+}
+
+// What another node has answered to rpc.call_all, of all of its clients.
+void Answers::set_outcomes_of(std::string_view node, const CallAllEntry& of, std::string_view array) noexcept try {
+  const std::optional<Buffer> outcomes = outcomes_of_node(array, node, *context_->loop.codecs.readers.reader);
+  if (!outcomes) return of.results->set(of.index, context_->errors.malformed);
+  of.results->set_all(of.index, outcomes->view());
+} catch (const std::bad_alloc&) {
+  of.results->set(of.index, context_->errors.no_memory);
 }
 
 void Answers::tell(SlotNumber slot, const Error& error) noexcept {

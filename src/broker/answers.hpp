@@ -17,8 +17,6 @@ namespace wirecall::broker {
   return message.text.size() + id_bytes > bytes_max + message.id().size();
 }
 
-struct OwnErrorEdits;  // splice.hpp
-
 class Answers {
  public:
   /// All referred to outlive it.
@@ -38,7 +36,8 @@ class Answers {
   void log_failure(SlotNumber slot, const Error& error) noexcept;
 
  private:
-  void deliver_to_sink(SlotNumber slot, const Received& message, const OwnErrorEdits& edits);
+  void deliver_to_sink(SlotNumber slot, const Received& message, const Provider& provider);
+  void set_outcomes_of(std::string_view node, const CallAllEntry& of, std::string_view array) noexcept;
 
   BrokerContext* context_;
   CallLedger& calls_;

@@ -14,9 +14,6 @@ constexpr std::size_t kStepsOfProvider = 4;
 // So many outcomes are prepared for in a step.
 constexpr std::size_t kExpectedInStep = 4;
 
-// What is left of the call's time when the last provider has had its own: for putting together what has come.
-constexpr std::chrono::nanoseconds kToAnswer = std::chrono::milliseconds{50};
-
 static Error not_for_all(std::string_view why) {
   return Error::with_data(ErrorCode::invalid_params, R"({"reason":)" + to_json(why) + "}");
 }
@@ -34,19 +31,50 @@ CallAll::CallAll(BrokerContext& context, CallLedger& calls, Relay& relay, TapFee
       method_(untyped_method<[](CallAll& own, Call& call) { own.call(call); }>("rpc.call_all", *this)),
       budget_(context.loop.scheduler, kSteps, [this] { ask_more(); }) {}
 
-// The route that all of whose providers are to be asked; or throws why not.
-const Route& CallAll::require_route(const Call& call, const Peer& caller, std::string_view method) const {
+// The route that all of whose providers are to be asked; null where another method has answered why not, or throws it.
+// Of what a node asks for this node's own clients are all.
+const Route* CallAll::find_route(Call& call, const Peer& caller, std::string_view method) const {
   const bool allowed = rpc::may_call(caller.principal, method);
   if (allowed && context_->own.find(method) != nullptr)
     throw not_for_all("the server itself is the one provider of this method: call it by itself");
   const Route* const route = context_->methods.find(method);
-  if (route == nullptr || !route->is_provided() || !allowed) {
+  const bool provided = route != nullptr && (caller.of_node ? route->is_for_nodes() : route->is_provided());
+  if (!provided || !allowed) {
+    const Method* const absent =
+        allowed && context_->realm != nullptr ? context_->realm->find_absent(caller, method) : nullptr;
+    if (absent != nullptr) {
+      absent->invoke(call);
+      return nullptr;
+    }
     if (!call.is_notification()) caller.load().count_undelivered();
     throw unknown_method(context_->methods.nearest(method, caller.principal));
   }
   if (route->description.subscription || route->description.unsubscribes)
     throw not_for_all("a subscription has one provider: call its method by itself");
-  return *route;
+  return route;
+}
+
+// As what is asked of it counts: no more than a connection may have, whatever another node says.
+std::size_t CallAll::calls_of(const Provider& provider) const noexcept {
+  return provider.at_node ? std::min<std::size_t>(provider.options.providers, context_->limits.in_flight) : 1;
+}
+
+// Who is asked, by the index of the outcome.
+void CallAll::expect(const Route& route, const Peer& caller, Scatter& scatter) {
+  CallAllResults& results = *scatter.results;
+  for (const auto& provider : route.providers()) {
+    if (provider->ended || (provider->at_node && caller.of_node)) continue;
+    scatter.providers.push_back(provider->peer->number);
+    const RemoteNode* const node = provider->peer->node;
+    if (node != nullptr) {
+      results.expect_node(node->name(), calls_of(*provider));
+    } else {
+      results.expect(provider->peer->name);
+    }
+  }
+  if (context_->realm == nullptr || caller.of_node) return;
+  context_->realm->each_unreachable(
+      scatter.method, [&](std::string_view node) { scatter.unreachable.push_back(results.expect_node(node, 1)); });
 }
 
 void CallAll::call(Call& call) {
@@ -64,50 +92,57 @@ void CallAll::call(Call& call) {
   if (time != nullptr) timeout = rpc::milliseconds_of(time->text);
   const Received& message = call.message();
   const Peer& caller = caller_of(call);
-  const Route& route = require_route(call, caller, *method);
+  const Route* const route = find_route(call, caller, *method);
+  if (route == nullptr) return;
   if (call.is_notification()) return call.end_result();  // nobody would learn the outcomes
   if (timeout == 0U) throw context_->errors.timed_out_before;
 
   CallBounds bounds = call.bounds();
-  if (bounds.deadline != kNoDeadline) bounds.deadline -= std::min(kToAnswer, (bounds.deadline - context_->now()) / 2);
-  if (timeout) bounds.deadline = std::min(bounds.deadline, context_->now() + std::chrono::milliseconds{*timeout});
-  // Each that is asked counts, but one call may ask as many as there are.
-  if (caller.load().calls != 0 && caller.load().calls + route.providers().size() > context_->limits.in_flight) {
-    throw limit_exceeded("too many calls of this connection are in flight", "in_flight");
+  if (bounds.deadline != kNoDeadline) {
+    const std::chrono::nanoseconds left = bounds.deadline - context_->now();
+    bounds.deadline -= std::min<std::chrono::nanoseconds>(RequestToAll::kToAnswer, left / 2);
   }
+  if (timeout) bounds.deadline = std::min(bounds.deadline, context_->now() + std::chrono::milliseconds{*timeout});
+  // Each that is asked counts, but one call may ask as many as there are. A node keeps that for its callers.
+  std::size_t calls = caller.load().calls;
+  for (const auto& provider : route->providers()) calls += calls_of(*provider);
+  if (!caller.of_node && caller.load().calls != 0 && calls > context_->limits.in_flight)
+    throw limit_exceeded("too many calls of this connection are in flight", "in_flight");
   const std::string_view asked_for = given != nullptr ? given->text : std::string_view{};
-  const std::string from = context_->from_of(caller);
+  const std::string from = from_of(caller, message);
+  const bool timed = (timeout && !caller.of_node) || message.has(Member::timeout_ms);
   const auto request = std::make_shared<RequestToAll>(
       RequestToAll::Parts{.from = from,
                           .method = *method,
                           .params = asked_for,
                           .progress_token = progress_token(*context_->loop.codecs.readers.reader, asked_for),
-                          .timed = bounds.deadline != kNoDeadline && (timeout || message.has(Member::timeout_ms))},
+                          .timed = bounds.deadline != kNoDeadline && timed},
       message);
   const auto results = std::make_shared<CallAllResults>(context_->limits.max_message_size, caller.shared_load());
   std::list<Scatter> scatter;
   scatter.push_back({.results = results,
                      .request = request,
                      .caller = caller.number,
-                     .route = route.name(),
+                     .route = route->name(),
                      .method = *method,
                      .bounds = bounds,
                      .kept = relay_->may_keep(caller, request->text())});
   if (scatter.front().kept) request->keep_for(caller.shared_load());
-  for (const auto& provider : route.providers()) {
-    if (provider->ended || provider->at_node) continue;
-    scatter.front().providers.push_back(provider->peer->number);
-    results->expect(provider->peer->name);
-  }
-  if (scatter.front().providers.empty())
-    throw not_for_all(
-        "only clients of other brokers provide this method: ask those of their broker, or call it by itself");
+  expect(*route, caller, scatter.front());
   caller.sink().charge(scatter.front().providers.size() / kExpectedInStep);
   call.on_reply([this, results](const Outcome& outcome) {
     results->end([&](std::uint64_t number) { relay_->caller_ended(number, outcome); });
   });
   results->set_sink(call.detach());
+  for (const std::uint32_t index : scatter.front().unreachable) results->set(index, context_->errors.bus_lost_before);
   begin(std::move(scatter));
+}
+
+// Of a node's caller what the node says: it tells that in the message.
+std::string CallAll::from_of(const Peer& caller, const Received& message) const {
+  if (!caller.of_node) return context_->from_of(caller);
+  return context_->settings.disclose_callers && message.has(Member::from) ? std::string{message[Member::from]}
+                                                                          : std::string{};
 }
 
 // So many of the providers in this turn as it has time for, and the others in later ones, where several calls take

@@ -1,6 +1,6 @@
 // CallAll: rpc.call_all: one call is asked of all providers of a method, each of whom has a relayed call of its own,
-// and their outcomes are gathered. Many, and those of a long request, are asked in shares, over several turns. One
-// thread.
+// and their outcomes are gathered; so has each other node, which answers for its clients. Many, and those of a long
+// request, are asked in shares, over several turns. One thread.
 #pragma once
 
 #include <list>
@@ -40,15 +40,19 @@ class CallAll {
     std::string route;  // its name
     std::string method;
     CallBounds bounds;
-    bool kept;                                  // whether the request is kept for providers that are not free
-    std::vector<std::uint64_t> providers = {};  // in the order of their indices
-    std::uint32_t asked = 0;                    // so many of them
+    bool kept;                                    // whether the request is kept for providers that are not free
+    std::vector<std::uint64_t> providers = {};    // in the order of their indices
+    std::uint32_t asked = 0;                      // so many of them
+    std::vector<std::uint32_t> unreachable = {};  // indices of nodes that cannot be asked
 
     [[nodiscard]] bool is_done() const noexcept { return asked == providers.size() || results->has_ended(); }
   };
 
   void call(Call& call);
-  [[nodiscard]] const Route& require_route(const Call& call, const Peer& caller, std::string_view method) const;
+  [[nodiscard]] const Route* find_route(Call& call, const Peer& caller, std::string_view method) const;
+  [[nodiscard]] std::string from_of(const Peer& caller, const Received& message) const;
+  [[nodiscard]] std::size_t calls_of(const Provider& provider) const noexcept;
+  void expect(const Route& route, const Peer& caller, Scatter& scatter);
   void begin(std::list<Scatter> scatter) noexcept;
   [[nodiscard]] std::size_t ask_some(Scatter& scatter, std::size_t steps) noexcept;
   void ask_more() noexcept;

@@ -13,7 +13,9 @@ constexpr std::string_view kInternalError = R"({"code":-32603,"message":"Interna
 RequestToAll::RequestToAll(const Parts& parts, const Received& caller) {
   text_.append("{");
   if (!parts.from.empty()) text_.append(R"("from":)" + std::string{parts.from} + ",");
-  text_.append(R"("jsonrpc":"2.0","method":)");
+  text_.append(R"("jsonrpc":"2.0",)");
+  method_at_ = text_.size();
+  text_.append(R"("method":)");
   text_.append(to_json(parts.method));
   if (!parts.params.empty()) {
     text_.append(R"(,"params":)");
@@ -23,6 +25,7 @@ RequestToAll::RequestToAll(const Parts& parts, const Received& caller) {
     params.append_to(text_);
     params_bytes_ = text_.size() - params_at_;
   }
+  asked_end_ = text_.size();
   if (parts.timed) {
     text_.append(R"(,"timeout_ms":)");
     time_at_ = text_.size();
@@ -52,26 +55,66 @@ void RequestToAll::append_to(Buffer& out, std::string_view id, std::chrono::mill
   out.append(id);
   out.append(text().substr(id_at_));
 }
+
+// The node's answer takes the way back: the call as a whole has more time than its providers.
+void RequestToAll::append_for_node(Buffer& out, std::string_view id, std::string_view from,
+                                   std::optional<std::chrono::milliseconds> left) const {
+  const auto append_time = [&](std::chrono::milliseconds time) {
+    out.append(R"(,"timeout_ms":)");
+    out.append(Digits{static_cast<std::uint64_t>(time.count())}.view());
+  };
+  out.append("{");
+  if (!from.empty()) out.append(R"("from":)" + std::string{from} + ",");
+  out.append(R"("jsonrpc":"2.0","method":"rpc.call_all","params":{)");
+  out.append(text().substr(method_at_, asked_end_ - method_at_));
+  if (left) append_time(*left);
+  out.append("}");
+  if (time_at_ && left) append_time(*left + 2 * kToAnswer);
+  const std::size_t behind = time_at_.value_or(asked_end_);
+  out.append(text().substr(behind, id_at_ - behind));
+  out.append(id);
+  out.append(text().substr(id_at_));
+}
+
 std::uint32_t CallAllResults::expect(std::string_view client) {
-  std::string begun = client.empty() ? "{" : R"({"client":)" + to_json(client) + ",";
+  return expect(client.empty() ? "{" : R"({"client":)" + to_json(client) + ",", 1);
+}
+
+std::uint32_t CallAllResults::expect_node(std::string_view node, std::size_t clients) {
+  return expect(R"({"node":)" + to_json(node) + ",", clients);
+}
+
+std::uint32_t CallAllResults::expect(std::string begun, std::size_t calls) {
   outcomes_.emplace_back().json = std::move(begun);
   ++left_;
-  ++load_->calls;
+  calls_ += calls;
+  load_->calls += calls;
   return static_cast<std::uint32_t>(outcomes_.size() - 1);
 }
 
-void CallAllResults::set(std::uint32_t index, std::string_view member, std::string_view json) noexcept {
-  Outcome& outcome = outcomes_[index];
+// An outcome, which has so many bytes; `append` completes its text.
+template <class Append>
+void CallAllResults::come(Outcome& outcome, std::size_t bytes, const Append& append) noexcept {
   outcome.has_come = true;
-  bytes_ += outcome.json.size() + json.size();
+  bytes_ += bytes;
   try {
     // Of what is too large together no more is kept.
-    if (bytes_ <= bytes_max_) outcome.json.append("\"").append(member).append("\":").append(json).append("}");
+    if (bytes_ <= bytes_max_) append(outcome.json);
   } catch (const std::bad_alloc&) {
     outcome.json.clear();
   }
   if (--left_ != 0) return;
   if_memory_allows([this] { finish(); });  // else the sink has gone, and answers -32603
+}
+
+void CallAllResults::set(std::uint32_t index, std::string_view member, std::string_view json) noexcept {
+  Outcome& outcome = outcomes_[index];
+  come(outcome, outcome.json.size() + json.size(),
+       [&](std::string& text) { text.append("\"").append(member).append("\":").append(json).append("}"); });
+}
+
+void CallAllResults::set_all(std::uint32_t index, std::string_view outcomes) noexcept {
+  come(outcomes_[index], outcomes.size(), [&](std::string& text) { text = outcomes; });
 }
 
 void CallAllResults::set(std::uint32_t index, const Error& error) noexcept {

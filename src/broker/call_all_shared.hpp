@@ -1,5 +1,6 @@
 // What the relayed calls of one rpc.call_all share: the request that all providers of a method are asked by, and the
-// outcomes, which together are the answer. One thread. Pure.
+// outcomes, which together are the answer. Another node is asked once for those of all of its clients. One thread.
+// Pure.
 #pragma once
 
 #include "rpc/dispatcher.hpp"
@@ -16,6 +17,9 @@ namespace wirecall::broker {
 /// what is kept for its caller.
 class RequestToAll {
  public:
+  /// What is left of a call's time when the last provider has had its own: for putting together what has come.
+  static constexpr std::chrono::milliseconds kToAnswer{50};
+
   struct Parts {
     std::string_view from;  ///< as BrokerContext::from_of says it; empty for none
     std::string_view method;
@@ -32,6 +36,10 @@ class RequestToAll {
 
   /// `left` is said where the request is timed. Throws std::bad_alloc.
   void append_to(Buffer& out, std::string_view id, std::chrono::milliseconds left) const;
+  /// The same for another node, which is asked for what all of its own providers say: by rpc.call_all, with so much
+  /// time for these. `from` is JSON text; empty for none.
+  void append_for_node(Buffer& out, std::string_view id, std::string_view from,
+                       std::optional<std::chrono::milliseconds> left) const;
 
   /// How long it is, but for what is put in.
   [[nodiscard]] std::size_t size() const noexcept { return text_.size(); }
@@ -41,6 +49,8 @@ class RequestToAll {
 
  private:
   Buffer text_;
+  std::size_t method_at_;  // the member
+  std::size_t asked_end_;  // behind it and the params
   std::size_t params_at_ = 0;
   std::size_t params_bytes_ = 0;
   std::optional<std::size_t> time_at_;
@@ -55,10 +65,12 @@ class CallAllResults {
   CallAllResults(std::size_t bytes_max, std::shared_ptr<rpc::PeerLoad> load) noexcept
       : bytes_max_(bytes_max), load_(std::move(load)) {}
   CallAllResults(CallAllResults&&) = delete;
-  ~CallAllResults() { load_->calls -= outcomes_.size(); }
+  ~CallAllResults() { load_->calls -= calls_; }
 
   /// One more outcome is waited for, of a client with that name, empty for none. Returns its index.
   std::uint32_t expect(std::string_view client);
+  /// The same of all clients of another node, which count as so many calls.
+  std::uint32_t expect_node(std::string_view node, std::size_t clients);
   /// What the last outcome answers; before the first one.
   void set_sink(ReplySink sink) noexcept { sink_ = std::move(sink); }
   /// The relayed call by which the outcome of `index` is asked for.
@@ -67,6 +79,8 @@ class CallAllResults {
   /// -32603. The last one answers the call.
   void set(std::uint32_t index, std::string_view member, std::string_view json) noexcept;
   void set(std::uint32_t index, const Error& error) noexcept;
+  /// The outcomes of `index`, which is a node's: objects with commas between.
+  void set_all(std::uint32_t index, std::string_view outcomes) noexcept;
   /// Nobody waits for the answer any more. Calls `give_up` with the number of each relayed call that has not ended.
   template <class GiveUp>
   void end(const GiveUp& give_up) noexcept {
@@ -87,12 +101,16 @@ class CallAllResults {
     bool has_come = false;
   };
 
+  std::uint32_t expect(std::string begun, std::size_t calls);
+  template <class Append>
+  void come(Outcome& outcome, std::size_t bytes, const Append& append) noexcept;
   void finish();
 
   std::size_t bytes_max_;
   std::shared_ptr<rpc::PeerLoad> load_;
   ReplySink sink_;
   std::vector<Outcome> outcomes_;
+  std::size_t calls_ = 0;  // as which they count
   std::size_t bytes_ = 0;
   std::size_t left_ = 0;
   bool ended_ = false;

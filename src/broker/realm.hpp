@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -64,6 +65,9 @@ class Realm {
   /// What answers calls of a method that nobody provides whom `caller` may be given: one that is known to be
   /// unreachable, or, where the caller is another node, any. Null for a method that is unknown.
   [[nodiscard]] virtual const Method* find_absent(const Peer& caller, std::string_view name) noexcept = 0;
+  /// Calls `told` with each node that is unreachable and whose clients provide the method, as far as is known.
+  virtual void each_unreachable(std::string_view method,
+                                const std::function<void(std::string_view node)>& told) const = 0;
   /// This node's own name.
   [[nodiscard]] virtual std::string_view node() const noexcept = 0;
   /// What rpc.cluster answers.

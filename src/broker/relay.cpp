@@ -227,25 +227,25 @@ void Relay::fail_unsent(SlotNumber slot, const Error& error) noexcept {
 // of its provider, ends.
 void Relay::send_kept(SlotNumber slot) noexcept {
   try {
+    const Provider& provider = *calls_[slot].provider;
+    const Peer* caller = nullptr;
+    if (provider.at_node) [[unlikely]] {
+      caller = context_->peers.find(calls_[slot].extras->asker);
+      if (caller == nullptr) return fail_unsent(slot, context_->errors.cancelled_before);
+    }
     if (calls_[slot].extras->to_all) {
-      if (has_budget(*calls_[slot].provider, calls_[slot].extras->to_all->size())) return writer_->send_to_all(slot);
+      if (has_budget(provider, calls_[slot].extras->to_all->size())) return writer_->send_to_all(slot, caller);
       return fail_unsent(slot, provider_holds_too_much());
     }
     const std::string_view text = calls_[slot].extras->request.padded();
     if (!moves_within_budget(slot, text)) {
       return fail_unsent(slot, calls_[slot].asked ? context_->errors.maybe_delivered : provider_holds_too_much());
     }
-    const Encoding wanted = calls_[slot].provider->peer->sink().encoding();
+    const Encoding wanted = provider.peer->sink().encoding();
     Received message;
     Buffer read;
     if (const std::optional<Error> why = writer_->read_kept(text, wanted, read, message)) {
       return fail_unsent(slot, *why);
-    }
-    const Provider& provider = *calls_[slot].provider;
-    const Peer* caller = nullptr;
-    if (provider.at_node) [[unlikely]] {
-      caller = context_->peers.find(calls_[slot].extras->asker);
-      if (caller == nullptr) return fail_unsent(slot, context_->errors.cancelled_before);
     }
     writer_->send(slot, message, caller, calls_[slot].extras->from);
     if (!provider.options.idempotent && !provider.options.linked && !provider.at_node)

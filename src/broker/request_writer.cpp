@@ -94,12 +94,21 @@ void RequestWriter::send_encoded(SlotNumber slot, const Received& message, std::
   sent(slot);
 }
 
-void RequestWriter::send_to_all(SlotNumber slot) {
+void RequestWriter::send_to_all(SlotNumber slot, const Peer* caller) {
   const RelayedCall& call = calls_[slot];
   const RequestToAll& request = *call.extras->to_all;
-  const milliseconds left = call.deadline == kNoDeadline ? milliseconds{0} : calls_.time_left(call);
+  const std::optional<milliseconds> left = call.deadline == kNoDeadline ? std::nullopt : std::optional{time_for(call)};
   const Digits id{calls_.number_of(slot)};
-  append_message(call.provider->peer->sink(), [&](Buffer& out) { request.append_to(out, id.view(), left); });
+  RemoteNode* const node = call.provider->peer->node;
+  if (caller != nullptr && node != nullptr) [[unlikely]] {
+    const std::string from = caller->name.empty() ? std::string{} : caller->name_json();
+    node->begin_call({.principal = caller->principal_name(), .number = calls_.number_of(slot)});
+    append_message(call.provider->peer->sink(),
+                   [&](Buffer& out) { request.append_for_node(out, id.view(), from, left); });
+  } else {
+    append_message(call.provider->peer->sink(),
+                   [&](Buffer& out) { request.append_to(out, id.view(), left.value_or(milliseconds{0})); });
+  }
   sent(slot);
   calls_[slot].extras->to_all = nullptr;
 }

@@ -20,7 +20,7 @@ class RequestWriter {
   /// then.
   void send(SlotNumber slot, const Received& message, const Peer* caller, std::string_view from);
   /// The same of one of rpc.call_all.
-  void send_to_all(SlotNumber slot);
+  void send_to_all(SlotNumber slot, const Peer* caller);
   void notify(const Provider& provider, const Received& message, const Peer& caller, std::string_view from);
 
   /// What a request in another encoding is in JSON, as which it goes on; or why it does not. `message` views `json`.

@@ -3,6 +3,7 @@
 
 #include "base/ascii.hpp"
 #include "base/assert.hpp"
+#include "broker/stream_request.hpp"
 
 namespace wirecall::broker {
 
@@ -82,6 +83,29 @@ ErrorParts parts_of(std::string_view error, Reader& reader) {
   return parts;
 }
 
+// Puts into `splice`, whose text the error is a part of, what becomes of its `data.origin`; whether there is one.
+bool edit_origin(Splice& splice, const ErrorParts& parts, Reader& reader, const OwnErrorEdits& edits) {
+  if (parts.data.empty()) return false;
+  bool any = false;
+  reader.reset(parts.data);
+  static_cast<void>(reader.begin_object());
+  for (std::string_view name; reader.next_member(name);) {
+    const bool is_origin = name == "origin";
+    const bool is_delivered = edits.maybe && name == "delivered";
+    const std::string_view value = reader.skip();
+    if ((!is_origin && !is_delivered) || splice.is_full()) continue;
+    if (is_delivered) {
+      splice.replace(value, R"("maybe")");
+    } else if (edits.origin.empty()) {
+      splice.remove(value);
+    } else {
+      splice.replace(value, edits.origin);
+    }
+    any = true;
+  }
+  return any;
+}
+
 }  // namespace
 
 CleanResponse without_origin(const Received& response, Reader& reader, Buffer& changed, const OwnErrorEdits& edits) {
@@ -90,26 +114,8 @@ CleanResponse without_origin(const Received& response, Reader& reader, Buffer& c
   const std::string_view error = response[Member::error];
   const ErrorParts parts = parts_of(error, reader);
   Splice splice{response.text};
-  bool any = false;
-  if (!parts.data.empty()) {
-    reader.reset(parts.data);
-    static_cast<void>(reader.begin_object());
-    for (std::string_view name; reader.next_member(name);) {
-      const bool is_origin = name == "origin";
-      const bool is_delivered = edits.maybe && name == "delivered";
-      const std::string_view value = reader.skip();
-      if ((!is_origin && !is_delivered) || splice.is_full()) continue;
-      if (is_delivered) {
-        splice.replace(value, R"("maybe")");
-      } else if (edits.origin.empty()) {
-        splice.remove(value);
-      } else {
-        splice.replace(value, edits.origin);
-      }
-      any = true;
-    }
-  }
-  if (!any) return {.text = response.text, .id = response.id(), .error = error, .code = parts.code};
+  if (!edit_origin(splice, parts, reader, edits))
+    return {.text = response.text, .id = response.id(), .error = error, .code = parts.code};
   splice.append_to(changed);
   // The id lies before all that has gone, or behind it.
   const auto id_at = static_cast<std::size_t>(response.id().data() - response.text.data());
@@ -121,6 +127,32 @@ CleanResponse without_origin(const Received& response, Reader& reader, Buffer& c
           .id = changed.view().substr(at, response.id().size()),
           .error = changed.view().substr(error_at, error.size() - gone),
           .code = parts.code};
+}
+
+std::optional<Buffer> outcomes_of_node(std::string_view array, std::string_view node, Reader& reader) {
+  reader.reset(array);
+  if (reader.kind() != ValueKind::array) return std::nullopt;
+  static_cast<void>(reader.begin_array());
+  std::vector<std::string_view> outcomes;
+  while (reader.next_element()) {
+    constexpr std::string_view kShortest = R"({"error":0})";
+    const std::string_view outcome = reader.skip();
+    if (outcome.size() < kShortest.size()) return std::nullopt;
+    outcomes.push_back(outcome);
+  }
+  if (outcomes.empty()) return std::nullopt;
+  Buffer told;
+  for (const std::string_view outcome : outcomes) {
+    const auto [error, result, other_node] = members_of<3>(reader, outcome, {"error", "result", "node"});
+    if (error.empty() == result.empty() || !other_node.empty()) return std::nullopt;
+    Splice splice{outcome};
+    splice.prepend(R"("node":)", node);
+    if (!error.empty())
+      static_cast<void>(edit_origin(splice, parts_of(error, reader), reader, {.origin = R"("remote")"}));
+    if (!told.empty()) told.append(",");
+    splice.append_to(told);
+  }
+  return told;
 }
 
 }  // namespace wirecall::broker

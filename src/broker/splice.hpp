@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"
@@ -63,5 +64,10 @@ struct OwnErrorEdits {
 /// then. `response` is well formed.
 [[nodiscard]] CleanResponse without_origin(const Received& response, Reader& reader, Buffer& changed,
                                            const OwnErrorEdits& edits = {});
+
+/// The outcomes that are in `array`, which another node has answered to rpc.call_all, as they are told here: without
+/// the brackets, each with a member `node`, which has that value in JSON, and an error that the node has made of itself
+/// is remote. Nothing where it is no such array. Throws std::bad_alloc.
+[[nodiscard]] std::optional<Buffer> outcomes_of_node(std::string_view array, std::string_view node, Reader& reader);
 
 }  // namespace wirecall::broker

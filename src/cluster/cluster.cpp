@@ -283,6 +283,12 @@ const Method* Cluster::find_absent(const broker::Peer& caller, std::string_view 
   return nullptr;
 }
 
+void Cluster::each_unreachable(std::string_view method, const std::function<void(std::string_view node)>& told) const {
+  for (const auto& [name, node] : nodes_) {
+    if (node->state() == Node::State::unreachable && node->methods().contains(method)) told(name);
+  }
+}
+
 void Cluster::drain() noexcept {
   if (std::exchange(context_.draining, true)) return;
   plain_.drain();

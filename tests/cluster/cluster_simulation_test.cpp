@@ -1,7 +1,8 @@
 // Brokers that come, go, are cut off from each other and lose messages, by a seed: each call ends once, at its own
-// caller, with its own answer; no provider is asked twice, and none of a call whose error says that none was; and when
-// all is quiet, all know the same methods and retained events, calls succeed, and nothing is left of what was.
-// WIRECALL_SEED runs that seed alone, WIRECALL_SEEDS so many of them, WIRECALL_LARGE=1 those of 100 nodes as well.
+// caller, with its own answer; no provider is asked twice, and none of a call whose error says that none was, which
+// also holds of each outcome of one that is asked of all; and when all is quiet, all know the same methods and retained
+// events, calls succeed, and nothing is left of what was. WIRECALL_SEED runs that seed alone, WIRECALL_SEEDS so many of
+// them, WIRECALL_LARGE=1 those of 100 nodes as well.
 #include <cstdlib>
 #include <gtest/gtest.h>
 #include <iostream>
@@ -9,6 +10,7 @@
 
 #include "tests/broker/outcomes.hpp"
 #include "tests/cluster/cluster_world.hpp"
+#include "wirecall/value.hpp"
 
 namespace wirecall::test {
 namespace {
@@ -109,7 +111,11 @@ class ClusterSimulation {
   void call(std::size_t at) {
     const std::string id = std::to_string(++call_);
     const std::uint64_t nonce = nonces_[id] = outcomes_.made(at, id);
-    members_[at].caller->send(request(method_of(chance(members_.size())), "[" + std::to_string(nonce) + "]", id));
+    const std::string params = "[" + std::to_string(nonce) + "]";
+    const std::string method = method_of(chance(members_.size()));
+    if (chance(4) != 0) return members_[at].caller->send(request(method, params, id));
+    of_all_.insert(nonce);
+    members_[at].caller->send(request("rpc.call_all", R"({"method":")" + method + R"(","params":)" + params + "}", id));
   }
   void retain(std::size_t at) {
     const std::string topic = "t" + std::to_string(chance(8));
@@ -132,28 +138,58 @@ class ClusterSimulation {
   }
   // What has come to the clients of all brokers: first what providers were asked.
   void take_all() {
-    for (Member& one : members_) take_requests(one);
+    for (std::size_t at = 0; at != members_.size(); ++at) take_requests(at);
     for (std::size_t at = 0; at != members_.size(); ++at) take_ends(at);
   }
-  void take_requests(Member& one) {
+  // Whom a call may have asked: any provider, or, of one that is asked of all, that of one node.
+  [[nodiscard]] std::pair<std::uint64_t, std::size_t> asked_key(std::uint64_t nonce, std::size_t at) const {
+    return {nonce, of_all_.contains(nonce) ? at : members_.size()};
+  }
+  void take_requests(std::size_t at) {
+    Member& one = members_[at];
     if (!one.broker) return;
     for (const std::string& text : std::exchange(one.provider->sink.messages, {})) {
       if (text.find("\"method\":\"m") == std::string::npos) continue;
       one.asked.push_back(text);
-      if (!asked_.insert(nonce_of(text)).second) fault_ += "asked twice: " + text + "; ";
+      if (!asked_.insert(asked_key(nonce_of(text), at)).second) fault_ += "asked twice: " + text + "; ";
     }
   }
   void take_ends(std::size_t at) {
     if (!members_[at].broker) return;
     for (const std::string& text : std::exchange(members_[at].caller->sink.messages, {})) {
+      const std::uint64_t nonce = nonces_.at(id_of(text));
       const std::size_t result = text.find("\"result\":");
+      if (of_all_.contains(nonce) && result != std::string::npos) {
+        take_outcomes(at, text, nonce);
+        outcomes_.answered(at, id_of(text), nonce);
+        continue;
+      }
       if (result != std::string::npos) {
         outcomes_.answered(at, id_of(text), std::stoull(text.substr(result + 9)));
         continue;
       }
       const bool surely_not = text.find(R"("delivered":"maybe")") == std::string::npos;
-      if (surely_not && asked_.contains(nonces_.at(id_of(text)))) fault_ += "a provider was asked: " + text + "; ";
+      if (const auto asked = asked_.lower_bound({nonce, 0});
+          surely_not && asked != asked_.end() && asked->first == nonce)
+        fault_ += "a provider was asked: " + text + "; ";
       outcomes_.refused(at, id_of(text));
+    }
+  }
+
+  // Of each node that was asked there is one.
+  void take_outcomes(std::size_t at, const std::string& text, std::uint64_t nonce) {
+    const Value answer = *Value::parse(text);
+    std::set<std::size_t> nodes;
+    for (const Value& outcome : answer.find("result")->as_array()) {
+      const Value* const name = outcome.find("node");
+      const std::size_t node = name == nullptr ? at : std::stoul(name->as_string().substr(1));
+      if (!nodes.insert(node).second) fault_ += "two outcomes of one provider: " + text + "; ";
+      const bool asked = asked_.contains({nonce, node});
+      if (const Value* const result = outcome.find("result"); result != nullptr) {
+        if (!asked || result->dump() != std::to_string(nonce)) fault_ += "not the answer: " + text + "; ";
+      } else if (asked && !outcome.dump().contains(R"("delivered":"maybe")")) {
+        fault_ += "a provider was asked: " + text + "; ";
+      }
     }
   }
 
@@ -226,10 +262,11 @@ class ClusterSimulation {
   Outcomes outcomes_;
   std::uint64_t epoch_ = 0;
   std::uint64_t call_ = 0;
-  std::map<std::string, std::uint64_t> nonces_;  // of calls, by id
-  std::set<std::uint64_t> asked_;                // nonces that providers were asked
-  std::set<std::string> deleted_;                // topics, of which an event was deleted
-  std::set<std::string> had_;                    // topics of which an event was retained somewhere when all was quiet
+  std::map<std::string, std::uint64_t> nonces_;            // of calls, by id
+  std::set<std::uint64_t> of_all_;                         // nonces of calls that are asked of all
+  std::set<std::pair<std::uint64_t, std::size_t>> asked_;  // by asked_key
+  std::set<std::string> deleted_;                          // topics, of which an event was deleted
+  std::set<std::string> had_;  // topics of which an event was retained somewhere when all was quiet
   std::string fault_;
 };
 
