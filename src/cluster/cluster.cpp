@@ -65,7 +65,9 @@ Cluster::Cluster(const rpc::BrokerHost& host, broker::Router& router, std::uniqu
                      retained_changed_.emplace(topic);
                      wants_flush();
                    },
-               .flush = [this] { wants_flush(); }},
+               .flush = [this] { wants_flush(); },
+               .may_admit =
+                   [this](std::string_view method) { broker::if_memory_allows([&] { admissible_.emplace(method); }); }},
       moved_(broker::untyped_method<[](Cluster&, Call& call) { call.error(moved()); }>("moved", *this)),
       unreachable_(broker::untyped_method<[](Cluster& own, Call& call) {
         call.error(own.context_.router.context().errors.bus_lost_before);
@@ -96,6 +98,7 @@ void Cluster::expired() {
   context_.host.loop_context.scheduler->start(*this, kTick);
   excuse_silence();
   if (++ticks_ % kTicksASecond == 0) send_heartbeat();
+  admit_withheld();
   retained_.expire(context_.now());
   plain_.tick();
   if (bus_->state() != Bus::State::connected || is_silenced()) return;
@@ -161,6 +164,7 @@ void Cluster::wants_flush() noexcept {
 void Cluster::flush() {
   flush_pending_ = false;
   tell_changes();
+  admit_withheld();
   tell_retained();
   for (const auto& [name, node] : nodes_) node->flush();
   bus_->flush();
@@ -271,7 +275,18 @@ void Cluster::tell_changed_methods() {
     if (news.bytes() > Node::kNewsBytes) tell();
   }
   if (!news.empty()) tell();
+  if (context_.withheld != 0) admissible_.insert(changed_.begin(), changed_.end());
   changed_.clear();
+}
+
+void Cluster::admit_withheld() {
+  const auto methods = std::exchange(admissible_, {});
+  if (context_.withheld == 0) return;
+  for (const std::string& method : methods) {
+    for (const auto& [name, node] : nodes_) {
+      if (!node->admit_withheld(method)) admissible_.insert(method);
+    }
+  }
 }
 
 const Method* Cluster::find_absent(const broker::Peer& caller, std::string_view name) noexcept {

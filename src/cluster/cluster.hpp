@@ -70,6 +70,7 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   void tell_changed_clients();
   void tell_changed_topics();
   void tell_changed_methods();
+  void admit_withheld();
   void tell_retained();
   [[nodiscard]] bool is_settled() const noexcept { return now() - retained_.changed_at() > std::chrono::seconds{1}; }
   void bus_changed();
@@ -91,6 +92,7 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   const Method moved_;
   const Method unreachable_;
   PlainClients plain_;
+  std::set<std::string, std::less<>> admissible_;  // methods that may not have to be withheld any more
   std::map<std::string, std::unique_ptr<Node>, std::less<>> nodes_;
   std::set<std::pair<std::string, std::string>> topics_changed_;  // subscriptions: pattern and group
   std::set<std::string, std::less<>> retained_changed_;           // topics

@@ -165,7 +165,7 @@ void Node::opened() {
   call_written_.reset();
   sent_calls_.clear();
   overfull_ = false;
-  methods_.clear();
+  forget_methods();
   heard_at_ = context_->now();
   // Names before methods: whoever knows of a method knows to whom it may be addressed.
   ClientNews clients;
@@ -239,7 +239,7 @@ void Node::end_session(broker::LostBy by) {
   clients_.clear();
   publishes_.reset();
   if (state_ != State::foreign) become(by == broker::LostBy::bus ? State::unreachable : State::joining);
-  if (by != broker::LostBy::bus) methods_.clear();
+  if (by != broker::LostBy::bus) forget_methods();
   if (provides_ == nullptr) return;
   broker::Peer& peer = provider();
   peer.node = nullptr;
@@ -407,11 +407,7 @@ void Node::take_methods(std::string_view json) {
   bool all = false;
   const MethodNewsHandlers handlers{
       .set = [this](broker::Registration registration) { set_method(std::move(registration)); },
-      .gone =
-          [this](std::string_view method) {
-            static_cast<void>(context_->router.registrar().unregister(provider(), method));
-            if (const auto found = methods_.find(method); found != methods_.end()) methods_.erase(found);
-          }};
+      .gone = [this](std::string_view method) { end_method(method); }};
   if (!read_method_news(json, context_->host.loop_context.codecs.codec, handlers, all)) return link_.fail();
   if (!all || state_ == State::up) return;
   become(State::up);
@@ -420,17 +416,22 @@ void Node::take_methods(std::string_view json) {
                 "cluster: node " + name_ + " is up, with " + std::to_string(methods_.size()) + " methods");
 }
 
-// One that this broker has itself, or knows otherwise, is not called there.
+// One that this broker has itself, or knows otherwise, is not called there; the latter as long as that holds.
 void Node::set_method(broker::Registration registration) {
   const std::string method = registration.name;
   if (context_->host.registry.find(method) != nullptr) return;
-  if ((methods_.size() >= kMethodsMax && !methods_.contains(method)) ||
-      provider().described_bytes + registration.description.bytes() > kDescribedBytesMax)
+  static_cast<void>(take_withheld(method));
+  if ((methods_.size() + withheld_.size() >= kMethodsMax && !methods_.contains(method)) ||
+      provider().described_bytes + withheld_bytes_ + registration.description.bytes() > kDescribedBytesMax)
     return refuse("it has more than " + std::to_string(kMethodsMax) + " methods, or describes them at more than " +
                   std::to_string(kDescribedBytesMax >> 20) + " MiB; the others are not called from here");
   registration.policy_given = true;
   end_former(registration);
-  if (!admit_exclusive(*context_, {&provider(), heartbeat_.epoch, name_}, registration)) return;
+  if (!admit_exclusive(*context_, {&provider(), heartbeat_.epoch, name_}, registration))
+    return withhold(std::move(registration));
+  const broker::Route* const route = context_->router.methods().find_registered(method);
+  std::optional<broker::Registration> kept;
+  if (route != nullptr) kept = registration;
   std::vector<broker::Registration> one;
   one.push_back(std::move(registration));
   try {
@@ -438,6 +439,10 @@ void Node::set_method(broker::Registration registration) {
     methods_.insert(method);
   } catch (const Error& error) {
     refuse(method + " is not called from here: " + error.data() + "; register it alike on all nodes");
+    if (!kept) return;
+    const bool ends = !route->is_provided();
+    withhold(*std::move(kept));
+    if (ends) context_->may_admit(method);
   }
 }
 
@@ -449,8 +454,61 @@ void Node::end_former(const broker::Registration& registration) {
   const bool alike = route->policy() == registration.policy && route->hash_param() == registration.hash_param &&
                      route->description.is_of_kind(registration.description);
   if (alike) return;
-  static_cast<void>(context_->router.registrar().unregister(provider(), registration.name));
+  static_cast<void>(drop_method(registration.name));
+}
+
+void Node::withhold(broker::Registration registration) {
+  const std::string method = registration.name;
+  static_cast<void>(take_withheld(method));
+  static_cast<void>(drop_method(method));  // it was registered otherwise before
+  const std::size_t bytes = registration.description.bytes();
+  withheld_.emplace(method, std::move(registration));
+  withheld_bytes_ += bytes;
+  ++context_->withheld;
+}
+
+std::optional<broker::Registration> Node::take_withheld(std::string_view method) {
+  const auto found = withheld_.find(method);
+  if (found == withheld_.end()) return std::nullopt;
+  broker::Registration registration = std::move(withheld_.extract(found).mapped());
+  withheld_bytes_ -= registration.description.bytes();
+  --context_->withheld;
+  return registration;
+}
+
+bool Node::admit_withheld(std::string_view method) {
+  const broker::Route* const route = context_->router.methods().find_registered(method);
+  const auto found = withheld_.find(method);
+  if (found == withheld_.end() || provides_ == nullptr) return true;
+  if (route != nullptr && !route->is_provided() && !route->description.is_of_kind(found->second.description))
+    return false;
+  set_method(*take_withheld(method));
+  if (methods_.contains(method))
+    context_->log(LogLevel::info, "cluster: node " + name_ + ": " + std::string{method} + " is called from here now");
+  return true;
+}
+
+void Node::end_method(std::string_view method) {
+  static_cast<void>(take_withheld(method));
+  if (drop_method(method)) context_->may_admit(method);
+}
+
+bool Node::drop_method(std::string_view method) {
+  const auto found = methods_.find(method);
+  if (found == methods_.end()) return false;
+  static_cast<void>(context_->router.registrar().unregister(provider(), method));
   methods_.erase(found);
+  return true;
+}
+
+void Node::forget_methods() {
+  context_->withheld -= withheld_.size();
+  withheld_.clear();
+  withheld_bytes_ = 0;
+  if (context_->withheld != 0) {
+    for (const std::string& method : methods_) context_->may_admit(method);
+  }
+  methods_.clear();
 }
 
 // Whatever a node says, the log is not filled with it.

@@ -67,10 +67,14 @@ struct NodeContext {
   RetainedReplica& retained;
   std::function<void(std::string_view)> retained_outdone;  ///< Taken::outdone, of that topic
   std::function<void()> flush{};                           ///< has Node::flush called in this turn or the next
-  bool draining = false;                                   ///< the node provides nothing any more
-  int unreachable = 0;                                     ///< nodes that are Node::State::unreachable
+  /// Where nodes provide a method of that name that is withheld from callers here, it may be known from the next tick
+  /// on.
+  std::function<void(std::string_view)> may_admit{};
+  bool draining = false;       ///< the node provides nothing any more
+  int unreachable = 0;         ///< nodes that are Node::State::unreachable
   int reading = 0;             ///< handlers of messages of the bus that run: meanwhile nobody is heard
   std::uint64_t sessions = 0;  ///< of links, that have begun
+  std::size_t withheld = 0;    ///< methods, of all nodes
   RetainedAsked retained_asked{};
 };
 
@@ -115,6 +119,11 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void tell_topics(const TopicNews& news);
   void tell_clients(const ClientNews& news);
   void tell_retained(std::string_view topic);
+  /// A method of its that was withheld here, since others were registered otherwise, is known if it may be now. False
+  /// where that is to be tried again in any case: calls of the others are still in progress.
+  [[nodiscard]] bool admit_withheld(std::string_view method);
+  /// A method of its is not called from here, for now.
+  void withhold(broker::Registration registration);
   /// What is told of retained events from now on is no part of what has been told of this turn's.
   void end_retained() noexcept { told_.clear(); }
   /// The node has retained what has that digest: it is asked for it where that is something else than here.
@@ -211,6 +220,10 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void take_methods(std::string_view json);
   void set_method(broker::Registration registration);
   void end_former(const broker::Registration& registration);
+  std::optional<broker::Registration> take_withheld(std::string_view method);
+  void end_method(std::string_view method);
+  [[nodiscard]] bool drop_method(std::string_view method);
+  void forget_methods();
   void refuse(const std::string& why);
   void take_topics(std::string_view json);
   void take_clients(std::string_view json);
@@ -243,6 +256,8 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   std::chrono::nanoseconds heard_at_;
   std::chrono::nanoseconds latency_{0};
   std::set<std::string, std::less<>> methods_;
+  std::map<std::string, broker::Registration, std::less<>> withheld_;  // that others here provide otherwise
+  std::size_t withheld_bytes_ = 0;                                     // by which they are described
   std::set<std::string, std::less<>> clients_;                         // names of its clients
   std::unique_ptr<Side> provides_;                                     // null without a session
   std::map<std::string, std::unique_ptr<Side>, std::less<>> callers_;  // by principal

@@ -178,11 +178,22 @@ void PlainCalls::Request::clear() noexcept {
 
 PlainCalls::PlainCalls(NodeContext& context, std::string principal)
     : context_(&context), principal_(std::move(principal)) {
-  context.bus.subscribe_in_group(context.subjects.methods() + '>', std::string{kGroup},
-                                 [this](const BusMessage& message) { take(message); });
+  take_part();
 }
 
 PlainCalls::~PlainCalls() = default;
+
+void PlainCalls::take_part() {
+  if (takes_part_ || drained_ || !principal()) return;
+  context_->bus.subscribe_in_group(context_->subjects.methods() + '>', std::string{kGroup},
+                                   [this](const BusMessage& message) { take(message); });
+  takes_part_ = true;
+  told_of_refusal_ = false;
+}
+
+void PlainCalls::take_no_part() noexcept {
+  if (std::exchange(takes_part_, false)) context_->bus.unsubscribe(context_->subjects.methods() + '>');
+}
 
 std::optional<const Principal*> PlainCalls::principal() const noexcept {
   if (principal_.empty()) return std::nullopt;
@@ -193,7 +204,6 @@ std::optional<const Principal*> PlainCalls::principal() const noexcept {
 }
 
 std::string PlainCalls::refusal_reason() const {
-  if (principal_.empty()) return "cluster.plain_principal names nobody as whom they may act";
   return "cluster.plain_principal is " + principal_ + ", of which this broker does not know";
 }
 
@@ -209,12 +219,8 @@ void PlainCalls::take(const BusMessage& message) {
   const std::string_view words = message.subject.substr(context_->subjects.methods().size());
   std::optional<std::string> method = name_of_subject(words);
   if (!method) return;
-  tick();
+  end_calls_of_former();
   authority_ = context_->host.loop_context.services.authority;
-  if (!principal() && !std::exchange(told_of_refusal_, true)) {
-    context_->log(LogLevel::warning, "cluster: calls of plain NATS clients, at " + context_->subjects.methods() +
-                                         ">, are refused: " + refusal_reason());
-  }
   while (idle_.size() > kIdleMax) idle_.pop_back();
   idle_.reserve(idle_.size() + requests_.size() + 1);
   std::unique_ptr<Request> owned = take_idle();
@@ -293,7 +299,10 @@ void PlainCalls::count(const Request& request, bool failed, std::string_view ans
   if (counts.last_error.size() > kErrorBytesMax) counts.last_error = code->dump();
 }
 
-void PlainCalls::drain() noexcept { context_->bus.unsubscribe(context_->subjects.methods() + '>'); }
+void PlainCalls::drain() noexcept {
+  drained_ = true;
+  take_no_part();
+}
 
 void PlainCalls::abandon() noexcept {
   // Those that are being served are answered to nobody.
@@ -301,6 +310,17 @@ void PlainCalls::abandon() noexcept {
 }
 
 void PlainCalls::tick() noexcept {
+  broker::if_memory_allows([this] {
+    if (principal()) return take_part();
+    take_no_part();
+    if (principal_.empty() || std::exchange(told_of_refusal_, true)) return;
+    context_->log(LogLevel::warning, "cluster: calls of plain NATS clients, at " + context_->subjects.methods() +
+                                         ">, are left to other brokers: " + refusal_reason());
+  });
+  end_calls_of_former();
+}
+
+void PlainCalls::end_calls_of_former() noexcept {
   if (requests_.empty() || authority_ == context_->host.loop_context.services.authority) return;
   try {
     const Error error =

@@ -1,6 +1,7 @@
 // PlainCalls: calls of clients of the bus that are no brokers and know JSON-RPC alone. What they send to
 // `wc.<realm>.m.<method>` one broker of the realm takes, and serves as it would serve one of its own clients, as the
-// principal that the options name; the answer goes to the reply subject. All of them count as one connection.
+// principal that the options name; the answer goes to the reply subject. All of them count as one connection. A broker
+// that knows no such principal takes none: the others do.
 // Owned by PlainClients. One thread. Pure. Implements docs/cluster.md "Plain NATS clients".
 #pragma once
 
@@ -32,7 +33,7 @@ class PlainCalls {
   /// Whether the bus takes what it is given: else who is no broker is not answered, so that the brokers are heard.
   [[nodiscard]] static bool has_room(const NodeContext& context) noexcept;
 
-  /// `principal` is whom they act as; empty for nobody: then they are refused. `context` outlives it.
+  /// `principal` is whom they act as; empty for nobody. `context` outlives it.
   PlainCalls(NodeContext& context, std::string principal);
   ~PlainCalls();
   PlainCalls(PlainCalls&&) = delete;
@@ -45,7 +46,8 @@ class PlainCalls {
   void drain() noexcept;
   /// Who called before the bus was lost is not answered any more.
   void abandon() noexcept;
-  /// Now and then: ends the calls of a principal that may do other things than before.
+  /// Now and then: takes part or not, as the principal is known or not, and ends the calls of one that may do other
+  /// things than before.
   void tick() noexcept;
   [[nodiscard]] bool busy() const noexcept { return !requests_.empty(); }
 
@@ -60,6 +62,9 @@ class PlainCalls {
   void count(const Request& request, bool failed, std::string_view answer_error);
   void finish(Request& request) noexcept;
   [[nodiscard]] std::string refusal_reason() const;
+  void take_part();
+  void take_no_part() noexcept;
+  void end_calls_of_former() noexcept;
 
   NodeContext* context_;
   const std::string principal_;
@@ -68,6 +73,8 @@ class PlainCalls {
   std::vector<std::unique_ptr<Request>> idle_;
   std::map<std::string, Counts, std::less<>> counts_;
   std::shared_ptr<const rpc::Authority> authority_;  // under which those in progress have begun
+  bool takes_part_ = false;
+  bool drained_ = false;
   bool told_of_refusal_ = false;
 };
 

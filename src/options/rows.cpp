@@ -214,7 +214,7 @@ std::vector<OptionRow> make_rows() {
       cluster_row<&ClusterOptions::key>("cluster.key", "Path of its private key, in PEM"),
       cluster_row<&ClusterOptions::plain_principal>(
           "cluster.plain_principal",
-          "The principal as whom plain NATS clients call methods; anonymous where there are none; refused when empty"),
+          "The principal as whom plain NATS clients call methods; anonymous where there are none; not served when empty"),
       cluster_row<&ClusterOptions::plain_topics>("cluster.plain_topics",
                                                  "Topics and patterns whose events plain NATS clients are told"),
       tls_row<&TlsOptions::cert>("tls.cert",
