@@ -1,6 +1,7 @@
 """Brokers over a real nats-server: three processes of the command, clients by TCP, and what happens when each of them is
-killed. Then calls go on while one thing after another is killed or stopped: each ends once, in time, at its own caller,
-and what its error says of its delivery agrees with what the providers have been asked. Needs `nats-server`; exits with 77
+killed, or one takes over from another. Then calls go on while one thing after another is killed or stopped: each ends
+once, in time, at its own caller, and what its error says of its delivery agrees with what the providers have been asked;
+so does each outcome of a call that is asked of all of them. Needs `nats-server`; exits with 77
 where there is none. `check.py [--seconds N] [--seed N] WIRECALL`."""
 
 import argparse
@@ -108,6 +109,7 @@ class Broker:
             stdin=subprocess.DEVNULL,
             stdout=self.log,
             stderr=self.log,
+            env={**os.environ, "XDG_RUNTIME_DIR": str(folder)},
         )
         until(f"{node} listens", self.socket.exists)
 
@@ -129,6 +131,11 @@ class Broker:
 
     def knows(self, node, token=None):
         return any(one["node"] == node and one["state"] == "up" for one in self.cluster(token)["nodes"])
+
+    def epoch_of(self, node):
+        """The epoch of another node that is up, else nothing."""
+        nodes = self.cluster()["nodes"]
+        return next((one["epoch"] for one in nodes if one["node"] == node and one["state"] == "up"), None)
 
     def end(self, signal_number=signal.SIGTERM):
         self.process.send_signal(signal_number)
@@ -160,16 +167,21 @@ class Client:
         line, self.received = self.received.split(b"\n", 1)
         return json.loads(line)
 
-    def begin(self, method, *params):
+    def begin(self, method, *params, **more):
         self.last += 1
-        self.send(method=method, params=list(params), id=self.last)
+        self.send(method=method, params=list(params), id=self.last, **more)
         return self.last
 
-    def call(self, method, *params):
-        identity = self.begin(method, *params)
+    def call(self, method, *params, **more):
+        identity = self.begin(method, *params, **more)
         answer = self.receive()
         assert answer["id"] == identity, answer
         return answer
+
+    def is_called(self, name):
+        self.last += 1
+        self.send(method="rpc.hello", params={"name": name}, id=self.last)
+        assert self.receive()["result"]["name"] == name
 
     def provide(self, method, **terms):
         self.last += 1
@@ -190,6 +202,8 @@ class Traffic:
     numbers they were asked."""
 
     METHODS = {"one": "work.one", "two": "work.two", "three": "work.three"}  # by the provider's node
+    OF_ALL = "work.all"  # which each of them provides
+    OF_ALL_SHARE = 0.2  # of the calls
     IN_FLIGHT = 8
     HELD_SECONDS = 0.05  # at most, by a provider
 
@@ -198,12 +212,14 @@ class Traffic:
         self.chance = chance
         self.selector = selectors.DefaultSelector()
         self.number = 0
-        self.asked = {}  # by number: how often
+        self.asked = {}  # by number, or, of one that is asked of all, by number and node: how often
+        self.of_all = set()  # the numbers of such
         self.pending = {}  # by number: its caller and since when
         self.failed_at = 0.0  # when something failed last
         self.sends = True
         self.ends = {"result": 0, "no": 0, "maybe": 0, "unknown": 0}  # unknown: the method, while its provider is away
         self.slowest = {"killed": 0.0, "stopped": 0.0}
+        self.outcomes = 0
         self.held = []
         self.clients = {}
         for node in check.brokers:
@@ -212,6 +228,8 @@ class Traffic:
     def connect(self, node):
         caller, provider = Client(self.check.broker(node)), Client(self.check.broker(node))
         provider.provide(self.METHODS[node])
+        provider.provide(self.OF_ALL)
+        caller.node = provider.node = node
         self.clients[node] = (caller, provider)
         for client, role in ((caller, self.take_end), (provider, self.take_request)):
             client.connection.setblocking(False)
@@ -226,10 +244,12 @@ class Traffic:
             client.close()
 
     def take_request(self, provider, message):
-        if message.get("method") not in self.METHODS.values():
+        method = message.get("method")
+        if method not in self.METHODS.values() and method != self.OF_ALL:
             return  # a cancellation
         number = message["params"][0]
-        self.asked[number] = self.asked.get(number, 0) + 1
+        key = (number, provider.node) if method == self.OF_ALL else number
+        self.asked[key] = self.asked.get(key, 0) + 1
         due = time.monotonic() + self.chance.random() * self.HELD_SECONDS
         self.held.append((due, provider, {"id": message["id"], "result": number}))
 
@@ -239,6 +259,10 @@ class Traffic:
         assert owner is caller, f"not a call of this client's in flight: {message}"
         took = time.monotonic() - max(since, self.failed_at) - self.HELD_SECONDS
         self.slowest[self.kind] = max(self.slowest[self.kind], took)
+        if number in self.of_all:
+            self.of_all.remove(number)
+            self.take_outcomes(caller, number, message)
+            return
         if "result" in message:
             assert message["result"] == number and self.asked.get(number) == 1, (message, self.asked.get(number))
             self.ends["result"] += 1
@@ -249,12 +273,36 @@ class Traffic:
         assert self.asked.get(number, 0) <= 1, f"asked twice: {message}"
         assert delivered == "maybe" or number not in self.asked, f"a provider was asked: {message}"
 
+    def take_outcomes(self, caller, number, message):
+        if "error" in message:
+            data = message["error"].get("data", {})
+            assert message["error"]["code"] == -32601 or data["delivered"] == "no", message
+            assert not any((number, node) in self.asked for node in self.METHODS), f"a provider was asked: {message}"
+            return
+        nodes = [outcome.get("node", caller.node) for outcome in message["result"]]
+        assert len(set(nodes)) == len(nodes), f"two outcomes of one provider: {message}"
+        for node, outcome in zip(nodes, message["result"], strict=True):
+            asked = self.asked.pop((number, node), 0)
+            self.outcomes += 1
+            if "result" in outcome:
+                assert (outcome["result"], asked) == (number, 1), (outcome, asked)
+                continue
+            unknown = outcome["error"]["code"] == -32601
+            delivered = "no" if unknown else outcome["error"]["data"]["delivered"]
+            assert asked <= 1, f"asked twice: {message}"
+            assert delivered == "maybe" or not asked, f"a provider was asked: {message}"
+
     def turn(self):
         for caller, _ in self.clients.values() if self.sends else ():
             own = sum(1 for one in self.pending.values() if one[0] is caller)
             for _ in range(self.IN_FLIGHT - own):
                 self.number += 1
                 self.pending[self.number] = (caller, time.monotonic())
+                if self.chance.random() < self.OF_ALL_SHARE:
+                    self.of_all.add(self.number)
+                    params = {"method": self.OF_ALL, "params": [self.number]}
+                    self.write(caller, method="rpc.call_all", params=params, id=self.number)
+                    continue
                 method = self.chance.choice(list(self.METHODS.values()))
                 self.write(caller, method=method, params=[self.number], id=self.number)
         now = time.monotonic()
@@ -307,8 +355,8 @@ class Traffic:
             self.turn()
         for node in list(self.clients):
             self.disconnect(node)
-        assert self.ends["result"] and self.ends["maybe"] and self.ends["no"], self.ends
-        print(f"  {self.number} calls: {self.ends}; slowest: {self.slowest}")
+        assert self.ends["result"] and self.ends["maybe"] and self.ends["no"] and self.outcomes, self.ends
+        print(f"  {self.number} calls: {self.ends}; outcomes of calls of all: {self.outcomes}; slowest: {self.slowest}")
 
     def kill_broker(self, node):
         self.check.broker(node).end(signal.SIGKILL)
@@ -409,6 +457,100 @@ class Check:
         assert time.monotonic() - begun < KILLED_SECONDS
         until("the method is gone", lambda: "gpu.add" not in self.broker("one").methods())
         caller.close()
+
+    def addressed(self):
+        named = {}
+        for node, name in (("two", "alpha"), ("three", "beta"), ("three", "gamma")):
+            named[name] = Client(self.broker(node))
+            named[name].is_called(name)
+            named[name].provide("who.are_you")
+        until("one lists them", lambda: self.broker("one").methods().get("who.are_you", {}).get("providers") == 3)
+        caller = Client(self.broker("one"))
+        for name, client in named.items():
+            for _ in range(3):
+                identity = caller.begin("who.are_you", to=name)
+                assert "to" not in self.answer_one(client, name)
+                assert caller.receive() == {"jsonrpc": "2.0", "result": name, "id": identity}
+        # Nobody else is asked for one who is not there, has gone, or goes meanwhile.
+        assert error_of(caller.call("who.are_you", to="delta")) == (-32001, "local", "no")
+        named["beta"].close()
+        until("beta has gone", lambda: self.broker("one").methods()["who.are_you"]["providers"] == 2)
+        code, _, delivered = error_of(caller.call("who.are_you", to="beta"))
+        assert (code, delivered) == (-32001, "no")
+        caller.begin("who.are_you", to="gamma")
+        named["gamma"].receive()
+        named["gamma"].close()
+        assert error_of(caller.receive()) == (-32001, "remote", "maybe")
+        for client in (caller, named["alpha"]):
+            client.close()
+
+    def asked_of_all(self):
+        providers = {node: Client(self.broker(node)) for node in ("one", "two", "three")}
+        for provider in providers.values():
+            provider.provide("version")
+        until("one lists them", lambda: self.broker("one").methods().get("version", {}).get("providers") == 3)
+        caller = Client(self.broker("one"))
+        caller.begin("rpc.call_all", "version")
+        for node, provider in providers.items():
+            self.answer_one(provider, node)
+        outcomes = caller.receive()["result"]
+        assert {one.get("node", "one"): one["result"] for one in outcomes} == {node: node for node in providers}, (
+            outcomes
+        )
+        # A node is killed that has not answered.
+        caller.begin("rpc.call_all", "version")
+        for node in ("one", "two"):
+            self.answer_one(providers[node], node)
+        providers["three"].receive()
+        begun = time.monotonic()
+        self.broker("three").end(signal.SIGKILL)
+        outcomes = {one.get("node", "one"): one for one in caller.receive()["result"]}
+        assert time.monotonic() - begun < KILLED_SECONDS, time.monotonic() - begun
+        assert error_of(outcomes.pop("three")) == (-32001, "remote", "maybe")
+        assert {node: one["result"] for node, one in outcomes.items()} == {"one": "one", "two": "two"}
+        self.begin_broker("three")
+        self.all_know_each_other()
+        # Cancelled at one, and so at two.
+        caller.begin("rpc.call_all", "version")
+        asked = providers["two"].receive()
+        caller.send(method="$/cancelRequest", params={"id": caller.last})
+        assert caller.receive()["error"]["code"] == -32800
+        assert providers["two"].receive()["params"]["id"] == asked["id"]
+        for client in (caller, *providers.values()):
+            client.close()
+
+    def replaced(self):
+        """A new process takes the place of a broker, whose clients stay with the old one as long as they like."""
+        old = self.broker("two")
+        staying = Client(old)
+        staying.provide("stays.add")
+        until("one lists it", lambda: "stays.add" in self.broker("one").methods())
+        caller = Client(self.broker("one"))
+        caller.begin("stays.add", 1)
+        assert staying.receive()["params"] == [1]
+        epoch = self.broker("one").epoch_of("two")
+        self.brokers["two"] = Broker(old.program, self.folder, self.nats, "two", ["--replace"])
+        # What is in progress across it ends, once; and the new process is the node.
+        assert error_of(caller.receive()) == (-32001, "remote", "maybe")
+        until("the new one is up", lambda: self.broker("one").epoch_of("two") not in (None, epoch))
+        assert staying.receive()["method"] == "$/cancelRequest"
+        # Who has stayed is called from other nodes through the new process.
+        until("one lists it again", lambda: "stays.add" in self.broker("one").methods())
+        identity = caller.begin("stays.add", 2)
+        assert self.answer_one(staying, 3)["params"] == [2]
+        assert caller.receive() == {"jsonrpc": "2.0", "result": 3, "id": identity}
+        staying.close()
+        assert old.process.wait(20) == 0
+        old.log.close()
+        until("it is gone", lambda: "stays.add" not in self.broker("one").methods())
+        coming = Client(self.broker("two"))
+        coming.provide("stays.add")
+        until("one lists it at last", lambda: "stays.add" in self.broker("one").methods())
+        identity = caller.begin("stays.add", 6)
+        assert self.answer_one(coming, 7)["params"] == [6]
+        assert caller.receive() == {"jsonrpc": "2.0", "result": 7, "id": identity}
+        for client in (caller, coming):
+            client.close()
 
     def events(self):
         subscriber = Client(self.broker("three"))
@@ -527,11 +669,14 @@ class Check:
         self.all_know_each_other()
         for step in (
             self.calls,
+            self.addressed,
+            self.asked_of_all,
             self.events,
             self.only_brokers_speak,
             self.broker_is_killed,
             self.broker_is_stopped,
             self.nats_is_killed,
+            self.replaced,
             self.traffic,
             self.drained,
         ):
