@@ -2,6 +2,7 @@
 #include "broker/event_delivery.hpp"
 
 #include "broker/outgoing.hpp"
+#include "broker/peer_encoding.hpp"
 
 namespace wirecall::broker {
 
@@ -9,6 +10,19 @@ namespace wirecall::broker {
 constexpr std::size_t kLagTopics = 64;
 // For events that are lost whose topic is not known.
 constexpr std::string_view kAllTopics = ">";
+
+// Another node is sent it as it was published.
+[[gnu::noinline]] static rpc::EventText::SendResult send_to_node(Peer& peer, rpc::EventText& event) {
+  const std::string_view text = event.original();
+  const Encoding encoding = message::encoding_of(text.front());
+  if (encoding == Encoding::json || !takes_as_it_is(peer, encoding)) return event.send_to(peer.sink());
+  append_message_as(peer.sink(), MessageForm::native(encoding), [&](Buffer& out) { out.append(text); });
+  return rpc::EventText::SendResult::yes;
+}
+
+static inline rpc::EventText::SendResult send(Peer& peer, rpc::EventText& event) {
+  return peer.of_node ? send_to_node(peer, event) : event.send_to(peer.sink());
+}
 
 // To one who reads the numbers of what is retained.
 [[gnu::noinline]] static rpc::EventText::SendResult send_numbered(Peer& peer, rpc::EventText& event,
@@ -19,7 +33,7 @@ constexpr std::string_view kAllTopics = ">";
   };
   peer.retained_reader->set_retained_number(number);
   const Numbered numbered{peer.retained_reader};
-  return event.send_to(peer.sink());
+  return send(peer, event);
 }
 
 // Behind what is retained, which the peer is being sent.
@@ -43,8 +57,7 @@ bool send_event(const BrokerContext& context, Peer& peer, std::string_view topic
   try {
     tell_lag(peer);
     const bool numbered = retained != 0 && peer.retained_reader != nullptr;
-    const rpc::EventText::SendResult sent =
-        numbered ? send_numbered(peer, event, retained) : event.send_to(peer.sink());
+    const rpc::EventText::SendResult sent = numbered ? send_numbered(peer, event, retained) : send(peer, event);
     if (sent == rpc::EventText::SendResult::no_budget) [[unlikely]]
       drop_for_budget(context, peer, topic, retained != 0);
     return sent == rpc::EventText::SendResult::yes;

@@ -2,6 +2,7 @@
 #include "broker/inputs.hpp"
 
 #include "broker/outgoing.hpp"
+#include "broker/peer_encoding.hpp"
 #include "broker/stream_request.hpp"
 #include "message/call_text.hpp"
 
@@ -46,7 +47,7 @@ void Inputs::pass_item(SlotNumber slot, const Received& message, std::string_vie
   try {
     if (message.is_json()) {
       append_message(sink, [&](Buffer& out) { message::append_replaced(out, message.text, id, number.view()); });
-    } else if (sink.encoding() == message.encoding) {
+    } else if (takes_as_it_is(*call.provider->peer, message.encoding)) {
       append_message_as(sink, MessageForm::native(message.encoding), [&](Buffer& out) {
         const char* const behind = id.data() + id.size();
         out.append({message.text.data(), static_cast<std::size_t>(id.data() - message.text.data())});

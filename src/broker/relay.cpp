@@ -5,6 +5,7 @@
 #include "broker/call_all_shared.hpp"
 #include "broker/linked_broker.hpp"
 #include "broker/outgoing.hpp"
+#include "broker/peer_encoding.hpp"
 #include "broker/stream_request.hpp"
 
 namespace wirecall::broker {
@@ -90,9 +91,10 @@ void Relay::relay(Route& route, Call& call) {
   }
   if (message.is_json()) [[likely]]
     return relay_to(*provider, route, call, message);
-  // As it came to a provider that speaks the same, unless it asks for progress, which is shown.
-  const bool same =
-      provider->peer->sink().encoding() == message.encoding && !asks_for_progress(call.reader(), call.params());
+  // As it came to a provider that speaks the same, unless it asks for progress, which is shown, or another node looks
+  // for whom it names.
+  const bool same = takes_as_it_is(*provider->peer, message.encoding) &&
+                    !asks_for_progress(call.reader(), call.params()) && !(provider->at_node && message.has(Member::to));
   if (same) return relay_to(*provider, route, call, message);
   relay_as_json(*provider, route, call, message);
 }
@@ -241,7 +243,9 @@ void Relay::send_kept(SlotNumber slot) noexcept {
     if (!moves_within_budget(slot, text)) {
       return fail_unsent(slot, calls_[slot].asked ? context_->errors.maybe_delivered : provider_holds_too_much());
     }
-    const Encoding wanted = provider.peer->sink().encoding();
+    const Encoding encoding = message::encoding_of(text.front());
+    const bool as_it_is = takes_as_it_is(*provider.peer, encoding) && !(provider.at_node && calls_[slot].addressed);
+    const Encoding wanted = as_it_is ? encoding : Encoding::json;
     Received message;
     Buffer read;
     if (const std::optional<Error> why = writer_->read_kept(text, wanted, read, message)) {

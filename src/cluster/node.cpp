@@ -320,18 +320,68 @@ void Node::received(const Record& record) {
   if (record.head.kind == RecordKind::topics) return take_topics(record.body);
   if (record.head.kind == RecordKind::retained) return take_retained(record.body);
   if (record.head.kind == RecordKind::clients) return take_clients(record.body);
-  Received message;
-  const Scan scan = read_message(record.body, limits_, true, message);
-  if (scan.status != ScanStatus::complete || message.kind == MessageKind::batch) return link_.fail();
-  if (record.head.kind == RecordKind::answer) return take_answer(message);
-  if (record.head.kind == RecordKind::event) return take_event(record.head.principal.value_or(""), message);
-  take_call(record, message);
+  Arrived arrived;
+  if (!read(record.body, arrived)) return link_.fail();
+  if (record.head.kind == RecordKind::answer) return take_answer(arrived);
+  if (record.head.kind == RecordKind::event) {
+    restore(arrived);
+    return take_event(record.head.principal.value_or(""), arrived.received);
+  }
+  take_call(record, arrived);
 }
 
-void Node::take_answer(const Received& message) {
+// One message, which is no batch: in JSON, or, as it came, in an encoding whose params and results may stay in it.
+// False for what is none.
+bool Node::read(std::string_view text, Arrived& arrived) {
+  Received& message = arrived.received;
+  const Encoding encoding = text.empty() ? Encoding::json : message::encoding_of(text.front());
+  if (encoding == Encoding::json) {
+    const Scan scan = read_message(text, limits_, true, message);
+    return scan.status == ScanStatus::complete && message.kind != MessageKind::batch;
+  }
+  using Status = message::Transcoder::Status;
+  if (!message::codec_of(encoding).is_native) return false;
+  message::NativeTranscoder& native = context_->host.loop_context.codecs.native(encoding);
+  message::EnvelopeMembers members;
+  if (native.check(text, limits_, members) != Status::done || !members.is_single()) return false;
+  if (native.read(text, limits_, arrived.text, message, {}, members) != Status::done) return false;
+  arrived.encoded = {text, encoding};
+  return true;
+}
+
+// Has the message view what it holds in its encoding: for who is no dispatcher, which does so itself.
+void Node::restore(Arrived& arrived) {
+  const EncodedText& encoded = arrived.encoded;
+  if (encoded.empty()) return;
+  message::NativeTranscoder::restore(encoded.encoding, encoded.text, arrived.received);
+  arrived.received.text = encoded.text;
+}
+
+// A response whose caller takes it as JSON alone.
+bool Node::make_json(Arrived& arrived) {
+  message::Transcoder& transcoder = context_->host.loop_context.codecs.transcoder(arrived.encoded.encoding);
+  arrived.text.clear();
+  const auto status = transcoder.checked_to_json(arrived.encoded.text, limits_, arrived.text);
+  static_cast<void>(transcoder.take_unrepresentable());
+  static_cast<void>(transcoder.take_cancels());
+  if (status != message::Transcoder::Status::done) return false;
+  arrived.encoded = {};
+  return read_message(arrived.text.padded(), limits_, true, arrived.received).status == ScanStatus::complete;
+}
+
+void Node::handle(rpc::Dispatcher& dispatcher, const Arrived& arrived) {
+  dispatcher.answer_as(MessageForm::native(arrived.encoded.encoding));
+  if (arrived.encoded.empty()) return dispatcher.handle(arrived.received);
+  dispatcher.handle_encoded(arrived.received, {}, arrived.encoded);
+}
+
+void Node::take_answer(Arrived& arrived) {
   if (provides_ == nullptr) return;
   rpc::Dispatcher& dispatcher = provides_->dispatcher;
+  const Received& message = arrived.received;
   if (message.kind == MessageKind::response) {
+    if (!arrived.encoded.empty() && !dispatcher.takes_encoded(message) && !make_json(arrived)) return link_.fail();
+    restore(arrived);
     // One that answers no call is of one that was cancelled, which is counted as long as others are in progress.
     if (dispatcher.response(message) && unanswered_ != 0 && --unanswered_ == 0) sent_calls_.clear();
     return;
@@ -340,7 +390,7 @@ void Node::take_answer(const Received& message) {
   const rpc::Authority* const authority = context_->host.loop_context.services.authority.get();
   if (authority != nullptr && !dispatcher.is_still_known())
     dispatcher.identify(kNodes.find(*authority, {}), {kNodes, name_});
-  dispatcher.handle(message);
+  handle(dispatcher, arrived);
 }
 
 Node::Side* Node::side_of(std::string_view principal) {
@@ -381,13 +431,14 @@ void Node::refuse_principal(const Received& message) {
   link_.end_record();
 }
 
-void Node::take_call(const Record& record, const Received& message) {
+void Node::take_call(const Record& record, const Arrived& arrived) {
+  const Received& message = arrived.received;
   if (message.kind == MessageKind::response) return link_.fail();
   if (!record.head.principal) {
     // Of a call that is in progress, by its id, which is unique among all those of the node.
     if (message.kind != MessageKind::notification) return link_.fail();
     for (const auto& [principal, side] : callers_) {
-      if (side->dispatcher.is_still_known()) side->dispatcher.handle(message);
+      if (side->dispatcher.is_still_known()) handle(side->dispatcher, arrived);
     }
     return;
   }
@@ -397,7 +448,7 @@ void Node::take_call(const Record& record, const Received& message) {
   if (side == nullptr) return refuse_principal(message);
   const bool bounded = record.head.left_ms < limits_.call_timeout_ms;
   side->dispatcher.limit_timeout(bounded ? record.head.left_ms : rpc::Dispatcher::kNoTimeout);
-  side->dispatcher.handle(message);
+  handle(side->dispatcher, arrived);
 }
 
 // ---- its methods ----
@@ -634,16 +685,14 @@ void Node::take_retained(std::string_view text) {
   }
   if (context_->retained_asked.node == this) context_->retained_asked.last = context_->now();
   // The event is one of that topic: it is read as any message of a node's.
-  Received message;
-  const bool is_json = read->event.starts_with('{');
-  if (is_json) {
+  if (!read->event.empty()) {
     Buffer padded{read->event};
-    const Scan scan = read_message(padded.padded(), limits_, true, message);
-    if (scan.status != ScanStatus::complete || message.kind != MessageKind::notification || message.method_escaped ||
-        !head.topic || message.method() != *head.topic)
+    Arrived event;
+    if (!this->read(padded.padded(), event)) return link_.fail();
+    const Received& message = event.received;
+    if (message.kind != MessageKind::notification || message.method_escaped || !head.topic ||
+        message.method() != *head.topic)
       return link_.fail();
-  } else if (!read->event.empty()) {
-    return;  // in an encoding that this version does not bring
   }
   switch (context_->retained.take(head, read->event, context_->now())) {
     case RetainedReplica::Taken::malformed: return link_.fail();
@@ -658,8 +707,10 @@ void Node::take_retained(std::string_view text) {
 // To those of our clients that subscribe to it, of which the node may not have known.
 void Node::deliver_retained(std::string_view topic, std::string_view event) {
   Buffer text{event};
-  Received message;
-  static_cast<void>(read_message(text.padded(), limits_, true, message));
+  Arrived read;
+  if (!this->read(text.padded(), read)) return;
+  restore(read);
+  const Received& message = read.received;
   const auto number = context_->router.events().retained().number_of(topic);
   context_->router.events().deliver(&events_of(""), {.topic = topic,
                                                      .text = text.view(),

@@ -205,6 +205,12 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
     rpc::Dispatcher dispatcher;
   };
 
+  // A message that has come from the node. Refers to the record.
+  struct Arrived {
+    Received received;
+    EncodedText encoded = {};  // as it came, in another encoding than JSON; else empty
+    Buffer text = {};          // what is JSON of that
+  };
   struct SentCall {
     std::uint64_t number;
     std::uint64_t end;  // of its record, in bytes of the session
@@ -215,8 +221,12 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void ended(std::uint64_t reached) override;
   void received(const Record& record) override;
   void wants_flush() noexcept override;
-  void take_call(const Record& record, const Received& message);
-  void take_answer(const Received& message);
+  [[nodiscard]] bool read(std::string_view text, Arrived& arrived);
+  static void restore(Arrived& arrived);
+  [[nodiscard]] bool make_json(Arrived& arrived);
+  static void handle(rpc::Dispatcher& dispatcher, const Arrived& arrived);
+  void take_call(const Record& record, const Arrived& arrived);
+  void take_answer(Arrived& arrived);
   void take_methods(std::string_view json);
   void set_method(broker::Registration registration);
   void end_former(const broker::Registration& registration);

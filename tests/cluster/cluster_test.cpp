@@ -1385,6 +1385,22 @@ TEST_F(ClusterAttackTest, WhatIsNoArrayOfOutcomesIsOneOutcome) {
   }
 }
 
+TEST_F(ClusterAttackTest, WhatIsNoMessageOfItsEncodingEndsTheSession) {
+  using namespace std::string_literals;
+  for (const std::string& text : {"\x84\xA7json"s, "\x84"s, "\xA4\x67jsonrpc"s, "\xDF\xFF\xFF\xFF\xFF"s,
+                                  "\x92\x80\x80"s, "\x0A\x05method"s, "\xC1"s}) {
+    for (const auto kind : {cluster::RecordKind::call, cluster::RecordKind::answer, cluster::RecordKind::event}) {
+      const std::uint64_t lost = a->cluster->find("x")->sessions_lost();
+      node->tell(kind, text, "");
+      advance(kHop);
+      EXPECT_EQ(a->cluster->find("x")->sessions_lost(), lost + 1) << text;
+      node->sequence = 0;
+      node->say(cluster::FrameKind::open, "?");
+      advance(300ms);
+    }
+  }
+}
+
 TEST_F(ClusterAttackTest, FramesOfOtherSessionsAreNothing) {
   node->session += 1000;
   node->tell(cluster::RecordKind::methods, R"({"set":[[1,{"method":"evil"}]],"gone":[]})");
