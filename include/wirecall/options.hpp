@@ -75,7 +75,8 @@ struct DurableTopic {
 
 /// What a broker keeps beyond its process (docs/durable.md).
 struct DurableOptions {
-  /// The folder of the store, which is made where it is not there; empty for no store.
+  /// The folder of the store, which is made where it is not there, or "jetstream" for that of the cluster, in NATS's
+  /// JetStream; empty for no store.
   std::string path;
   Fsync fsync = Fsync::always;
   std::vector<DurableTopic> topics;

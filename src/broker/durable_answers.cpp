@@ -16,6 +16,7 @@ Error error_of(const Failure& failure) {
     case Failure::Kind::full: return limit_exceeded(failure.why, failure.limit);
     case Failure::Kind::conflict: return conflict(failure.why);
     case Failure::Kind::unknown: return with_reason(ErrorCode::invalid_params, failure.why);
+    case Failure::Kind::refused: return with_reason(ErrorCode::invalid_request, failure.why);
     case Failure::Kind::moved: return message::make(ErrorCode::draining, failure.why, "no");
     case Failure::Kind::broken: break;
   }

@@ -27,6 +27,8 @@ constexpr std::uint32_t kDoublingsMax = 16;
 constexpr milliseconds kBuryPause{1000};
 // Events whose time has run out, in one turn of the loop.
 constexpr std::size_t kDueATurn = 256;
+// Before a shared store is asked again that did not answer.
+constexpr milliseconds kFetchPause{500};
 
 constexpr std::string_view kTimedOut = R"({"code":-32002,"message":"Timeout"})";
 constexpr std::string_view kLost = R"({"code":-32001,"message":"Provider lost"})";
@@ -45,6 +47,9 @@ DurableConsumer::~DurableConsumer() {
 std::uint64_t DurableConsumer::floor() const noexcept {
   return pending_.empty() ? scanned_ : pending_.begin()->first - 1;
 }
+
+// A shared store knows what is to be tried again, by whichever node: here is only what is at work.
+bool DurableConsumer::is_shared() const noexcept { return topics_->store_->is_shared(); }
 
 // ---- who has joined ----
 
@@ -78,8 +83,9 @@ void DurableConsumer::lose(Peer& peer) noexcept {
   member->parted = true;
   ++member->in_flight;  // it is removed below
   if_memory_allows([&] {
-    for (auto at = pending_.begin(); at != pending_.end(); ++at) {
-      if (at->second.peer == &peer) fail(at, kLost, nanoseconds{0});
+    for (auto at = pending_.begin(); at != pending_.end();) {
+      const auto event = at++;
+      if (event->second.peer == &peer) fail(event, kLost, nanoseconds{0});
     }
   });
   for (auto& [seq, event] : pending_) {  // those for which there was no memory
@@ -104,6 +110,14 @@ void DurableConsumer::go_on() {
 }
 
 void DurableConsumer::unload() noexcept {
+  // Others get at once what this one still holds; what a shared store is still asked for comes to this one.
+  if (is_shared()) {
+    if_memory_allows([&] {
+      for (const auto& [seq, event] : pending_) {
+        if (event.state != PendingEvent::State::buried) give_back(seq, event.deliveries, nanoseconds{0});
+      }
+    });
+  }
   scanned_ = floor();
   topics_->held_bytes_ -= std::exchange(pending_bytes_, 0);
   pending_.clear();
@@ -112,7 +126,7 @@ void DurableConsumer::unload() noexcept {
   tried_.clear();
   context_->loop.stop(*this);
   wakes_at_ = kNoDeadline;
-  unloaded_ = true;
+  unloaded_ = !is_shared();
 }
 
 bool DurableConsumer::is_free(const Joined& member) {
@@ -158,6 +172,29 @@ void DurableConsumer::take(std::string topic, std::string params, std::uint64_t 
   ready_.insert(seq);
 }
 
+void DurableConsumer::take_given(const durable::Event& event) {
+  auto taken = pending_.find(event.seq);
+  if (taken != pending_.end() && taken->second.state != PendingEvent::State::ready) return;  // it has come once more
+  if (members_.empty() || topics_->draining_) return give_back(event.seq, event.deliveries, nanoseconds{0});
+  if (taken == pending_.end()) {
+    take(event.topic, event.params, event.seq);
+    taken = pending_.find(event.seq);
+  }
+  taken->second.deliveries = event.deliveries - std::min(event.deliveries, 1U);
+  taken->second.due = context_->now() + milliseconds{settings_.ack_wait_ms};
+  // Whoever has had it last has not said anything of it.
+  if (settings_.max_deliver != 0 && event.deliveries > settings_.max_deliver) bury(taken, std::string{kLost});
+}
+
+void DurableConsumer::give_back(std::uint64_t seq, std::uint32_t deliveries, nanoseconds pause) {
+  topics_->store_->progress(
+      {.consumer = settings_.name,
+       .floor = 0,
+       .tried = durable::Tried{.seq = seq, .deliveries = deliveries},
+       .pause_ms = static_cast<std::uint64_t>(std::chrono::duration_cast<milliseconds>(pause).count())},
+      {});
+}
+
 // Who has read all that there is takes it as it comes, and reads nothing from the disk.
 void DurableConsumer::offer(const std::string& topic, const std::string& params, std::uint64_t seq) {
   if (members_.empty() || fetching_ || scanned_ + 1 != seq) return;
@@ -172,7 +209,9 @@ void DurableConsumer::offer(const std::string& topic, const std::string& params,
 
 // Not for each event that is acknowledged, but for half of them.
 void DurableConsumer::fetch() {
-  if (fetching_ || members_.empty() || scanned_ >= topics_->last_seq_) return;
+  const bool shared = is_shared();
+  if (fetching_ || topics_->draining_ || members_.empty()) return;
+  if (!shared && scanned_ >= topics_->last_seq_) return;
   if (!has_room() || pending_.size() > settings_.max_in_flight / 2 || std::ranges::none_of(members_, is_free)) return;
   if (!topics_->begin_fetch(settings_.name)) return;
   fetching_ = true;
@@ -180,7 +219,8 @@ void DurableConsumer::fetch() {
       {.pattern = settings_.pattern,
        .after = scanned_,
        .count = settings_.max_in_flight - pending_.size(),
-       .bytes = kFetchedBytes},
+       .bytes = kFetchedBytes,
+       .consumer = shared ? settings_.name : std::string{}},
       [this, topics = topics_, alive = std::weak_ptr{alive_}](const durable::Outcome<durable::Fetched>& outcome) {
         if_memory_allows([&] {
           if (!alive.expired()) fetched(outcome);
@@ -192,8 +232,13 @@ void DurableConsumer::fetch() {
 void DurableConsumer::fetched(const durable::Outcome<durable::Fetched>& outcome) {
   fetching_ = false;
   if (unloaded_) return;
-  if (!outcome) return wake_at(context_->now() + kFirstPause);  // and tries again
-  for (const durable::Event& event : outcome->events) take(event.topic, event.params, event.seq);
+  if (!outcome) return wake_at(context_->now() + (is_shared() ? kFetchPause : kFirstPause));  // and tries again
+  for (const durable::Event& event : outcome->events) {
+    if (is_shared())
+      take_given(event);
+    else
+      take(event.topic, event.params, event.seq);
+  }
   scanned_ = std::max(scanned_, outcome->scanned);
   pump();
 }
@@ -203,9 +248,14 @@ void DurableConsumer::fetched(const durable::Outcome<durable::Fetched>& outcome)
 void DurableConsumer::pump() {
   if (topics_->draining_) return;
   while (!ready_.empty()) {
+    const auto first = pending_.find(*ready_.begin());
+    if (is_shared() && first->second.due < context_->now()) {
+      remove(first);  // the store gives it again
+      continue;
+    }
     Joined* const member = free_member();
     if (member == nullptr) break;
-    send(pending_.find(*ready_.begin()), *member);
+    send(first, *member);
   }
   fetch();
 }
@@ -277,10 +327,21 @@ void DurableConsumer::expired() {
 // A late result is one all the same; a late error is not that of the present delivery.
 void DurableConsumer::answered(const Peer& peer, std::uint64_t seq, std::uint64_t delivery, const Received& message) {
   const auto event = pending_.find(seq);
-  if (event == pending_.end() || member_of(peer) == nullptr) return;
+  if (member_of(peer) == nullptr) return;
+  const bool failed = message.fault != Fault::none || !message.has(Member::result);
+  if (event == pending_.end()) {
+    if (is_shared() && !failed && seq != 0 && delivery != 0) {
+      topics_->store_->progress(
+          {.consumer = settings_.name,
+           .floor = 0,
+           .tried =
+               durable::Tried{.seq = seq, .deliveries = static_cast<std::uint32_t>(delivery), .acknowledged = true}},
+          {});
+    }
+    return;
+  }
   PendingEvent& one = event->second;
   if (delivery == 0 || delivery > one.deliveries) return;
-  const bool failed = message.fault != Fault::none || !message.has(Member::result);
   if (!failed) {
     acknowledge(event);
   } else {
@@ -327,6 +388,10 @@ void DurableConsumer::fail(Pending::iterator event, std::string_view error_json,
   PendingEvent& one = event->second;
   if (settings_.max_deliver != 0 && one.deliveries >= settings_.max_deliver)
     return bury(event, std::string{error_json});
+  if (is_shared()) {
+    give_back(event->first, one.deliveries, pause);
+    return remove(event);
+  }
   leave_member(one);
   wait_no_more(event);
   one.state = pause.count() == 0 ? PendingEvent::State::ready : PendingEvent::State::resting;
@@ -381,7 +446,7 @@ void DurableConsumer::bury(Pending::iterator event, std::string error_json) {
 void DurableConsumer::buried(std::uint64_t seq, bool safe) {
   const auto event = pending_.find(seq);
   if (event == pending_.end() || event->second.state != PendingEvent::State::buried) return;
-  if (safe) {
+  if (safe || is_shared()) {  // which gives it again
     remove(event);
   } else {
     event->second.state = PendingEvent::State::resting;

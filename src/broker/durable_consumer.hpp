@@ -71,7 +71,7 @@ class DurableConsumer final : private Timer {
     std::uint32_t deliveries = 0;
     State state = State::ready;
     Peer* peer = nullptr;            // of one that is sent
-    std::chrono::nanoseconds due{};  // of one that is sent, or rests
+    std::chrono::nanoseconds due{};  // of one that is sent, or rests; of a shared store's, until when it is ours
     std::string error = {};          // JSON, of one that is given up
   };
   using Pending = std::map<std::uint64_t, PendingEvent>;
@@ -81,6 +81,9 @@ class DurableConsumer final : private Timer {
   [[nodiscard]] static bool is_free(const Joined& member);
   [[nodiscard]] static std::size_t bytes_of(const PendingEvent& event) noexcept;
   void take(std::string topic, std::string params, std::uint64_t seq);
+  [[nodiscard]] bool is_shared() const noexcept;
+  void take_given(const durable::Event& event);
+  void give_back(std::uint64_t seq, std::uint32_t deliveries, std::chrono::nanoseconds pause);
   void fetched(const durable::Outcome<durable::Fetched>& outcome);
   [[nodiscard]] Joined* free_member();
   [[nodiscard]] Joined* member_of(const Peer& peer) noexcept;

@@ -322,8 +322,13 @@ void DurableTopics::keep(std::string topic, std::string params, std::string acco
   });
 }
 
+// Consumers of a shared store wait there for events, so how many do says nothing.
+bool DurableTopics::may_fetch() const noexcept {
+  return held_bytes_ < kHeldBytesMax && (fetches_ < kFetchesMax || store_->is_shared());
+}
+
 bool DurableTopics::begin_fetch(const std::string& consumer) {
-  if (fetches_ >= kFetchesMax || held_bytes_ >= kHeldBytesMax) {
+  if (!may_fetch()) {
     wait_to_fetch_.insert(consumer);
     return false;
   }
@@ -342,13 +347,14 @@ void DurableTopics::release(std::size_t bytes) {
 }
 
 void DurableTopics::let_fetch() {
-  while (!wait_to_fetch_.empty() && fetches_ < kFetchesMax && held_bytes_ < kHeldBytesMax) {
+  while (!wait_to_fetch_.empty() && may_fetch()) {
     const auto next = wait_to_fetch_.extract(wait_to_fetch_.begin());
     if (const auto found = consumers_.find(next.value()); found != consumers_.end()) found->second->fetch();
   }
 }
 
 void DurableTopics::kept(const std::string& topic, const std::string& params, std::uint64_t seq) {
+  if (store_->is_shared()) return;  // who reads is given it by the store
   last_seq_ = std::max(last_seq_, seq);
   for (std::size_t i = 0; i < active_.size(); ++i) {
     active_[i]->offer(topic, params, seq);
@@ -398,7 +404,7 @@ void DurableTopics::subscribe(Call& call) {
   if (params.value(1) != nullptr || params.value(2) != nullptr || params.value(3) != nullptr)
     params.refuse("durable", params.find(4), "no consumer together with last, group or echo");
   settings.principal = account_of(caller);
-  settings.after = last_seq_;
+  settings.after = store_->is_shared() ? durable::kOnlyNew : last_seq_;
   if (params.value(5) != nullptr) {
     const auto word = params.as_or_nothing<std::string>(5);
     const auto seq = params.as_or_nothing<std::uint64_t>(5);
@@ -420,6 +426,7 @@ void DurableTopics::subscribe(Call& call) {
   if (consumers_.size() + opening_.size() >= kConsumersMax && !consumers_.contains(name))
     throw limit_exceeded("there are too many consumers: forget some", "consumers");
   if (caller.consumers >= context_->limits.subscriptions) throw too_many_subscriptions();
+  if (forgetting_.contains(name)) throw conflict("the consumer is being forgotten: join it again");
   opening_.insert(name);
   store.open_consumer(std::move(settings), [this, name, number = caller.number, sink = call.detach()](
                                                const durable::Outcome<durable::ConsumerState>& outcome) mutable {
@@ -486,9 +493,10 @@ void DurableTopics::list(Call& call) {
   const ReservedParams<0> params{call.reader(), call.params(), std::array<std::string_view, 0>{}};
   const Peer& caller = require_connection(call, false);
   require_store().list_topics([this, number = caller.number, sink = call.detach()](
-                                  const durable::Outcome<std::vector<durable::TopicCounts>>& outcome) mutable {
+                                  durable::Outcome<std::vector<durable::TopicCounts>> outcome) mutable {
     if_memory_allows([&] {
       if (!outcome) return sink.error(error_of(outcome.error()));
+      if (store_->is_shared()) return list_shared(number, *std::move(outcome), std::move(sink));
       const Peer* const asker = context_->peers.find(number);
       if (asker == nullptr) return;
       const Principal* const principal = asker->principal;
@@ -503,6 +511,34 @@ void DurableTopics::list(Call& call) {
         listing.consumers.push_back({name, settings.pattern, consumer->floor(), consumer->pending(),
                                      consumer->members(), settings.ack_wait_ms, settings.max_deliver,
                                      settings.max_in_flight});
+      }
+      answer(sink, listing);
+    });
+  });
+}
+
+// Those of all nodes; members are this node's.
+void DurableTopics::list_shared(std::uint64_t asker_number, std::vector<durable::TopicCounts> topics, ReplySink sink) {
+  store_->list_consumers([this, asker_number, topics = std::move(topics), sink = std::move(sink)](
+                             const durable::Outcome<std::vector<durable::ConsumerState>>& outcome) mutable {
+    if_memory_allows([&] {
+      if (!outcome) return sink.error(error_of(outcome.error()));
+      const Peer* const asker = context_->peers.find(asker_number);
+      if (asker == nullptr) return;
+      const Principal* const principal = asker->principal;
+      Listing listing{.last_seq = 0, .topics = {}, .consumers = {}};
+      for (const durable::TopicCounts& topic : topics) {
+        listing.last_seq = std::max(listing.last_seq, topic.last_seq);
+        if (!topic.pattern.empty() && !rpc::may_subscribe(principal, topic.pattern)) continue;
+        listing.topics.push_back({topic.pattern, topic.count, topic.bytes, topic.last_seq});
+      }
+      for (const durable::ConsumerState& state : *outcome) {
+        const durable::ConsumerSettings& settings = state.settings;
+        if (!rpc::may_subscribe(principal, settings.pattern)) continue;
+        const auto known = consumers_.find(settings.name);
+        listing.consumers.push_back({settings.name, settings.pattern, state.floor, state.in_flight,
+                                     known == consumers_.end() ? 0 : known->second->members(), settings.ack_wait_ms,
+                                     settings.max_deliver, settings.max_in_flight});
       }
       answer(sink, listing);
     });
@@ -541,18 +577,41 @@ void DurableTopics::forget(Call& call) {
   std::string name = consumer_name(params, "consumer", 0);
   durable::Store& store = require_store();
   const auto found = consumers_.find(name);
-  if (found != consumers_.end() && !rpc::may_subscribe(caller.principal, found->second->settings().pattern))
+  if (!store.is_shared() && found != consumers_.end() &&
+      !rpc::may_subscribe(caller.principal, found->second->settings().pattern))
     throw forbidden();
   if (opening_.contains(name) || (found != consumers_.end() && found->second->members() != 0))
     throw conflict("clients have joined the consumer: it can be forgotten once they have left");
-  store.forget_consumer(name,
-                        [this, name, sink = call.detach()](const durable::Outcome<durable::Done>& outcome) mutable {
-                          if_memory_allows([&] {
-                            if (!outcome) return sink.error(error_of(outcome.error()));
-                            consumers_.erase(name);
-                            answer(sink, true);
+  if (!store.is_shared()) return forget(std::move(name), call.detach());
+  // Its topics may be others than this node knows; and nobody joins meanwhile.
+  if (!forgetting_.insert(name).second) throw conflict("the consumer is being forgotten");
+  store.list_consumers([this, name = std::move(name), number = caller.number, sink = call.detach()](
+                           const durable::Outcome<std::vector<durable::ConsumerState>>& outcome) mutable {
+    forgetting_.erase(name);
+    if_memory_allows([&] {
+      if (!outcome) return sink.error(error_of(outcome.error()));
+      const Peer* const asker = context_->peers.find(number);
+      if (asker == nullptr) return;
+      const auto is_named = [&](const durable::ConsumerState& one) { return one.settings.name == name; };
+      const auto known = std::ranges::find_if(*outcome, is_named);
+      if (known != outcome->end() && !rpc::may_subscribe(asker->principal, known->settings.pattern))
+        return sink.error(forbidden());
+      forgetting_.insert(name);
+      forget(std::move(name), std::move(sink));
+    });
+  });
+}
+
+void DurableTopics::forget(std::string name, ReplySink sink) {
+  store_->forget_consumer(name,
+                          [this, name, sink = std::move(sink)](const durable::Outcome<durable::Done>& outcome) mutable {
+                            forgetting_.erase(name);
+                            if_memory_allows([&] {
+                              if (!outcome) return sink.error(error_of(outcome.error()));
+                              consumers_.erase(name);
+                              answer(sink, true);
+                            });
                           });
-                        });
 }
 
 }  // namespace wirecall::broker

@@ -63,6 +63,8 @@ class DurableTopics {
   void list(Call& call);
   void read(Call& call);
   void forget(Call& call);
+  void forget(std::string name, ReplySink sink);
+  void list_shared(std::uint64_t asker_number, std::vector<durable::TopicCounts> topics, ReplySink sink);
 
   [[nodiscard]] bool is_durable_publish(const Received& message);
   [[nodiscard]] bool names_consumer(const Received& message, std::size_t at);
@@ -72,6 +74,7 @@ class DurableTopics {
   void published(Publication& publication, const durable::Appended& appended);
   void tell_subscribers(Peer* publisher, Publication& publication);
   void keep(std::string topic, std::string params, std::string account);
+  [[nodiscard]] bool may_fetch() const noexcept;
   /// Whether a consumer may read now; else it is told to once it may. One that may ends that by `end_fetch`.
   [[nodiscard]] bool begin_fetch(const std::string& consumer);
   void end_fetch();
@@ -102,6 +105,7 @@ class DurableTopics {
   std::size_t fetches_ = 0;               // that have begun
   std::set<std::string> wait_to_fetch_;   // consumers
   std::multiset<std::string> opening_;    // consumers that the store is asked for
+  std::set<std::string> forgetting_;      // consumers of a shared store that it is asked to forget
   std::size_t unsafe_bytes_ = 0;          // of events that nobody is told of, on their way to the disk
   std::vector<DurableConsumer*> active_;  // that have members
   Consumers consumers_;

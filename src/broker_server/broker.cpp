@@ -4,6 +4,7 @@
 #include "broker/router.hpp"
 #include "broker_server/broker_factory.hpp"
 #include "broker_server/join_cluster.hpp"
+#include "jetstream_store/open_jetstream.hpp"
 #include "local_store/open.hpp"
 
 namespace wirecall {
@@ -39,9 +40,14 @@ rpc::BrokerFactory net::broker_factory(const Options& options, StoreOpens opens)
                             .kick_time = std::chrono::milliseconds{options.kick_ms}};
   for (const DurableTopic& topic : options.durable.topics) settings.durable_patterns.push_back(topic.pattern);
   if (options.cluster.on()) require_valid_cluster(options.cluster);
-  return [settings, opens, cluster = options.cluster, store = store_options(options.durable),
+  const bool in_jetstream = options.durable.path == jetstream_store::kPath;
+  if (in_jetstream) jetstream_store::require_valid(options.durable, options.cluster);
+  return [settings, opens, in_jetstream, durable = options.durable, cluster = options.cluster,
+          store = store_options(options.durable),
           log = options.log.at_least(options.log_level)](const rpc::BrokerHost& host) -> std::unique_ptr<rpc::Broker> {
-    const auto open = [store, executor = host.loop_context.tasks.executor(), log](local_store::Opening how) {
+    const auto open = [store, executor = host.loop_context.tasks.executor(), log, in_jetstream, durable, cluster,
+                       host](local_store::Opening how) {
+      if (in_jetstream) return jetstream_store::open_jetstream(durable, cluster, host);
       return local_store::open_local_store(store, executor, log, how);
     };
     const bool has_store = !store.folder.empty();

@@ -13,9 +13,10 @@ namespace wirecall::cluster {
 
 struct BusMessage {
   std::string_view subject;
-  std::string_view reply;      ///< where an answer goes; empty for nowhere
-  std::string_view payload;    ///< lasts until the handler returns
-  bool no_responders = false;  ///< nobody subscribes to what was published with this subject as its `reply`
+  std::string_view reply;        ///< where an answer goes; empty for nowhere
+  std::string_view payload;      ///< lasts until the handler returns
+  bool no_responders = false;    ///< nobody subscribes to what was published with this subject as its `reply`
+  std::string_view status = {};  ///< of what NATS itself says instead of a message, as "404"; empty for messages
 };
 
 class Bus {

@@ -6,6 +6,10 @@
 // Each function returns at once. Its `then` is called later, in the order in which the functions were called, on the
 // thread that has called; of what changes the store, once that is safe as its policy says (LocalStore). Only reads may
 // overtake changes, and those of other askers, and see nothing that is not safe. Thread: one.
+//
+// A store may be shared by several processes (JetStreamStore). It knows itself what it has given to the members of each
+// consumer, gives that again to whichever process asks where it has not been acknowledged in time, and counts
+// sequence numbers for the topics of each rule.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +30,7 @@ struct Failure {
     conflict,  ///< with what there is of that name
     unknown,   ///< there is none of that name or number
     moved,     ///< another process has the store (Store::leave)
+    refused,   ///< this kind of store does not do that
   };
 
   Kind kind = Kind::broken;
@@ -59,6 +64,7 @@ struct Event {
   std::int64_t at_ms = 0;  ///< when it was kept, in milliseconds since 1970
   std::string topic;
   std::string params;
+  std::uint32_t deliveries = 0;  ///< of a shared store, for a consumer: how often it has been given, with this time
 };
 
 /// What is read of the events behind a sequence number.
@@ -68,6 +74,8 @@ struct Fetch {
   std::size_t count = 0;   ///< at most so many
   std::size_t bytes = 0;   ///< of params at most, but one event at least
   std::string asker = {};  ///< reads of different askers take turns
+  /// Of a shared store, the consumer for which it is, whatever `after` is: then the first event is waited for a while.
+  std::string consumer = {};
 };
 
 struct Fetched {
@@ -94,10 +102,12 @@ struct TopicRule {
 
 // ---- consumers ----
 
+inline constexpr std::uint64_t kOnlyNew = UINT64_MAX;
+
 struct ConsumerSettings {
   std::string name;
   std::string pattern;
-  std::uint64_t after = 0;  ///< of a new one: the events behind that are for it
+  std::uint64_t after = 0;  ///< of a new one: the events behind that are for it; kOnlyNew: those that come
   std::uint32_t ack_wait_ms = 30'000;
   std::uint32_t max_deliver = 5;  ///< 0 for any number
   std::uint32_t max_in_flight = 64;
@@ -115,6 +125,7 @@ struct ConsumerState {
   ConsumerSettings settings;
   std::uint64_t floor = 0;  ///< the events up to it are acknowledged, or not for it
   std::vector<Tried> tried = {};
+  std::uint64_t in_flight = 0;  ///< of a shared store: events that are given, and not acknowledged
 };
 
 /// How far a consumer has come.
@@ -123,6 +134,7 @@ struct Progress {
   std::uint64_t floor = 0;
   std::optional<Tried> tried = std::nullopt;    ///< behind the floor
   std::optional<NewEvent> dead = std::nullopt;  ///< is kept together with it: the event that is given up
+  std::uint64_t pause_ms = 0;                   ///< before a shared store gives what is not acknowledged again
 };
 
 // ---- jobs ----
@@ -206,6 +218,8 @@ class Store {
   /// The consumers and the methods with jobs that wait that there were then.
   [[nodiscard]] virtual const std::vector<ConsumerState>& consumers() const noexcept = 0;
   [[nodiscard]] virtual const std::vector<std::string>& waiting_methods() const noexcept = 0;
+  /// Whether other processes use it at the same time.
+  [[nodiscard]] virtual bool is_shared() const noexcept { return false; }
   /// Changes that are not safe yet.
   [[nodiscard]] virtual std::size_t waiting() const noexcept = 0;
 
@@ -228,6 +242,8 @@ class Store {
   /// Answers with the number of the dead event; 0 for none.
   virtual void progress(Progress progress, Then<Appended> then) = 0;
   virtual void forget_consumer(std::string name, Then<Done> then) = 0;
+  /// Those of a shared store, of all processes.
+  virtual void list_consumers(Then<std::vector<ConsumerState>> then) { then(std::vector<ConsumerState>{}); }
 
   virtual void push(NewJob job, Then<Pushed> then) = 0;
   /// Jobs that are due, which run from then on.

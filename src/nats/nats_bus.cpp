@@ -60,7 +60,7 @@ std::string_view without_place(std::string_view said) noexcept {
   return said.starts_with('(') && end != std::string_view::npos ? said.substr(end + 3) : said;
 }
 
-class NatsBus final : public cluster::Bus {
+class NatsBus final : public HeaderBus {
  public:
   NatsBus(Loop& loop, const ClusterOptions& options, std::string_view node, const LogSink& log);
   ~NatsBus() override;
@@ -78,6 +78,8 @@ class NatsBus final : public cluster::Bus {
   [[nodiscard]] bool is_draining() const noexcept override;
   [[nodiscard]] bool publish(std::string_view subject, std::string_view reply,
                              std::string_view payload) noexcept override;
+  [[nodiscard]] bool publish_with(std::span<const Header> headers, std::string_view subject, std::string_view reply,
+                                  std::string_view payload) noexcept override;
   void flush() noexcept override;
   [[nodiscard]] std::size_t payload_bytes_max() const noexcept override { return payload_bytes_max_; }
   [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return waiting_bytes_; }
@@ -89,6 +91,11 @@ class NatsBus final : public cluster::Bus {
     const NatsLibrary* nats;
     void operator()(natsOptions* options) const noexcept { nats->natsOptions_Destroy(options); }
   };
+  struct MessageDeleter {
+    const NatsLibrary* nats;
+    void operator()(natsMsg* message) const noexcept { nats->natsMsg_Destroy(message); }
+  };
+  using Message = std::unique_ptr<natsMsg, MessageDeleter>;
   using NatsOptions = std::unique_ptr<natsOptions, OptionsDeleter>;
 
   // What libnats's threads, and the one that connects, have of it. It outlives all of them.
@@ -534,6 +541,28 @@ bool NatsBus::publish(std::string_view subject, std::string_view reply, std::str
   return true;
 }
 
+bool NatsBus::publish_with(std::span<const Header> headers, std::string_view subject, std::string_view reply,
+                           std::string_view payload) noexcept {
+  if (state_ != State::connected || waiting_bytes_ > kWaitingBytesMax) return false;
+  try {
+    subject_.assign(subject);
+    reply_.assign(reply);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  natsMsg* made = nullptr;
+  if (nats_.natsMsg_Create(&made, subject_.c_str(), reply.empty() ? nullptr : reply_.c_str(), payload.data(),
+                           size_of(payload)) != NATS_OK)
+    return false;
+  const Message message{made, MessageDeleter{&nats_}};
+  for (const Header& header : headers) {
+    if (nats_.natsMsgHeader_Set(made, header.name.c_str(), header.value.c_str()) != NATS_OK) return false;
+  }
+  const InLibrary in;
+  waiting_bytes_ += payload.size();
+  return nats_.natsConnection_PublishMsg(connection_, made) == NATS_OK;
+}
+
 void NatsBus::flush() noexcept {
   if (connection_ == nullptr) return;
   if (closure_->shared->wants_write.load()) {
@@ -579,10 +608,6 @@ void NatsBus::ready(Readiness ready) {
 }
 
 void NatsBus::take_messages() {
-  struct Deleter {
-    const NatsLibrary* nats;
-    void operator()(natsMsg* one) const noexcept { nats->natsMsg_Destroy(one); }
-  };
   // By index: a handler may subscribe to more; and while one is off the loop all of them may begin anew.
   for (std::size_t i = 0; i != subscriptions_.size(); ++i) {
     Subscription& subscription = *subscriptions_[i];
@@ -594,21 +619,24 @@ void NatsBus::take_messages() {
         subscription.draining = subscription.draining && status == NATS_TIMEOUT;
         break;
       }
-      const std::unique_ptr<natsMsg, Deleter> owned{message, Deleter{&nats_}};
+      const Message owned{message, MessageDeleter{&nats_}};
+      const int size = nats_.natsMsg_GetDataLength(message);
+      const char* said = nullptr;
+      if (size == 0 && nats_.natsMsgHeader_Get(message, "Status", &said) != NATS_OK) said = nullptr;
       const char* const reply = nats_.natsMsg_GetReply(message);
-      subscription.handler(BusMessage{
-          .subject = nats_.natsMsg_GetSubject(message),
-          .reply = reply != nullptr ? reply : "",
-          .payload = {nats_.natsMsg_GetData(message), static_cast<std::size_t>(nats_.natsMsg_GetDataLength(message))},
-          .no_responders = nats_.natsMsg_IsNoResponders(message)});
+      subscription.handler(BusMessage{.subject = nats_.natsMsg_GetSubject(message),
+                                      .reply = reply != nullptr ? reply : "",
+                                      .payload = {nats_.natsMsg_GetData(message), static_cast<std::size_t>(size)},
+                                      .no_responders = nats_.natsMsg_IsNoResponders(message),
+                                      .status = said != nullptr ? said : ""});
     }
   }
 }
 
 }  // namespace
 
-std::unique_ptr<cluster::Bus> make_nats_bus(Loop& loop, const ClusterOptions& options, std::string_view node,
-                                            const LogSink& log) {
+std::unique_ptr<HeaderBus> make_nats_bus(Loop& loop, const ClusterOptions& options, std::string_view node,
+                                         const LogSink& log) {
   return std::make_unique<NatsBus>(loop, options, node, log);
 }
 

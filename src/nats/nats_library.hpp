@@ -19,11 +19,15 @@ namespace wirecall::net {
   X(natsConnection_ProcessReadEvent)         \
   X(natsConnection_ProcessWriteEvent)        \
   X(natsConnection_Publish)                  \
+  X(natsConnection_PublishMsg)               \
   X(natsConnection_PublishRequest)           \
   X(natsConnection_QueueSubscribeSync)       \
   X(natsConnection_Status)                   \
   X(natsConnection_Subscribe)                \
   X(natsConnection_SubscribeSync)            \
+  X(natsMsgHeader_Get)                       \
+  X(natsMsgHeader_Set)                       \
+  X(natsMsg_Create)                          \
   X(natsMsg_Destroy)                         \
   X(natsMsg_GetData)                         \
   X(natsMsg_GetDataLength)                   \

@@ -5,7 +5,7 @@
 
 namespace wirecall::net {
 
-std::unique_ptr<cluster::Bus> make_nats_bus(Loop&, const ClusterOptions&, std::string_view, const LogSink&) {
+std::unique_ptr<HeaderBus> make_nats_bus(Loop&, const ClusterOptions&, std::string_view, const LogSink&) {
   throw std::invalid_argument{
       "cluster.url: this wirecall was built without NATS; build it where Debian's libnats-dev is installed"};
 }

@@ -169,9 +169,10 @@ std::vector<OptionRow> make_rows() {
           "principals_file", "A JSON file of principals and their grants; without one everybody may do everything"),
       row<&Options::disclose_callers>(
           "disclose_callers", "Whether a broker adds the caller's name to calls and notifications, as the member from"),
-      durable_row<&DurableOptions::path>(
-          "durable.path", "Folder of a broker's durable topics and queues, made where it is not there; none when empty",
-          {.alias = "durable"}),
+      durable_row<&DurableOptions::path>("durable.path",
+                                         "Folder of a broker's durable topics and queues, made where it is not there, "
+                                         "or jetstream: that of the cluster; none when empty",
+                                         {.alias = "durable"}),
       durable_row<&DurableOptions::fsync>(
           "durable.fsync",
           "When what the durable store answers is safe: always outlives a loss of power, everysec the process"),

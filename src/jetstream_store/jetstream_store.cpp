@@ -1,0 +1,630 @@
+// See jetstream_store.hpp.
+#include "jetstream_store/jetstream_store.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+
+#include "base/dotted_name.hpp"
+#include "cluster/subjects.hpp"
+#include "codec/base64.hpp"
+#include "wirecall/codec.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::jetstream_store {
+
+using durable::ConsumerState;
+using durable::Failure;
+using durable::Outcome;
+using durable::Then;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr milliseconds kRetry{1000};
+// So much longer than a broker JetStream waits for an acknowledgement: only where the broker has gone it is the first.
+constexpr milliseconds kAckGrace{5000};
+// Before a dead letter that could not be kept is tried once more.
+constexpr std::uint64_t kDeadPauseMs = 5000;
+const Failure kMoved{.kind = Failure::Kind::moved, .why = "another process has taken over"};
+
+namespace {
+
+// What a consumer's description tells of it that JetStream has no place for.
+struct Described {
+  std::string topic;
+  std::uint32_t ack_wait_ms = 0;
+  std::uint32_t max_deliver = 0;
+  std::uint32_t max_in_flight = 0;
+};
+
+std::string nanoseconds_of(std::uint64_t ms) { return std::to_string(ms) + (ms == 0 ? "" : "000000"); }
+
+// FNV-1a: a name of a pattern, which has characters that names of streams have not. The same at each node.
+std::string token_of(std::string_view pattern) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : pattern) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  char digits[16];
+  const auto end = std::to_chars(digits, digits + sizeof digits, hash, 16).ptr;
+  return {digits, end};
+}
+
+// A pattern of topics as one of subjects.
+std::string subjects_of(std::string_view pattern) {
+  std::string subjects;
+  while (!pattern.empty()) {
+    const std::string_view word = take_word(pattern);
+    if (!subjects.empty()) subjects += '.';
+    if (word == "*" || word == ">") {
+      subjects += word;
+    } else {
+      subjects += cluster::subject_of_name(word);
+    }
+  }
+  return subjects;
+}
+
+// Whether some topic matches both.
+bool meet(std::string_view a, std::string_view b) noexcept {
+  while (!a.empty() && !b.empty()) {
+    const std::string_view one = take_word(a);
+    const std::string_view other = take_word(b);
+    if (one == ">" || other == ">") return true;
+    if (one != other && one != "*" && other != "*") return false;
+  }
+  return a.empty() && b.empty();
+}
+
+// Of headers, which are one line each.
+std::string header_text(std::string_view text) { return cluster::subject_of_name(text); }
+
+const Value* find(const Value& value, std::string_view name) noexcept {
+  return value.is_object() ? value.find(name) : nullptr;
+}
+const Value* find(const Value& value, std::string_view name, std::string_view member) noexcept {
+  const Value* const inner = find(value, name);
+  return inner != nullptr ? find(*inner, member) : nullptr;
+}
+std::uint64_t number(const Value* value) { return value != nullptr && value->is_number() ? value->as_uint() : 0; }
+std::string text(const Value* value) {
+  return value != nullptr && value->is_string() ? value->as_string() : std::string{};
+}
+
+std::string decoded(const std::string& base64) {
+  std::string bytes(base64.size() / 4 * 3, '\0');
+  const std::size_t size = codec::base64_decode(base64, reinterpret_cast<std::byte*>(bytes.data()));
+  bytes.resize(size == codec::kNotBase64 ? 0 : size);
+  return bytes;
+}
+
+// Of "2026-11-30T05:48:07.562095629Z", as milliseconds since 1970.
+std::int64_t ms_of(std::string_view time) noexcept {
+  const auto digits = [time](std::size_t at, std::size_t count) {
+    int value = 0;
+    if (time.size() >= at + count) std::from_chars(time.data() + at, time.data() + at + count, value);
+    return value;
+  };
+  using namespace std::chrono;
+  const sys_days day{year{digits(0, 4)} / month{static_cast<unsigned>(digits(5, 2))} /
+                     std::chrono::day{static_cast<unsigned>(digits(8, 2))}};
+  const auto whole = day + hours{digits(11, 2)} + minutes{digits(14, 2)} + seconds{digits(17, 2)};
+  return duration_cast<milliseconds>(whole.time_since_epoch()).count() +
+         (time.size() > 23 && time[19] == '.' ? digits(20, 3) : 0);
+}
+
+// "$JS.ACK.STREAM.CONSUMER.DELIVERIES.SEQ.N.NANOSECONDS.LEFT"
+struct Delivery {
+  std::uint64_t seq = 0;
+  std::uint32_t deliveries = 0;
+  std::int64_t at_ms = 0;
+};
+Delivery delivery_of(std::string_view reply) noexcept {
+  std::uint64_t numbers[5]{};
+  for (int i = 0; i != 4; ++i) static_cast<void>(take_word(reply));
+  for (std::uint64_t& one : numbers) {
+    const std::string_view word = take_word(reply);
+    std::from_chars(word.data(), word.data() + word.size(), one);
+  }
+  return {.seq = numbers[1],
+          .deliveries = static_cast<std::uint32_t>(numbers[0]),
+          .at_ms = static_cast<std::int64_t>(numbers[3] / 1'000'000)};
+}
+
+}  // namespace
+
+// ---- the streams ----
+
+JetStreamStore::JetStreamStore(JetStreamStoreOptions options, std::unique_ptr<net::HeaderBus> bus, std::string inbox,
+                               Scheduler& scheduler, const LogSink& log)
+    : options_(std::move(options)),
+      scheduler_(&scheduler),
+      log_(&log),
+      retry_timer_([this] {
+        for (const std::size_t at : std::set{missing_}) make_stream(at);
+      }),
+      jetstream_(std::move(bus), std::move(inbox), scheduler) {
+  for (const durable::TopicRule& rule : options_.rules) {
+    const std::string token = rule.pattern.empty() ? "other" : token_of(rule.pattern);
+    missing_.insert(streams_.size());
+    streams_.push_back({.name = "wirecall_" + options_.realm + "_events_" + token,
+                        .prefix = "wc." + options_.realm + ".d." + token + '.',
+                        .rule = rule});
+  }
+  why_missing_ = "NATS is not connected yet";
+  jetstream_.on_connection([this](bool connected) { connection_changed(connected); });
+}
+
+// What it holds others get at once.
+JetStreamStore::~JetStreamStore() {
+  for (const auto& [name, opened] : opened_) {
+    for (const auto& [seq, reply] : opened.held) give_back(reply, 0);
+  }
+  scheduler_->stop(retry_timer_);
+  scheduler_->stop(answer_timer_);
+}
+
+void JetStreamStore::leave() {
+  left_ = true;
+  for (auto& [name, opened] : opened_) {
+    for (const auto& [seq, reply] : std::exchange(opened.held, {})) give_back(reply, 0);
+  }
+}
+
+// Each time anew: who has lost its memory meanwhile is told again.
+void JetStreamStore::connection_changed(bool connected) {
+  scheduler_->stop(retry_timer_);
+  if (!connected) {
+    why_missing_ = "the connection to NATS is lost";
+    for (auto& [name, opened] : opened_) opened.held.clear();  // they come again
+    return;
+  }
+  for (std::size_t at = 0; at != streams_.size(); ++at) {
+    missing_.insert(at);
+    make_stream(at);
+  }
+}
+
+std::string JetStreamStore::configuration(const Stream& stream) const {
+  const auto or_none = [](std::uint64_t limit) { return limit == 0 ? std::string{"-1"} : std::to_string(limit); };
+  const durable::TopicRule& rule = stream.rule;
+  std::uint64_t window = std::max<std::uint64_t>(options_.dedup_ms, 100);  // NATS refuses less
+  if (rule.max_age_ms != 0) window = std::min(window, rule.max_age_ms);
+  return R"({"name":")" + stream.name + R"(","description":)" +
+         to_json(rule.pattern.empty() ? "wirecall: durable topics that no rule names"
+                                      : "wirecall: durable topics " + rule.pattern) +
+         R"(,"subjects":[")" + stream.prefix +
+         R"(>"],"retention":"limits","storage":"file","discard":"old","max_msgs":)" + or_none(rule.max_count) +
+         R"(,"max_bytes":)" + or_none(rule.max_bytes) + R"(,"max_age":)" + nanoseconds_of(rule.max_age_ms) +
+         R"(,"duplicate_window":)" + nanoseconds_of(window) + "}";
+}
+
+void JetStreamStore::make_stream(std::size_t at) {
+  const Stream& stream = streams_[at];
+  const auto there = [this, at](const Outcome<Value>& outcome) {
+    if (!outcome) return stream_failed(at, outcome.error());
+    missing_.erase(at);
+    if (missing_.empty()) (*log_)(LogLevel::info, "durable: JetStream is there: " + jetstream_.url());
+  };
+  jetstream_.request(
+      "$JS.API.STREAM.CREATE." + stream.name, configuration(stream), [this, at, there](const Outcome<Value>& outcome) {
+        if (outcome) return there(outcome);
+        // It may be there with other limits.
+        const Stream& known = streams_[at];
+        jetstream_.request("$JS.API.STREAM.UPDATE." + known.name, configuration(known),
+                           [this, at, there, first = outcome.error()](const Outcome<Value>& updated) {
+                             const bool is_none = !updated && updated.error().kind == Failure::Kind::unknown;
+                             if (is_none) return stream_failed(at, first);
+                             there(updated);
+                           });
+      });
+}
+
+void JetStreamStore::stream_failed(std::size_t at, const Failure& failure) {
+  const std::string why = streams_[at].name + ": " + failure.why;
+  if (why != std::exchange(why_missing_, why) && jetstream_.is_connected())
+    (*log_)(LogLevel::error, "durable: JetStream has no room for durable topics: " + why);
+  scheduler_->stop(retry_timer_);
+  if (jetstream_.is_connected()) scheduler_->start(retry_timer_, kRetry);
+}
+
+const JetStreamStore::Stream& JetStreamStore::stream_of_topic(std::string_view topic) const noexcept {
+  const auto found = std::ranges::find_if(
+      streams_, [topic](const Stream& one) { return one.rule.pattern.empty() || matches(one.rule.pattern, topic); });
+  return *found;
+}
+
+const JetStreamStore::Stream* JetStreamStore::stream_of_pattern(std::string_view pattern) const noexcept {
+  for (const Stream& stream : streams_) {
+    if (stream.rule.pattern.empty() || covers(stream.rule.pattern, pattern)) return &stream;
+    if (meet(stream.rule.pattern, pattern)) return nullptr;
+  }
+  return nullptr;
+}
+
+// ---- what cannot be ----
+
+Failure JetStreamStore::why_not() const {
+  if (left_) return kMoved;
+  if (jetstream_.is_connected()) return {.why = why_missing_};
+  const std::string said = jetstream_.failure();
+  return {.why = said.empty() ? why_missing_ : "NATS at " + jetstream_.url() + ": " + said};
+}
+
+void JetStreamStore::answer_later(std::move_only_function<void()> answer) {
+  if (answers_.empty()) scheduler_->start(answer_timer_, nanoseconds{0});
+  answers_.push_back(std::move(answer));
+}
+
+template <class T>
+void JetStreamStore::fail_later(Then<T> then, Failure failure) {
+  if (!then) return;
+  answer_later(
+      [then = std::move(then), failure = std::move(failure)]() mutable { then(std::unexpected(std::move(failure))); });
+}
+
+void JetStreamStore::answer_now() {
+  for (auto& one : std::exchange(answers_, {})) one();
+}
+
+template <class T>
+bool JetStreamStore::require_usable(Then<T>& then) {
+  if (is_usable()) return true;
+  fail_later(std::move(then), why_not());
+  return false;
+}
+
+static Failure many_streams(std::string_view pattern) {
+  return {.kind = Failure::Kind::refused,
+          .why = "the topics of " + std::string{pattern} +
+                 " are in several streams, one for each pattern of durable.topics: name topics of one of them"};
+}
+
+// ---- events ----
+
+void JetStreamStore::append(durable::NewEvent event, Then<durable::Appended> then) {
+  if (!require_usable(then)) return;
+  const Stream& stream = stream_of_topic(event.topic);
+  const std::string subject = stream.prefix + cluster::subject_of_name(event.topic);
+  if (stream.rule.max_bytes != 0 && event.params.size() + subject.size() > stream.rule.max_bytes) {
+    return fail_later(std::move(then), {.kind = Failure::Kind::full,
+                                        .why = "the event is larger than all that is kept of its topic",
+                                        .limit = "max_bytes"});
+  }
+  constexpr std::size_t kHeadersBytesMax = 2048;
+  if (event.params.size() + kHeadersBytesMax > jetstream_.payload_bytes_max()) {
+    return fail_later(
+        std::move(then),
+        {.kind = Failure::Kind::full, .why = "the event is longer than NATS takes at once", .limit = "max_payload"});
+  }
+  JetStream::Headers headers;
+  // JetStream knows ids of streams, and not of topics.
+  if (!event.msg_id.empty() && options_.dedup_ms != 0)
+    headers.push_back({"Nats-Msg-Id", header_text(event.topic) + ' ' + header_text(event.msg_id)});
+  jetstream_.request(
+      subject, event.params,
+      [then = std::move(then)](const Outcome<Value>& outcome) mutable {
+        if (!then) return;
+        if (!outcome) return then(std::unexpected(outcome.error()));
+        const Value* const duplicate = find(*outcome, "duplicate");
+        then(durable::Appended{.seq = number(find(*outcome, "seq")),
+                               .duplicate = duplicate != nullptr && duplicate->is_bool() && duplicate->as_bool()});
+      },
+      headers);
+}
+
+/// Events that are read one by one.
+struct JetStreamStore::Reading {
+  durable::Fetch fetch;
+  const Stream* stream;
+  std::string subjects;
+  Then<durable::Fetched> then;
+  durable::Fetched fetched;
+  std::size_t bytes = 0;
+};
+
+void JetStreamStore::fetch(durable::Fetch fetch, Then<durable::Fetched> then) {
+  if (!require_usable(then)) return;
+  if (!fetch.consumer.empty()) {
+    const auto opened = opened_.find(fetch.consumer);
+    if (opened != opened_.end() && !opened->second.pulls) return pull(fetch, opened->second, std::move(then));
+    return fail_later(std::move(then), {.kind = Failure::Kind::unknown, .why = "there is no consumer of that name"});
+  }
+  const Stream* const stream = stream_of_pattern(fetch.pattern);
+  if (stream == nullptr) return fail_later(std::move(then), many_streams(fetch.pattern));
+  auto reading = std::make_shared<Reading>(Reading{.fetch = std::move(fetch),
+                                                   .stream = stream,
+                                                   .subjects = {},
+                                                   .then = std::move(then),
+                                                   .fetched = {.events = {}, .scanned = 0}});
+  reading->subjects = stream->prefix + subjects_of(reading->fetch.pattern);
+  reading->fetched.scanned = reading->fetch.after;
+  read_next(std::move(reading));
+}
+
+void JetStreamStore::read_next(std::shared_ptr<Reading> reading) {
+  const std::string asked = R"({"seq":)" + std::to_string(reading->fetched.scanned + 1) + R"(,"next_by_subj":)" +
+                            to_json(reading->subjects) + "}";
+  const std::string subject = "$JS.API.STREAM.MSG.GET." + reading->stream->name;
+  jetstream_.request(subject, asked, [this, reading = std::move(reading)](const Outcome<Value>& outcome) mutable {
+    durable::Fetched& fetched = reading->fetched;
+    const bool is_end = !outcome && outcome.error().kind == Failure::Kind::unknown;
+    if (!outcome && !is_end) return reading->then(std::unexpected(outcome.error()));
+    if (is_end) return reading->then(std::move(fetched));
+    const Value* const message = find(*outcome, "message");
+    if (message == nullptr)
+      return reading->then(std::unexpected(Failure{.why = "JetStream's answer is not understood"}));
+    const std::string subject_of_event = text(find(*message, "subject"));
+    durable::Event event{
+        .seq = number(find(*message, "seq")),
+        .at_ms = ms_of(text(find(*message, "time"))),
+        .topic = cluster::name_of_subject(std::string_view{subject_of_event}.substr(
+                                              std::min(reading->stream->prefix.size(), subject_of_event.size())))
+                     .value_or(subject_of_event),
+        .params = decoded(text(find(*message, "data")))};
+    if (!fetched.events.empty() && reading->bytes + event.params.size() > reading->fetch.bytes)
+      return reading->then(std::move(fetched));
+    reading->bytes += event.params.size();
+    fetched.scanned = event.seq;
+    fetched.events.push_back(std::move(event));
+    if (fetched.events.size() == reading->fetch.count) return reading->then(std::move(fetched));
+    read_next(std::move(reading));
+  });
+}
+
+void JetStreamStore::ask_all(std::function<std::string(const Stream&)> subject,
+                             Then<std::vector<std::optional<Value>>> then) {
+  struct Asking {
+    Then<std::vector<std::optional<Value>>> then;
+    std::vector<std::optional<Value>> answers;
+    std::size_t left;
+    std::optional<Failure> failure;
+  };
+  auto asking = std::make_shared<Asking>(Asking{.then = std::move(then),
+                                                .answers = std::vector<std::optional<Value>>(streams_.size()),
+                                                .left = streams_.size(),
+                                                .failure = std::nullopt});
+  for (std::size_t at = 0; at != streams_.size(); ++at) {
+    jetstream_.request(subject(streams_[at]), {}, [asking, at](Outcome<Value> outcome) {
+      if (outcome) {
+        asking->answers[at] = *std::move(outcome);
+      } else if (outcome.error().kind != Failure::Kind::unknown) {
+        asking->failure = outcome.error();
+      }
+      if (--asking->left != 0) return;
+      if (asking->failure) return asking->then(std::unexpected(*std::move(asking->failure)));
+      asking->then(std::move(asking->answers));
+    });
+  }
+}
+
+void JetStreamStore::list_topics(Then<std::vector<durable::TopicCounts>> then) {
+  if (!require_usable(then)) return;
+  ask_all([](const Stream& stream) { return "$JS.API.STREAM.INFO." + stream.name; },
+          [this, then = std::move(then)](const Outcome<std::vector<std::optional<Value>>>& outcome) mutable {
+            if (!outcome) return then(std::unexpected(outcome.error()));
+            std::vector<durable::TopicCounts> counts;
+            for (std::size_t at = 0; at != streams_.size(); ++at) {
+              durable::TopicCounts one{.pattern = streams_[at].rule.pattern};
+              if (const auto& info = (*outcome)[at]) {
+                one.count = number(find(*info, "state", "messages"));
+                one.bytes = number(find(*info, "state", "bytes"));
+                one.last_seq = number(find(*info, "state", "last_seq"));
+              }
+              counts.push_back(std::move(one));
+            }
+            then(std::move(counts));
+          });
+}
+
+// ---- consumers ----
+
+std::optional<ConsumerState> JetStreamStore::state_of(const Stream& stream, const Value& info) const {
+  const auto described = from_json<Described>(text(find(info, "config", "description")));
+  if (!described || text(find(info, "config", "filter_subject")) != stream.prefix + subjects_of(described->topic))
+    return std::nullopt;
+  return ConsumerState{.settings = {.name = text(find(info, "name")),
+                                    .pattern = described->topic,
+                                    .ack_wait_ms = described->ack_wait_ms,
+                                    .max_deliver = described->max_deliver,
+                                    .max_in_flight = described->max_in_flight},
+                       .floor = number(find(info, "ack_floor", "stream_seq")),
+                       .tried = {},
+                       .in_flight = number(find(info, "num_ack_pending"))};
+}
+
+void JetStreamStore::locate(const std::string& name, Then<std::optional<Located>> then) {
+  ask_all([name](const Stream& stream) { return "$JS.API.CONSUMER.INFO." + stream.name + '.' + name; },
+          [then = std::move(then)](const Outcome<std::vector<std::optional<Value>>>& outcome) mutable {
+            if (!outcome) return then(std::unexpected(outcome.error()));
+            std::size_t at = 0;
+            for (const std::optional<Value>& info : *outcome) {
+              if (info) return then(Located{.stream = at, .info = *info});
+              ++at;
+            }
+            then(std::optional<Located>{});
+          });
+}
+
+void JetStreamStore::open_consumer(durable::ConsumerSettings settings, Then<ConsumerState> then) {
+  if (!require_usable(then)) return;
+  const Stream* const stream = stream_of_pattern(settings.pattern);
+  if (stream == nullptr) return fail_later(std::move(then), many_streams(settings.pattern));
+  const auto at = static_cast<std::size_t>(stream - streams_.data());
+  const std::string name = settings.name;
+  locate(name, [this, at, settings = std::move(settings),
+                then = std::move(then)](const Outcome<std::optional<Located>>& outcome) mutable {
+    if (!outcome) return then(std::unexpected(outcome.error()));
+    if (!*outcome) return make_consumer(at, settings, nullptr, std::move(then));
+    const std::optional<ConsumerState> known = state_of(streams_[(*outcome)->stream], (*outcome)->info);
+    if (!known || known->settings.pattern != settings.pattern) {
+      return then(std::unexpected(
+          Failure{.kind = Failure::Kind::conflict,
+                  .why = "the consumer of that name has another topic: forget it first, or use another name"}));
+    }
+    make_consumer((*outcome)->stream, settings, find((*outcome)->info, "config"), std::move(then));
+  });
+}
+
+// JetStream refuses another beginning than that of one that is there, so that is given back as it came.
+void JetStreamStore::make_consumer(std::size_t at, const durable::ConsumerSettings& settings, const Value* before,
+                                   Then<ConsumerState> then) {
+  const Stream& stream = streams_[at];
+  std::string begin = R"("deliver_policy":"all")";
+  if (before != nullptr) {
+    begin = R"("deliver_policy":)" + to_json(text(find(*before, "deliver_policy")));
+    if (const std::uint64_t seq = number(find(*before, "opt_start_seq")); seq != 0)
+      begin += R"(,"opt_start_seq":)" + std::to_string(seq);
+  } else if (settings.after == durable::kOnlyNew) {
+    begin = R"("deliver_policy":"new")";
+  } else if (settings.after != 0) {
+    begin = R"("deliver_policy":"by_start_sequence","opt_start_seq":)" + std::to_string(settings.after + 1);
+  }
+  const Described described{.topic = settings.pattern,
+                            .ack_wait_ms = settings.ack_wait_ms,
+                            .max_deliver = settings.max_deliver,
+                            .max_in_flight = settings.max_in_flight};
+  const std::string asked = R"({"stream_name":")" + stream.name + R"(","config":{"durable_name":")" + settings.name +
+                            R"(","description":)" + to_json(to_json(described)) + R"(,"filter_subject":)" +
+                            to_json(stream.prefix + subjects_of(settings.pattern)) +
+                            R"(,"ack_policy":"explicit","max_deliver":-1,"ack_wait":)" +
+                            nanoseconds_of(settings.ack_wait_ms + static_cast<std::uint64_t>(kAckGrace.count())) +
+                            R"(,"max_ack_pending":)" + std::to_string(settings.max_in_flight) + ',' + begin + "}}";
+  jetstream_.request("$JS.API.CONSUMER.DURABLE.CREATE." + stream.name + '.' + settings.name, asked,
+                     [this, at, settings, then = std::move(then)](const Outcome<Value>& outcome) mutable {
+                       if (!outcome) return then(std::unexpected(outcome.error()));
+                       opened_.try_emplace(settings.name, Opened{.stream = at});
+                       then(ConsumerState{.settings = settings,
+                                          .floor = number(find(*outcome, "ack_floor", "stream_seq")),
+                                          .tried = {},
+                                          .in_flight = number(find(*outcome, "num_ack_pending"))});
+                     });
+}
+
+void JetStreamStore::pull(const durable::Fetch& fetch, Opened& opened, Then<durable::Fetched> then) {
+  const Stream& stream = streams_[opened.stream];
+  opened.pulls = true;
+  jetstream_.pull(
+      stream.name, fetch.consumer, fetch.count, fetch.bytes,
+      [this, name = fetch.consumer, then = std::move(then)](Outcome<std::vector<PulledMessage>> outcome) mutable {
+        const auto found = opened_.find(name);
+        if (found == opened_.end()) {
+          return then(
+              std::unexpected(Failure{.kind = Failure::Kind::unknown, .why = "there is no consumer of that name"}));
+        }
+        found->second.pulls = false;
+        if (!outcome) return then(std::unexpected(outcome.error()));
+        const Stream& from = streams_[found->second.stream];
+        durable::Fetched fetched;
+        for (PulledMessage& message : *outcome) {
+          const Delivery delivery = delivery_of(message.reply);
+          auto topic = cluster::name_of_subject(
+              std::string_view{message.subject}.substr(std::min(from.prefix.size(), message.subject.size())));
+          found->second.held[delivery.seq] = std::move(message.reply);
+          fetched.events.push_back({.seq = delivery.seq,
+                                    .at_ms = delivery.at_ms,
+                                    .topic = topic ? *std::move(topic) : std::move(message.subject),
+                                    .params = std::move(message.payload),
+                                    .deliveries = delivery.deliveries});
+        }
+        then(std::move(fetched));
+      });
+}
+
+void JetStreamStore::give_back(const std::string& reply, std::uint64_t pause_ms) {
+  if (pause_ms == 0) return jetstream_.send(reply, "-NAK");
+  jetstream_.send(reply, R"(-NAK {"delay":)" + nanoseconds_of(pause_ms) + "}");
+}
+
+// A result that is late is one all the same: JetStream knows by its number which event that is.
+void JetStreamStore::progress(durable::Progress progress, Then<durable::Appended> then) {
+  if (!require_usable(then)) return;
+  const auto opened = opened_.find(progress.consumer);
+  if (opened == opened_.end() || !progress.tried) {
+    return fail_later(std::move(then), {.kind = Failure::Kind::unknown, .why = "there is no consumer of that name"});
+  }
+  const durable::Tried tried = *progress.tried;
+  const std::string& stream = streams_[opened->second.stream].name;
+  std::string reply = "$JS.ACK." + stream + '.' + progress.consumer + ".1." + std::to_string(tried.seq) + ".1.0.0";
+  if (const auto held = opened->second.held.extract(tried.seq)) reply = held.mapped();
+  if (!progress.dead) {
+    if (tried.acknowledged) {
+      jetstream_.send(reply, "+ACK");
+    } else {
+      give_back(reply, progress.pause_ms);
+    }
+    if (then) answer_later([then = std::move(then)]() mutable { then(durable::Appended{}); });
+    return;
+  }
+  durable::NewEvent dead = *std::move(progress.dead);
+  // Where this is done twice, it is kept once.
+  dead.msg_id = stream + ' ' + std::to_string(tried.seq);
+  append(std::move(dead), [this, alive = std::weak_ptr{alive_}, reply = std::move(reply),
+                           then = std::move(then)](Outcome<durable::Appended> outcome) mutable {
+    if (alive.expired()) return;
+    const bool given_up = outcome || outcome.error().kind == Failure::Kind::full;  // else it would come for ever
+    if (given_up) {
+      jetstream_.send(reply, "+TERM");
+    } else {
+      give_back(reply, kDeadPauseMs);
+    }
+    if (then) then(std::move(outcome));
+  });
+}
+
+void JetStreamStore::forget_consumer(std::string name, Then<durable::Done> then) {
+  if (!require_usable(then)) return;
+  locate(name, [this, name, then = std::move(then)](const Outcome<std::optional<Located>>& outcome) mutable {
+    if (!outcome) return then(std::unexpected(outcome.error()));
+    if (!*outcome) {
+      return then(std::unexpected(Failure{.kind = Failure::Kind::unknown, .why = "there is no consumer of that name"}));
+    }
+    const auto opened = opened_.find(name);
+    const std::uint64_t own = opened != opened_.end() && opened->second.pulls ? 1 : 0;
+    if (number(find((*outcome)->info, "num_waiting")) > own) {
+      return then(std::unexpected(
+          Failure{.kind = Failure::Kind::conflict,
+                  .why = "clients of another node have joined the consumer: it can be forgotten once they have left"}));
+    }
+    jetstream_.request("$JS.API.CONSUMER.DELETE." + streams_[(*outcome)->stream].name + '.' + name, {},
+                       [this, name, then = std::move(then)](const Outcome<Value>& deleted) mutable {
+                         if (!deleted) return then(std::unexpected(deleted.error()));
+                         opened_.erase(name);
+                         then(durable::Done{});
+                       });
+  });
+}
+
+void JetStreamStore::list_consumers(Then<std::vector<ConsumerState>> then) {
+  if (!require_usable(then)) return;
+  list_consumers_from(0, 0, std::make_shared<std::vector<ConsumerState>>(), std::move(then));
+}
+
+// Some hundred at a time, stream by stream.
+void JetStreamStore::list_consumers_from(std::size_t at, std::size_t offset,
+                                         std::shared_ptr<std::vector<ConsumerState>> found,
+                                         Then<std::vector<ConsumerState>> then) {
+  if (at == streams_.size()) return then(std::move(*found));
+  jetstream_.request(
+      "$JS.API.CONSUMER.LIST." + streams_[at].name, R"({"offset":)" + std::to_string(offset) + "}",
+      [this, at, offset, found, then = std::move(then)](const Outcome<Value>& outcome) mutable {
+        if (!outcome) return then(std::unexpected(outcome.error()));
+        const Value* const consumers = find(*outcome, "consumers");
+        const std::size_t count = consumers != nullptr && consumers->is_array() ? consumers->as_array().size() : 0;
+        for (std::size_t i = 0; i != count; ++i) {
+          if (auto state = state_of(streams_[at], consumers->as_array()[i])) found->push_back(*std::move(state));
+        }
+        const bool more = count != 0 && offset + count < number(find(*outcome, "total"));
+        list_consumers_from(more ? at : at + 1, more ? offset + count : 0, std::move(found), std::move(then));
+      });
+}
+
+// ---- jobs ----
+
+template <class T>
+void JetStreamStore::refuse(Then<T> then) {
+  fail_later(
+      std::move(then),
+      {.kind = Failure::Kind::refused,
+       .why = "work queues are not in JetStream in this version: give one broker a durable.path that is a folder"});
+}
+
+}  // namespace wirecall::jetstream_store

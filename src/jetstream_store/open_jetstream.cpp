@@ -1,0 +1,42 @@
+// See open_jetstream.hpp.
+#include "jetstream_store/open_jetstream.hpp"
+
+#include <stdexcept>
+
+#include "base/random_id.hpp"
+#include "jetstream_store/jetstream_store.hpp"
+#include "local_store/options.hpp"
+
+namespace wirecall::jetstream_store {
+
+void require_valid(const DurableOptions& durable, const ClusterOptions& cluster) {
+  if (!cluster.on()) {
+    throw std::invalid_argument{
+        "durable.path is \"jetstream\", which is that of a cluster: name NATS servers by cluster.url, or write "
+        "./jetstream for a folder of that name"};
+  }
+  if (durable.principal_events != 0 || durable.principal_event_bytes != 0) {
+    throw std::invalid_argument{
+        "durable.principal_events and durable.principal_event_bytes are not kept by JetStream: leave them out, or give "
+        "durable.path a folder"};
+  }
+}
+
+std::unique_ptr<durable::Store> open_jetstream(const DurableOptions& durable, const ClusterOptions& cluster,
+                                               const rpc::BrokerHost& host) {
+  JetStreamStoreOptions options{.realm = cluster.realm, .rules = {}, .dedup_ms = durable.dedup_ms};
+  for (const DurableTopic& topic : durable.topics) {
+    options.rules.push_back({.pattern = topic.pattern,
+                             .max_age_ms = topic.max_age_ms,
+                             .max_bytes = topic.max_bytes,
+                             .max_count = topic.max_count});
+  }
+  options.rules.push_back(local_store::default_rule());
+  // No other process has it, nor the next of this node.
+  const std::string inbox = "wc." + cluster.realm + ".js." + random_id();
+  return std::make_unique<JetStreamStore>(
+      std::move(options), net::make_nats_bus(*host.loop, cluster, "durable store", *host.loop_context.log), inbox,
+      *host.loop_context.scheduler, *host.loop_context.log);
+}
+
+}  // namespace wirecall::jetstream_store

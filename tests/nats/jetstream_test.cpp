@@ -1,0 +1,283 @@
+// Durable topics in JetStream: what two brokers of a realm keep and are given by a real nats-server; skipped where
+// there is none.
+#include <cstdlib>
+#include <gtest/gtest.h>
+
+#include "jetstream_store/jetstream_store.hpp"
+#include "tests/broker/world.hpp"
+#include "tests/nats/nats_server.hpp"
+#include "wirecall/broker.hpp"
+#include "wirecall/loop.hpp"
+
+namespace wirecall::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class JetStreamBroker {
+ public:
+  static std::unique_ptr<durable::Store> store(Loop& loop, const std::string& url, const LogSink& log,
+                                               std::vector<durable::TopicRule> rules) {
+    ClusterOptions options;
+    options.url = url;
+    rules.push_back({.pattern = {}, .max_age_ms = 3'600'000, .max_bytes = 1 << 20, .max_count = 1000});
+    static int last = 0;
+    return std::make_unique<jetstream_store::JetStreamStore>(
+        jetstream_store::JetStreamStoreOptions{.realm = "test", .rules = std::move(rules)},
+        net::make_nats_bus(loop, options, "durable store", log), "wc.test.js." + std::to_string(++last), loop, log);
+  }
+  JetStreamBroker(Loop& loop, const std::string& url, const std::vector<durable::TopicRule>& rules)
+      : loop_context(json_codec(), &loop),
+        router(registry, limits, loop_context, {}, store(loop, url, *loop_context.log, rules)) {
+    loop_context.services.broker = &router;
+  }
+  JetStreamBroker(JetStreamBroker&&) = delete;
+
+  Registry registry;
+  Limits limits;
+  rpc::LoopContext loop_context;
+  broker::Router router;
+};
+
+class JetStreamClient {
+ public:
+  explicit JetStreamClient(JetStreamBroker& node)
+      : node_(&node), dispatcher(node.registry, sink, node.limits, node.loop_context) {}
+  void send(std::string_view text) {
+    const PaddedText frame{text};
+    Received message;
+    ASSERT_EQ(read_message(frame.view(), node_->limits, true, message).status, ScanStatus::complete) << text;
+    if (message.kind == MessageKind::response) {
+      EXPECT_TRUE(dispatcher.response(message));
+    } else {
+      dispatcher.handle(message);
+    }
+  }
+
+ private:
+  JetStreamBroker* node_;
+
+ public:
+  RecordingSink sink;
+  rpc::Dispatcher dispatcher;
+};
+
+class JetStreamTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!NatsServer::is_there()) GTEST_SKIP() << "there is no nats-server: tools/install_packages.sh test installs it";
+    std::string pattern = (std::filesystem::temp_directory_path() / "wirecall-jetstream-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder = pattern;
+    server.emplace("jetstream { store_dir: \"" + folder.string() + "\" }\n");
+    start();
+  }
+  void TearDown() override {
+    a.reset();
+    b.reset();
+    server.reset();
+    if (!folder.empty()) std::filesystem::remove_all(folder);
+  }
+  void start(const std::vector<durable::TopicRule>& rules = {}) {
+    a = std::make_unique<JetStreamBroker>(loop, server->url(), rules);
+    b = std::make_unique<JetStreamBroker>(loop, server->url(), rules);
+    for (JetStreamBroker* const one : {a.get(), b.get()}) {
+      JetStreamClient client{*one};
+      ASSERT_TRUE(until([&] { return ask(client, "rpc.durable.ls").find("\"last_seq\"") != std::string::npos; }));
+    }
+  }
+  template <class Condition>
+  bool until(const Condition& condition) {
+    const auto end = std::chrono::steady_clock::now() + 20s;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      loop.turn(10ms);
+    }
+    return true;
+  }
+  std::string received(JetStreamClient& client) {
+    EXPECT_TRUE(until([&] { return !client.sink.messages.empty(); }));
+    return client.sink.messages.empty() ? std::string{} : client.sink.take();
+  }
+  std::string ask(JetStreamClient& client, std::string_view method, std::string_view params = {}) {
+    client.send(request(method, params));
+    return received(client);
+  }
+  std::string publish(JetStreamClient& client, const std::string& topic, const std::string& params,
+                      const std::string& more = {}) {
+    return ask(client, "rpc.publish",
+               R"({"topic":")" + topic + R"(","params":)" + params + R"(,"durable":true)" + more + "}");
+  }
+  std::string join(JetStreamClient& client, const std::string& more = R"(,"start":"first")",
+                   const std::string& topic = "orders.>") {
+    return ask(client, "rpc.subscribe", R"({"topic":")" + topic + R"(","durable":"billing")" + more + "}");
+  }
+  static std::string event(int number, const std::string& id, const std::string& topic = "orders.new") {
+    return request(topic, R"({"id":)" + std::to_string(number) + "}", '"' + id + '"');
+  }
+  std::string consumers(JetStreamClient& client) {
+    const std::string listed = ask(client, "rpc.durable.ls");
+    return listed.substr(std::min(listed.find("\"consumers\""), listed.size()));
+  }
+
+  std::filesystem::path folder;
+  std::optional<NatsServer> server;
+  Loop loop;
+  std::unique_ptr<JetStreamBroker> a;
+  std::unique_ptr<JetStreamBroker> b;
+};
+
+TEST_F(JetStreamTest, AnEventThatOneBrokerKeepsAConsumerAtAnotherIsGiven) {
+  JetStreamClient publisher{*a};
+  EXPECT_EQ(publish(publisher, "orders.new", R"({"id":1})"), result_reply(R"({"seq":1})"));
+  JetStreamClient billing{*b};
+  EXPECT_EQ(join(billing), result_reply(R"({"consumer":"billing","position":0})"));
+  EXPECT_EQ(received(billing), event(1, "billing:1:1"));
+  billing.send(result_reply("null", "\"billing:1:1\""));
+  EXPECT_EQ(publish(publisher, "orders.new", R"({"id":2})"), result_reply(R"({"seq":2})"));  // it waits for that
+  EXPECT_EQ(received(billing), event(2, "billing:2:1"));
+  EXPECT_TRUE(until([&] {
+    return consumers(publisher).find(R"("name":"billing","topic":"orders.>","position":1,"pending":1)") !=
+           std::string::npos;
+  }));
+}
+
+TEST_F(JetStreamTest, AMessageIdKeepsAnEventOnceOfItsTopic) {
+  JetStreamClient publisher{*a};
+  EXPECT_EQ(publish(publisher, "orders.new", "[1]", R"(,"msg_id":"x\n1")"), result_reply(R"({"seq":1})"));
+  JetStreamClient other{*b};
+  EXPECT_EQ(publish(other, "orders.new", "[1]", R"(,"msg_id":"x\n1")"), result_reply(R"({"seq":1,"duplicate":true})"));
+  EXPECT_EQ(publish(other, "orders.old", "[1]", R"(,"msg_id":"x\n1")"), result_reply(R"({"seq":2})"));
+}
+
+TEST_F(JetStreamTest, AnErrorHasAnEventSentAgainAndAtLastGivenUp) {
+  JetStreamClient billing{*b};
+  static_cast<void>(join(billing, R"(,"max_deliver":2,"ack_wait_ms":100)"));
+  JetStreamClient publisher{*a};
+  static_cast<void>(publish(publisher, "orders.new", R"({"id":1})"));
+  constexpr std::string_view kError = R"({"jsonrpc":"2.0","error":{"code":1,"message":"no"},"id":"billing:1:)";
+  EXPECT_EQ(received(billing), event(1, "billing:1:1"));
+  billing.send(std::string{kError} + "1\"}");
+  EXPECT_EQ(received(billing), event(1, "billing:1:2"));
+  billing.send(std::string{kError} + "2\"}");
+  const std::string read = R"({"topic":"dead.>"})";
+  std::string dead;
+  EXPECT_TRUE(until([&] {
+    dead = ask(publisher, "rpc.durable.read", read);
+    return dead.find("dead.billing") != std::string::npos;
+  }));
+  EXPECT_NE(dead.find(R"("params":{"topic":"orders.new","seq":1,"deliveries":2,"params":{"id":1},"error":{"code":1)"),
+            std::string::npos)
+      << dead;
+  EXPECT_TRUE(until([&] { return consumers(publisher).find(R"("pending":0)") != std::string::npos; }));
+}
+
+TEST_F(JetStreamTest, WhatAConsumerOfDeadLettersGivesUpIsGone) {
+  JetStreamClient publisher{*a};
+  static_cast<void>(publish(publisher, "dead.billing", R"({"id":1})"));
+  static_cast<void>(publish(publisher, "dead.billing", R"({"id":2})"));
+  JetStreamClient billing{*b};
+  static_cast<void>(join(billing, R"(,"start":"first","max_deliver":1,"max_in_flight":1)", "dead.>"));
+  EXPECT_EQ(received(billing), event(1, "billing:1:1", "dead.billing"));
+  billing.send(R"({"jsonrpc":"2.0","error":{"code":1,"message":"no"},"id":"billing:1:1"})");
+  EXPECT_EQ(received(billing), event(2, "billing:2:1", "dead.billing"));
+}
+
+TEST_F(JetStreamTest, AConsumerThatIsJoinedAgainIsGivenTheNextEventForTheFirstTime) {
+  JetStreamClient publisher{*a};
+  JetStreamClient billing{*b};
+  static_cast<void>(join(billing));
+  EXPECT_EQ(ask(billing, "rpc.unsubscribe", R"({"topic":"orders.>","durable":"billing"})"), result_reply("true"));
+  static_cast<void>(join(billing));
+  static_cast<void>(publish(publisher, "orders.new", R"({"id":1})"));
+  EXPECT_EQ(received(billing), event(1, "billing:1:1"));
+}
+
+TEST_F(JetStreamTest, AnEventWithoutAnAnswerInTimeIsSentAgain) {
+  JetStreamClient billing{*b};
+  static_cast<void>(join(billing, R"(,"ack_wait_ms":50)"));
+  JetStreamClient publisher{*a};
+  static_cast<void>(publish(publisher, "orders.new", R"({"id":1})"));
+  EXPECT_EQ(received(billing), event(1, "billing:1:1"));
+  EXPECT_TRUE(until([&] { return billing.sink.messages.size() >= 2; }));
+  EXPECT_NE(billing.sink.messages[0].find("$/cancelRequest"), std::string::npos);
+  EXPECT_EQ(billing.sink.messages[1], event(1, "billing:1:2"));
+}
+
+TEST_F(JetStreamTest, WhatAMemberThatGoesHasNotAnsweredOneAtAnotherNodeIsGiven) {
+  JetStreamClient publisher{*a};
+  static_cast<void>(publish(publisher, "orders.new", R"({"id":1})"));
+  JetStreamClient there{*a};
+  {
+    JetStreamClient here{*b};
+    static_cast<void>(join(here));
+    EXPECT_EQ(received(here), event(1, "billing:1:1"));
+    static_cast<void>(join(there));
+  }
+  const std::string again = received(there);  // for the second time, or the third, as the other node is given it or not
+  EXPECT_TRUE(again.starts_with(R"({"jsonrpc":"2.0","method":"orders.new","params":{"id":1},"id":"billing:1:)"))
+      << again;
+}
+
+TEST_F(JetStreamTest, WhatWasAnsweredIsThereAfterNatsServerWasKilled) {
+  JetStreamClient publisher{*a};
+  for (int i = 1; i <= 20; ++i) {
+    EXPECT_EQ(publish(publisher, "orders.new", "[" + std::to_string(i) + "]"),
+              result_reply(R"({"seq":)" + std::to_string(i) + "}"));
+  }
+  server->kill();
+  EXPECT_TRUE(until([&] { return publish(publisher, "orders.new", "[0]").find("-32603") != std::string::npos; }));
+  server->start();
+  std::string answer;
+  EXPECT_TRUE(until([&] {
+    answer = ask(publisher, "rpc.durable.read", R"({"topic":"orders.*","after":17})");
+    return answer.find("\"events\"") != std::string::npos;
+  }));
+  for (const char* const kept : {R"("seq":18)", R"("params":[19])", R"("params":[20])"})
+    EXPECT_NE(answer.find(kept), std::string::npos) << answer;
+}
+
+TEST_F(JetStreamTest, TopicsOfARuleAreAStreamWithItsLimits) {
+  a.reset();
+  b.reset();
+  start({{.pattern = "metrics.*", .max_count = 2}});
+  JetStreamClient client{*a};
+  for (int i = 1; i <= 3; ++i) static_cast<void>(publish(client, "metrics.load", "[" + std::to_string(i) + "]"));
+  EXPECT_EQ(publish(client, "orders.new", "[1]"), result_reply(R"({"seq":1})"));  // counts by itself
+  const std::string read = ask(client, "rpc.durable.read", R"({"topic":"metrics.load"})");
+  EXPECT_EQ(read.find("[1]"), std::string::npos) << read;
+  EXPECT_NE(read.find("[3]"), std::string::npos) << read;
+  const std::string refused = ask(client, "rpc.durable.read", R"({"topic":">"})");
+  EXPECT_NE(refused.find("several streams"), std::string::npos) << refused;
+}
+
+TEST_F(JetStreamTest, AConsumerHasOneTopicAtAllNodesAndIsForgottenAtAny) {
+  JetStreamClient publisher{*a};
+  {
+    JetStreamClient billing{*b};
+    static_cast<void>(join(billing));
+    const std::string other = join(publisher, {}, "orders.new");
+    EXPECT_NE(other.find("-32007"), std::string::npos) << other;
+  }
+  const std::string forget = R"({"consumer":"billing"})";
+  EXPECT_TRUE(until([&] { return ask(publisher, "rpc.durable.forget", forget) == result_reply("true"); }));
+  EXPECT_NE(ask(publisher, "rpc.durable.forget", forget).find("there is no consumer"), std::string::npos);
+}
+
+TEST_F(JetStreamTest, QueuesAreRefused) {
+  JetStreamClient client{*a};
+  const std::string answer = ask(client, "rpc.queue.push", R"({"method":"gpu.add"})");
+  EXPECT_NE(answer.find("-32600"), std::string::npos) << answer;
+}
+
+TEST(JetStreamOptionsTest, WithoutAClusterAndWithQuotasOfPrincipalsItIsRefused) {
+  Options options;
+  options.durable.path = "jetstream";
+  EXPECT_THROW(Broker{options}, std::invalid_argument);
+  options.cluster.url = "nats://127.0.0.1:1";
+  options.durable.principal_events = 1;
+  EXPECT_THROW(Broker{options}, std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace wirecall::test
