@@ -213,9 +213,9 @@ std::vector<OptionRow> make_rows() {
       cluster_row<&ClusterOptions::ca>("cluster.ca", "Path of the authorities, in PEM, that vouch for NATS servers"),
       cluster_row<&ClusterOptions::cert>("cluster.cert", "Path of the certificate, in PEM, that is shown to NATS"),
       cluster_row<&ClusterOptions::key>("cluster.key", "Path of its private key, in PEM"),
-      cluster_row<&ClusterOptions::plain_principal>(
-          "cluster.plain_principal",
-          "The principal as whom plain NATS clients call methods; anonymous where there are none; not served when empty"),
+      cluster_row<&ClusterOptions::plain_principal>("cluster.plain_principal",
+                                                    "The principal as whom plain NATS clients call methods; anonymous "
+                                                    "where there are none; not served when empty"),
       cluster_row<&ClusterOptions::plain_topics>("cluster.plain_topics",
                                                  "Topics and patterns whose events plain NATS clients are told"),
       tls_row<&TlsOptions::cert>("tls.cert",
