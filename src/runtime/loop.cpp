@@ -155,7 +155,9 @@ Loop::Loop(std::unique_ptr<runtime::Backend> backend) : state_(std::make_unique<
 
 Loop::~Loop() {
   state_->inbox->close();
-  // What was detached in the last turn is still to be closed.
+  // What was detached in the last turn is still to be closed. Nothing is accepted any more: who waits where another
+  // process listens as well is that one's.
+  std::erase_if(state_->submitted, [](const Operation& one) { return one.kind == OperationKind::accept; });
   if (!state_->submitted.empty()) (void)state_->backend->turn(state_->submitted, runtime::kAtOnce);
 }
 

@@ -915,14 +915,22 @@ class OldServer {
     const auto ready = from_json<RestartReady>(channel_->receive(kTime, kRestartBytesMax).text);
     EXPECT_TRUE(ready && ready->error.empty());
   }
-  RestartPrepared hand_over() {
-    channel_->send(R"({"session_key":[1,2,3,4],"session_last":1,"kicked":[],"retained":[],"methods":[],"topics":[]})",
-                   kTime);
+  RestartPrepared hand_over(std::string_view state = kState) {
+    channel_->send(state, kTime);
     return *from_json<RestartPrepared>(channel_->receive(kTime, kRestartBytesMax).text);
+  }
+  /// What the first that waits to be accepted has sent; empty where nobody waits.
+  [[nodiscard]] std::string accepted() const {
+    const runtime::Descriptor socket{::accept4(served_.descriptor, nullptr, nullptr, SOCK_CLOEXEC)};
+    std::array<char, 256> text;
+    const ssize_t bytes = recv(socket.get(), text.data(), text.size(), 0);
+    return {text.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
   }
 
  private:
   static constexpr std::chrono::milliseconds kTime{30000};
+  static constexpr std::string_view kState =
+      R"({"session_key":[1,2,3,4],"session_last":1,"kicked":[],"retained":[],"methods":[],"topics":[]})";
 
   transport::BoundSocket restarts_;
   transport::BoundSocket served_;
@@ -939,6 +947,18 @@ TEST_F(Restart, one_that_is_told_to_stop_before_it_has_taken_over_does_not) {
   EXPECT_FALSE(said.prepared);
   EXPECT_NE(said.error.find("has been told to stop"), std::string::npos) << said.error;
   EXPECT_EQ(other.wait(), 3);
+}
+
+TEST_P(RestartEngines, who_waits_to_be_accepted_is_the_old_process_s_where_the_other_gives_up) {
+  make_runtime_folder();
+  OldServer old{path(), folder_.socket()};
+  Process other{serve({"--replace", "--engine", GetParam() == Engine::epoll ? "epoll" : "uring"})};
+  old.await_ready();
+  const Stock client{folder_.path + "/calls.sock"};
+  client.send("a call");
+  EXPECT_FALSE(old.hand_over("no state").prepared);
+  EXPECT_EQ(other.wait(), 2);
+  EXPECT_EQ(old.accepted(), "a call");
 }
 
 TEST_F(Restart, with_replace_no_folder_is_looked_into_that_is_not_this_user_s_alone) {

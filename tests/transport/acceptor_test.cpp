@@ -212,6 +212,16 @@ TEST_P(SharedAcceptor, one_that_has_stopped_has_handed_on_what_it_was_given) {
   EXPECT_NE(left.get() >= 0, is_served(clients_.back()));
 }
 
+TEST_P(SharedAcceptor, one_whose_loop_never_turned_leaves_who_waits_to_the_others) {
+  dial();
+  acceptor_.reset();
+  loop_.reset();
+  const Descriptor left{::accept4(others_.get(), nullptr, nullptr, SOCK_NONBLOCK)};
+  ASSERT_GE(left.get(), 0);
+  EXPECT_EQ(::send(left.get(), "x", 1, MSG_NOSIGNAL), 1);
+  EXPECT_TRUE(is_served(clients_.back()));
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, SharedAcceptor, testing::Bool(),
                          [](const auto& tested) { return tested.param ? "uring" : "epoll"; });
 
