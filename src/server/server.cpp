@@ -200,7 +200,7 @@ void Server::route(std::string_view method, std::string path, HttpHandler handle
 Endpoint Server::State::listen_on_each(const Endpoint& endpoint) {
   std::vector<transport::BoundSocket> sockets;
   for (transport::ListeningSocket& socket : inherited.take(endpoint))
-    sockets.push_back({socket.descriptor.release(), std::move(socket.endpoint), {}});
+    sockets.push_back({socket.descriptor.release(), std::move(socket.endpoint), {}, socket.passed});
   if (!sockets.empty()) {
     sockets = transport::listen_together(std::move(sockets), loops.size());
   } else if (loops.size() == 1) {
@@ -224,7 +224,7 @@ Endpoint Server::State::listen_for_datagrams(const Endpoint& endpoint) {
   const bool by_xdp = endpoint.kind() == EndpointKind::xdp;
   std::vector<transport::BoundUdpSocket> sockets;
   for (transport::ListeningSocket& socket : inherited.take(endpoint))
-    sockets.push_back({std::move(socket.descriptor), std::move(socket.endpoint)});
+    sockets.push_back({std::move(socket.descriptor), std::move(socket.endpoint), socket.passed});
   if (sockets.empty())
     sockets = transport::listen_on_udp(by_xdp ? transport::udp_endpoint_of(endpoint) : endpoint, loops.size());
   const Endpoint bound = endpoint.with_port(sockets.front().endpoint.port());
@@ -275,7 +275,7 @@ Endpoint Server::listen(std::string_view uri) {
   const auto accepted = [&state](auto connection) { state.hand_round(std::move(connection)); };
   std::vector<transport::ListeningSocket> inherited = state.inherited.take(endpoint);
   for (transport::ListeningSocket& socket : inherited)
-    first.listen(transport::BoundSocket{socket.descriptor.release(), std::move(socket.endpoint), {}}, accepted);
+    first.listen({socket.descriptor.release(), std::move(socket.endpoint), {}, socket.passed}, accepted);
   Endpoint bound = inherited.empty() ? first.listen(endpoint, accepted) : endpoint;
   state.is_bound(bound);
   return bound;

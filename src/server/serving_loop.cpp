@@ -82,7 +82,8 @@ void ServingLoop::listen(transport::BoundSocket bound, transport::Listener::Acce
 }
 
 void ServingLoop::listen(transport::BoundUdpSocket bound) {
-  datagram_endpoints_.push_back({.descriptor = bound.descriptor.get(), .endpoint = bound.endpoint});
+  datagram_endpoints_.push_back(
+      {.descriptor = bound.descriptor.get(), .endpoint = bound.endpoint, .passed = bound.passed});
   serve(std::make_unique<transport::UdpSocket>(loop_, std::move(bound.descriptor), loop_context_.stats));
 }
 
@@ -98,14 +99,15 @@ void ServingLoop::serve(std::unique_ptr<transport::DatagramSocket> socket) {
 
 std::vector<transport::ListeningSocket> ServingLoop::share_sockets() const {
   std::vector<transport::ListeningSocket> all;
-  const auto share = [&](int descriptor, const Endpoint& endpoint) {
+  const auto share = [&](int descriptor, const Endpoint& endpoint, bool passed) {
     if (descriptor < 0 && endpoint.kind() == EndpointKind::inproc) return;  // nobody else has ever found it
     if (descriptor < 0) throw std::runtime_error{endpoint.uri() + " is this process's alone"};
     all.push_back({.descriptor = runtime::Descriptor{::fcntl(descriptor, F_DUPFD_CLOEXEC, 0), "a listener is shared"},
-                   .endpoint = endpoint});
+                   .endpoint = endpoint,
+                   .passed = passed});
   };
-  for (const auto& acceptor : acceptors_) share(acceptor->descriptor(), acceptor->endpoint());
-  for (const auto& [descriptor, endpoint] : datagram_endpoints_) share(descriptor, endpoint);
+  for (const auto& acceptor : acceptors_) share(acceptor->descriptor(), acceptor->endpoint(), acceptor->passed());
+  for (const auto& [descriptor, endpoint, passed] : datagram_endpoints_) share(descriptor, endpoint, passed);
   return all;
 }
 

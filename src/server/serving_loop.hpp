@@ -151,6 +151,7 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   struct DatagramEndpoint {
     int descriptor;  // of the socket
     Endpoint endpoint;
+    bool passed = false;
   };
   std::vector<DatagramEndpoint> datagram_endpoints_;  // of `datagrams_`, at first
   std::vector<std::unique_ptr<Connection>> connections_;

@@ -14,7 +14,7 @@ namespace {
 class SocketAcceptor final : public Acceptor, private Timer {
  public:
   SocketAcceptor(Loop& loop, BoundSocket bound, Listener::Accepted accepted, Listener::Failed failed)
-      : Acceptor(std::move(bound.endpoint)),
+      : Acceptor(std::move(bound.endpoint), bound.passed),
         loop_(&loop),
         accepted_(std::move(accepted)),
         failed_(std::move(failed)),

@@ -17,6 +17,8 @@ class Acceptor {
   Acceptor(Acceptor&&) = delete;
   /// With the port that was bound.
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoint_; }
+  /// Its socket is a service manager's, and so is the file by which clients find it.
+  [[nodiscard]] bool passed() const noexcept { return passed_; }
   /// No connection can come any more: there is one standard input.
   [[nodiscard]] virtual bool exhausted() const noexcept { return false; }
   /// The socket that it accepts on, which stays its own; -1 for none.
@@ -33,10 +35,11 @@ class Acceptor {
   virtual int end() noexcept { return 0; }
 
  protected:
-  explicit Acceptor(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
+  explicit Acceptor(Endpoint endpoint, bool passed = false) : endpoint_(std::move(endpoint)), passed_(passed) {}
 
  private:
   Endpoint endpoint_;
+  bool passed_;
 };
 
 /// Peers may connect from now on. Throws std::runtime_error with the cause and the cure.

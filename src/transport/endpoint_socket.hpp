@@ -38,6 +38,7 @@ struct BoundSocket {
   int descriptor;
   Endpoint endpoint;    ///< with the port that was bound
   SocketFile file;      ///< of a unix socket
+  bool passed = false;  ///< as of ListeningSocket
   bool shared = false;  ///< other processes accept on it as well
 };
 

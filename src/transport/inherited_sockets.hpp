@@ -13,7 +13,8 @@ namespace wirecall::transport {
 /// A socket that listens, or, of udp, is bound.
 struct ListeningSocket {
   runtime::Descriptor descriptor;
-  Endpoint endpoint;  ///< with its actual port
+  Endpoint endpoint;    ///< with its actual port
+  bool passed = false;  ///< a service manager's own, which goes on listening without this process, as does its file
 };
 
 class InheritedSockets {

@@ -52,7 +52,7 @@ std::expected<std::unique_ptr<ShmConnection>, int> offer(runtime::Descriptor soc
 class ShmAcceptor final : public Acceptor {
  public:
   ShmAcceptor(Loop& loop, BoundSocket bound, Listener::Accepted accepted, Listener::Failed failed)
-      : Acceptor(std::move(bound.endpoint)),
+      : Acceptor(std::move(bound.endpoint), bound.passed),
         accepted_(std::move(accepted)),
         failed_(failed),
         descriptor_(bound.descriptor),

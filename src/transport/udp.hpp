@@ -21,7 +21,8 @@ inline constexpr std::size_t kUdpBytesMax = 65'507;
 
 struct BoundUdpSocket {
   runtime::Descriptor descriptor;
-  Endpoint endpoint;  ///< with the port that was bound
+  Endpoint endpoint;    ///< with the port that was bound
+  bool passed = false;  ///< as of ListeningSocket
 };
 
 /// `count` sockets, at least one, on one udp endpoint: the system spreads the sources over them. Throws

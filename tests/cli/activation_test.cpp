@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <future>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -97,6 +98,17 @@ class Activation : public testing::Test {
     for (std::string told; (told = heard()) != "READY=1\n";) ASSERT_FALSE(told.empty());
   }
 
+  /// Replaces the process, which may be the successor of one before; returns the one that serves then.
+  pid_t replace(pid_t process) {
+    kill(process, SIGUSR2);
+    std::string main;
+    while (!(main = heard()).starts_with("MAINPID=")) {
+      if (main.empty()) return -1;
+    }
+    await_ready();
+    return std::stoi(main.substr(std::strlen("MAINPID=")));
+  }
+
   const net::Folder folder_;
   const std::string notify_ = folder_.path + "/notify";
   runtime::Descriptor manager_;
@@ -154,6 +166,49 @@ TEST_F(Activation, a_crash_loses_no_listener_that_the_manager_keeps) {
   EXPECT_EQ(call("shm://calls"), 2);
   await_ready();
   EXPECT_EQ(end(SIGTERM), 0);
+}
+
+TEST_F(Activation, sockets_that_are_passed_stay_with_whatever_process_takes_over) {
+  const auto tcp = transport::listen_on(Endpoint{"tcp://127.0.0.1:0"});
+  const auto path = transport::listen_on(Endpoint{folder_.socket()});
+  start({"--drain-ms", "200"}, {tcp.descriptor, path.descriptor}, "tcp:path");
+  await_ready();
+  const pid_t second = replace(pid_);
+  EXPECT_EQ(end(0), 0);
+  const pid_t third = replace(second);
+  EXPECT_EQ(call(tcp.endpoint.uri()), 2);
+  EXPECT_EQ(call(folder_.socket()), 2);
+  kill(third, SIGTERM);
+  while (heard() != "STOPPING=1\n") {
+  }
+  close(tcp.descriptor);
+  close(path.descriptor);
+}
+
+TEST_F(Activation, the_manager_keeps_none_that_it_passes_anyway) {
+  const auto tcp = transport::listen_on(Endpoint{"tcp://127.0.0.1:0"});
+  start({"--listen", tcp.endpoint.uri(), "--listen", folder_.socket()}, {tcp.descriptor}, "tcp");
+  await_ready();
+  EXPECT_EQ(kept_.size(), 1U);
+  kept_.clear();
+  const pid_t second = replace(pid_);
+  EXPECT_EQ(kept_.size(), 1U);
+  EXPECT_EQ(end(0), 0);
+  kill(second, SIGTERM);
+  EXPECT_EQ(heard(), "STOPPING=1\n");
+  close(tcp.descriptor);
+}
+
+TEST_F(Activation, one_that_was_kept_is_closed_also_where_another_one_is_passed) {
+  const auto tcp = transport::listen_on(Endpoint{"tcp://127.0.0.1:0"});
+  const auto path = transport::listen_on(Endpoint{folder_.socket()});
+  start({}, {tcp.descriptor, path.descriptor}, "wirecall:path");
+  await_ready();
+  close(tcp.descriptor);
+  EXPECT_THROW(Client{tcp.endpoint.uri()}.connect(), ConnectionError);
+  EXPECT_EQ(call(folder_.socket()), 2);
+  EXPECT_EQ(end(SIGTERM), 0);
+  close(path.descriptor);
 }
 
 TEST_F(Activation, one_that_was_kept_and_is_not_wanted_any_more_is_closed) {

@@ -23,16 +23,17 @@ namespace wirecall::cli {
 
 namespace {
 
-// Where the options name no endpoint, those of the sockets that the service manager has passed.
+// Where the options name no endpoint, those of the sockets that the service manager has passed to this process, or to
+// the one that it takes over from.
 std::expected<std::vector<Endpoint>, std::string> endpoints_of(const ServeOptions& options,
-                                                               std::span<const PassedSocket> passed) {
+                                                               std::span<const transport::ListeningSocket> inherited) {
   std::vector<Endpoint> result;
   const Options defaults;
   const Options& server = options.server;
   const bool names_none = server.listen.empty() && server.host == defaults.host && server.port == defaults.port;
-  for (const PassedSocket& one : passed) {
-    if (names_none && std::ranges::find(result, one.socket.endpoint) == result.end())
-      result.push_back(one.socket.endpoint);
+  for (const transport::ListeningSocket& one : inherited) {
+    if (names_none && one.passed && std::ranges::find(result, one.endpoint) == result.end())
+      result.push_back(one.endpoint);
   }
   for (const std::string& uri : result.empty() ? server.listen_uris() : std::vector<std::string>{}) {
     auto endpoint = Endpoint::parse(uri);
@@ -50,10 +51,11 @@ std::expected<std::vector<Endpoint>, std::string> endpoints_of(const ServeOption
   return result;
 }
 
-/// Those that the service manager has kept go where nobody wants them; those of a socket unit do not.
-void require_all_taken(std::span<const std::string> names, const transport::InheritedSockets& sockets) {
-  if (sockets.left().empty() || std::ranges::all_of(names, [](const auto& name) { return name == kKeptName; })) return;
-  throw std::invalid_argument{"the service manager has passed a socket of " + sockets.left().front().endpoint.uri() +
+/// Others go where nobody wants them; those of a socket unit do not: whoever connects there would wait for ever.
+void require_passed_taken(const transport::InheritedSockets& sockets) {
+  const auto passed = std::ranges::find_if(sockets.left(), &transport::ListeningSocket::passed);
+  if (passed == sockets.left().end()) return;
+  throw std::invalid_argument{"the service manager has passed a socket of " + passed->endpoint.uri() +
                               ", where nothing is to listen: add that to listen, or take it out of the socket unit"};
 }
 
@@ -130,14 +132,14 @@ void take_over_from(Predecessor& predecessor, net::Replacement& replacement, con
 }  // namespace
 
 int serve(const ServeOptions& options) {
-  std::vector<PassedSocket> passed;
+  std::vector<transport::ListeningSocket> inherited;
   try {
-    passed = take_passed_sockets();
+    inherited = take_passed_sockets();
   } catch (const std::runtime_error& error) {
     print_error(error.what());
     return kUsage;
   }
-  const auto wanted = endpoints_of(options, passed);
+  auto wanted = endpoints_of(options, inherited);
   if (!wanted) {
     print_error(wanted.error());
     return kUsage;
@@ -151,8 +153,13 @@ int serve(const ServeOptions& options) {
   try {
     if (options.reload) block_sighup();
     block_sigusr2();
+    predecessor = Predecessor::find(options.replace, restart_path(*wanted));
+    if (predecessor) {
+      for (transport::ListeningSocket& one : predecessor->take_sockets()) inherited.push_back(std::move(one));
+      wanted = endpoints_of(options, inherited);
+      if (!wanted) throw std::invalid_argument{wanted.error()};
+    }
     const std::string path = restart_path(*wanted);
-    predecessor = Predecessor::find(options.replace, path);
     Options server_options = options.server;
     server_options.log = stderr_log(server_options.log_format);
     const LogSink server_log = server_options.log.at_least(server_options.log_level);
@@ -160,16 +167,10 @@ int serve(const ServeOptions& options) {
     if (options.demo) add_demo_methods(server.registry());
     for (const std::string& module : options.modules) load_module(server, module);
     net::Replacement replacement{server};
-    std::vector<std::string> names;
-    std::vector<transport::ListeningSocket> sockets;
-    for (PassedSocket& one : passed) {
-      names.push_back(std::move(one.name));
-      sockets.push_back(std::move(one.socket));
-    }
-    replacement.inherit(predecessor ? predecessor->take_sockets() : transport::InheritedSockets{std::move(sockets)});
+    replacement.inherit(transport::InheritedSockets{std::move(inherited)});
     std::vector<Endpoint> endpoints;
     for (const Endpoint& endpoint : *wanted) endpoints.push_back(server.listen(endpoint.uri()));
-    if (!predecessor) require_all_taken(names, replacement.left());
+    require_passed_taken(replacement.left());
     replacement.close_left();
     const EarlySignals signals{server};
     std::optional<ConfigReloader> reloader;

@@ -23,6 +23,8 @@ namespace wirecall::cli {
 
 // The descriptors that the first one passed has.
 constexpr int kFirstPassed = 3;
+// The name of those that the manager keeps for the next process.
+constexpr std::string_view kKeptName = "wirecall";
 // As many as one datagram carries.
 constexpr std::size_t kDescriptorsMax = 253;
 
@@ -79,8 +81,9 @@ bool keeps_sockets() noexcept { return std::getenv("FDSTORE") != nullptr && std:
 void keep_sockets(std::span<const transport::ListeningSocket> sockets) noexcept {
   std::array<int, kDescriptorsMax> numbers{};
   std::size_t count = 0;
-  for (const transport::ListeningSocket& one : sockets.first(std::min(sockets.size(), numbers.size())))
-    numbers[count++] = one.descriptor.get();
+  for (const transport::ListeningSocket& one : sockets) {
+    if (!one.passed && count < numbers.size()) numbers[count++] = one.descriptor.get();
+  }
   notify("FDSTOREREMOVE=1\nFDNAME=wirecall\n");
   if (count != 0) notify("FDSTORE=1\nFDNAME=wirecall\n", std::span{numbers}.first(count));
 }
@@ -141,7 +144,7 @@ static Endpoint endpoint_of(int descriptor, const std::string& name) {
   return *std::move(endpoint);
 }
 
-std::vector<PassedSocket> take_passed_sockets() {
+std::vector<transport::ListeningSocket> take_passed_sockets() {
   const auto number_of = [](const char* variable) {
     const char* const text = std::getenv(variable);
     return text == nullptr ? 0 : std::strtol(text, nullptr, 10);
@@ -151,7 +154,7 @@ std::vector<PassedSocket> take_passed_sockets() {
   const char* const given = std::getenv("LISTEN_FDNAMES");
   std::string names = given == nullptr ? "" : given;
   for (const char* variable : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) ::unsetenv(variable);
-  std::vector<PassedSocket> all;
+  std::vector<transport::ListeningSocket> all;
   for (int descriptor = kFirstPassed; ours && descriptor < kFirstPassed + count; ++descriptor) {
     const std::size_t end = std::min(names.find(':'), names.size());
     const std::string name = names.substr(0, end);
@@ -163,7 +166,7 @@ std::vector<PassedSocket> take_passed_sockets() {
     Endpoint endpoint = endpoint_of(descriptor, name);
     // What is accepted there has it, too.
     if (endpoint.kind() == EndpointKind::tcp) ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    all.push_back({.socket = {.descriptor = std::move(owned), .endpoint = std::move(endpoint)}, .name = name});
+    all.push_back({.descriptor = std::move(owned), .endpoint = std::move(endpoint), .passed = name != kKeptName});
   }
   return all;
 }

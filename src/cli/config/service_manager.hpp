@@ -18,19 +18,14 @@ void notify_ready() noexcept;
 void notify_reloading() noexcept;
 /// The process of that id serves in its place from now on.
 void notify_main_process(std::int64_t pid) noexcept;
-struct PassedSocket {
-  transport::ListeningSocket socket;
-  std::string name;  ///< as its unit has it
-};
 /// The sockets that the manager has passed to this process, with the endpoints that they are bound at; once, and before
-/// there are other threads. Throws std::runtime_error for one that cannot be served.
-[[nodiscard]] std::vector<PassedSocket> take_passed_sockets();
-/// The name of those that the manager has kept for a process before this one.
-inline constexpr const char* kKeptName = "wirecall";
+/// there are other threads. Those that it has only kept for a process before this one are not `passed`. Throws
+/// std::runtime_error for one that cannot be served.
+[[nodiscard]] std::vector<transport::ListeningSocket> take_passed_sockets();
 /// Whether the manager keeps sockets for the process that it starts in place of this one, should this one crash. It
 /// says so by $FDSTORE.
 [[nodiscard]] bool keeps_sockets() noexcept;
-/// It keeps these, in place of those before.
+/// It keeps these, in place of those before; but for its own, which it passes anyway.
 void keep_sockets(std::span<const transport::ListeningSocket> sockets) noexcept;
 /// It has drained and ends.
 void notify_stopping() noexcept;

@@ -90,10 +90,11 @@ Predecessor::Predecessor(RestartChannel channel) : channel_(std::move(channel)) 
   process_ = Descriptor{static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid_), 0))};
   path_ = std::move(said.path);
   if (!path_.empty()) restart_socket_ = std::move(message.descriptors.back());
-  std::vector<transport::ListeningSocket> sockets;
   for (std::size_t i = 0; i < said.uris.size(); ++i)
-    sockets.push_back({.descriptor = std::move(message.descriptors[i]), .endpoint = Endpoint{said.uris[i]}});
-  sockets_ = transport::InheritedSockets{std::move(sockets)};
+    sockets_.push_back({.descriptor = std::move(message.descriptors[i]), .endpoint = Endpoint{said.uris[i]}});
+  for (const std::uint32_t i : said.passed) {
+    if (i < sockets_.size()) sockets_[i].passed = true;
+  }
 }
 
 Descriptor Predecessor::take_restart_socket(const std::string& path) {

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/restart/restart_channel.hpp"
 #include "transport/inherited_sockets.hpp"
@@ -17,7 +18,7 @@ class Predecessor {
   [[nodiscard]] static std::unique_ptr<Predecessor> find(bool replace, const std::string& path);
 
   /// Those it listens on; once.
-  [[nodiscard]] transport::InheritedSockets take_sockets() { return std::move(sockets_); }
+  [[nodiscard]] std::vector<transport::ListeningSocket> take_sockets() { return std::move(sockets_); }
   /// That by which it is found at that path; -1 where it is found at another, or not.
   [[nodiscard]] runtime::Descriptor take_restart_socket(const std::string& path);
   [[nodiscard]] std::int64_t pid() const noexcept { return pid_; }
@@ -40,7 +41,7 @@ class Predecessor {
 
   RestartChannel channel_;
   std::int64_t pid_ = 0;
-  transport::InheritedSockets sockets_;
+  std::vector<transport::ListeningSocket> sockets_;
   std::string path_;
   runtime::Descriptor restart_socket_;
   bool has_path_ = false;

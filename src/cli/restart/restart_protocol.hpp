@@ -28,8 +28,9 @@ struct RestartHello {
 struct RestartSockets {
   std::uint32_t restart = 0;
   std::int64_t pid = 0;
-  std::vector<std::string> uris;  ///< of the descriptors, in their order, with actual ports
-  std::string path;               ///< by which --replace finds the server, whose descriptor is the last; empty for none
+  std::vector<std::string> uris;        ///< of the descriptors, in their order, with actual ports
+  std::vector<std::uint32_t> passed{};  ///< those of them, by index, that are the service manager's own
+  std::string path;  ///< by which --replace finds the server, whose descriptor is the last; empty for none
   std::string error;
 };
 

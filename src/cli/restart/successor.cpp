@@ -189,11 +189,12 @@ void Successor::hand_over(Descriptor socket, Started* child) {
     const auto hello = understood<RestartHello>(
         channel.receive(child != nullptr ? settings_.start_time : kRestartStep, kRestartBytesMax));
     RestartSockets offer{
-        .restart = kRestartVersion, .pid = ::getpid(), .uris = {}, .path = settings_.path, .error = {}};
+        .restart = kRestartVersion, .pid = ::getpid(), .uris = {}, .passed = {}, .path = settings_.path, .error = {}};
     std::vector<Descriptor> descriptors;
     try {
       if (hello.restart != kRestartVersion) throw RestartError{"the processes are of versions that do not fit"};
       for (transport::ListeningSocket& one : replacement_.share(kLoopTime)) {
+        if (one.passed) offer.passed.push_back(static_cast<std::uint32_t>(offer.uris.size()));
         offer.uris.push_back(one.endpoint.uri());
         descriptors.push_back(std::move(one.descriptor));
       }
