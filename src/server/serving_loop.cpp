@@ -112,7 +112,9 @@ std::vector<transport::ListeningSocket> ServingLoop::share_sockets() const {
 }
 
 void ServingLoop::own_files() {
-  for (const auto& acceptor : acceptors_) acceptor->own_file();
+  for (const auto& acceptor : acceptors_) {
+    if (!acceptor->passed()) acceptor->own_file();
+  }
 }
 
 bool ServingLoop::settle() noexcept { return !broker_ || broker_->settle(); }

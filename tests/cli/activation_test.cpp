@@ -185,6 +185,19 @@ TEST_F(Activation, sockets_that_are_passed_stay_with_whatever_process_takes_over
   close(path.descriptor);
 }
 
+TEST_F(Activation, the_file_of_one_that_is_passed_is_the_manager_s) {
+  const auto path = transport::listen_on(Endpoint{folder_.socket()});
+  start({"--listen", folder_.socket(), "--listen", "shm://calls"}, {path.descriptor}, "path");
+  await_ready();
+  const pid_t second = replace(pid_);
+  EXPECT_EQ(end(0), 0);
+  kill(second, SIGTERM);
+  EXPECT_EQ(heard(), "STOPPING=1\n");
+  EXPECT_TRUE(std::filesystem::exists(folder_.path + "/calls.sock"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path + "/wirecall/calls.sock"));
+  close(path.descriptor);
+}
+
 TEST_F(Activation, the_manager_keeps_none_that_it_passes_anyway) {
   const auto tcp = transport::listen_on(Endpoint{"tcp://127.0.0.1:0"});
   start({"--listen", tcp.endpoint.uri(), "--listen", folder_.socket()}, {tcp.descriptor}, "tcp");
