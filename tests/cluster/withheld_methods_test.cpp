@@ -101,24 +101,6 @@ TEST_F(WithheldMethods, OneThatIsRegisteredAlikeMeanwhileIsCalledAtOnce) {
   EXPECT_TRUE(far.received().contains("[2]"));
 }
 
-TEST_F(WithheldMethods, OneThatIsRegisteredOtherwiseFromNowOnIsCalledNoMore) {
-  NodeClient own{*a};
-  own.provide("work", R"(,"concurrency":1)");
-  NodeClient far{*b};
-  far.provide("work");
-  advance(kMeet);
-  unregister(far);
-  far.provide("work", R"(,"policy":"round_robin")");
-  advance(kHop);
-  NodeClient caller{*a};
-  caller.send(request("work", "[1]", "1"));
-  caller.send(request("work", "[2]", "2"));
-  advance(kHop);
-  EXPECT_EQ(far.received().find("[2]"), std::string::npos);
-  own.send(result_reply("1", id_of(own.received())));
-  EXPECT_TRUE(own.received().contains("[2]"));
-}
-
 TEST_F(WithheldMethods, OneOfAnotherKindIsCalledOnceNoCallIsAtWorkAnyMore) {
   NodeClient own{*a};
   own.provide("work", R"(,"subscription":{"unsubscribe":"work.off","notification":"work.event"})");
