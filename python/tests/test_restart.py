@@ -6,6 +6,7 @@ import contextlib
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -29,6 +30,16 @@ def version() -> tuple[int, int]:
     return os.getpid(), VERSION
 
 app.run("unix://{socket}", quiet=True{more})
+"""
+
+# What it would be told reaches nobody.
+DEAF = """
+import json, os, socket
+_, channel, *_ = json.loads(os.environ["WIRECALL_PYTHON_RESTART"])
+with socket.socket(fileno=channel) as told:
+    told.shutdown(socket.SHUT_RD)
+    told.send(b"1")
+os._exit(3)
 """
 
 
@@ -117,18 +128,56 @@ def test_one_that_does_not_come_up_leaves_the_old_one_as_it_was(tmp_path):
 def test_one_that_comes_up_and_cannot_be_told_to_serve_leaves_the_old_one_as_it_was(tmp_path):
     serving = Serving(tmp_path)
     try:
-        serving.program.write_text("""
-import json, os, socket
-_, channel, *_ = json.loads(os.environ["WIRECALL_PYTHON_RESTART"])
-with socket.socket(fileno=channel) as told:
-    told.shutdown(socket.SHUT_RD)  # what it would be told now reaches nobody
-    told.send(b"1")
-os._exit(3)
-""")
+        serving.program.write_text(DEAF)
         serving.process.send_signal(signal.SIGUSR2)
         serving.log_until("no other process takes over, and this one goes on")
         assert serving.ask() == (serving.process.pid, 1)
         assert serving.socket.exists()
+    finally:
+        serving.end()
+
+
+class Manager:
+    """A service manager, as far as it is told of a process."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.path = folder / "notify"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.settimeout(60)
+        self._socket.bind(str(self.path))
+
+    def heard(self) -> str:
+        return self._socket.recv(256).decode()
+
+
+def test_a_service_manager_is_told_which_process_is_the_main_one(tmp_path, monkeypatch):
+    manager = Manager(tmp_path)
+    monkeypatch.setenv("NOTIFY_SOCKET", str(manager.path))
+    serving = Serving(tmp_path)
+    try:
+        assert manager.heard() == "READY=1\n"
+        serving.process.send_signal(signal.SIGUSR2)
+        told = manager.heard()
+        assert manager.heard() == "READY=1\n"
+        assert serving.process.wait(60) == 0
+        pid, _ = serving.ask()
+        assert told == f"MAINPID={pid}\n"
+        assert pid != serving.process.pid
+    finally:
+        serving.end()
+
+
+def test_where_the_old_one_goes_on_it_is_the_main_one_again(tmp_path, monkeypatch):
+    manager = Manager(tmp_path)
+    monkeypatch.setenv("NOTIFY_SOCKET", str(manager.path))
+    serving = Serving(tmp_path)
+    try:
+        assert manager.heard() == "READY=1\n"
+        serving.program.write_text(DEAF)
+        serving.process.send_signal(signal.SIGUSR2)
+        serving.log_until("no other process takes over, and this one goes on")
+        assert manager.heard().startswith("MAINPID=")
+        assert manager.heard() == f"MAINPID={serving.process.pid}\n"
     finally:
         serving.end()
 

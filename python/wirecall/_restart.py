@@ -11,7 +11,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from . import _native
+from . import _native, _service_manager
 
 if TYPE_CHECKING:
     import socket
@@ -169,7 +169,11 @@ class OnSigusr2:
             except OSError as failure:
                 is_up = False
                 late = f" within {START_S:g} s" if isinstance(failure, TimeoutError) else ""
+            if is_up:  # before it says anything itself: the manager listens to the main process alone
+                _service_manager.notify_main_process(process.pid)
             self._is_replaced = is_up and self._engine.hand_over(own.fileno())
+            if is_up and not self._is_replaced:
+                _service_manager.notify_main_process(os.getpid())
         if self._is_replaced:
             _log().info("process %d has taken over, and this one ends when its clients have gone", process.pid)
             return

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from . import _adding, _bootstrap, _command_line, _native, _restart
+from . import _adding, _bootstrap, _command_line, _native, _restart, _service_manager
 from ._bootstrap import check_endpoint
 
 if TYPE_CHECKING:
@@ -447,6 +447,8 @@ class Server:
                 in_main_thread = _in_main_thread()
                 if in_main_thread and (predecessor := _restart.predecessor()) is not None:
                     predecessor.replace(self._engine)
+                if in_main_thread:
+                    _service_manager.notify_ready()
                 self._engine.run(in_main_thread)
         finally:
             if not runs:
