@@ -137,6 +137,27 @@ def test_one_that_comes_up_and_cannot_be_told_to_serve_leaves_the_old_one_as_it_
         serving.end()
 
 
+def test_one_that_is_sent_sigusr2_while_it_starts_takes_over_all_the_same(tmp_path):
+    serving = Serving(tmp_path)
+    try:
+        early = f"""
+import os, pathlib, signal
+marker = pathlib.Path({str(tmp_path / "marker")!r})
+if not marker.exists():
+    marker.touch()
+    os.kill(os.getpid(), signal.SIGUSR2)
+"""
+        serving.program.write_text(early + serving.program.read_text())
+        serving.process.send_signal(signal.SIGUSR2)
+        said = serving.log_until("has taken over")
+        # It has been told as well, and starts another one.
+        said += serving.log_until("has taken over")
+        assert "this one goes on" not in said
+        assert serving.process.wait(60) == 0
+    finally:
+        serving.end()
+
+
 class Manager:
     """A service manager, as far as it is told of a process."""
 

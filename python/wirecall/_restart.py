@@ -109,12 +109,14 @@ class OnSigusr2:
 
     def __enter__(self) -> None:
         if signal.getsignal(signal.SIGUSR2) != signal.SIG_DFL:
+            _release()
             return
         reader, self._waker = os.pipe()
         os.set_blocking(self._waker, False)
         self._wakeup = signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
         # The byte that the signal sends wakes the thread below; this one may be at work for long.
         signal.signal(signal.SIGUSR2, lambda *_: None)
+        _release()
         self._thread = threading.Thread(target=self._wait, args=(reader,), name="wirecall-restart", daemon=True)
         self._thread.start()
 
@@ -189,11 +191,21 @@ class OnSigusr2:
         import json
         import subprocess
 
-        return subprocess.Popen(
-            [sys.executable, *sys.orig_argv[1:]],
-            pass_fds=[channel, *(one for one, _ in sockets)],
-            env={**os.environ, _VARIABLE: json.dumps([os.getpid(), channel, os.fstat(channel).st_ino, sockets])},
-        )
+        # It holds SIGUSR2 from the start, as this thread does meanwhile: who sends that to both must not end it.
+        held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+        try:
+            return subprocess.Popen(
+                [sys.executable, *sys.orig_argv[1:]],
+                pass_fds=[channel, *(one for one, _ in sockets)],
+                env={**os.environ, _VARIABLE: json.dumps([os.getpid(), channel, os.fstat(channel).st_ino, sockets])},
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held)
+
+
+def _release() -> None:
+    """A process that was started to take over has held the signal up to now."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR2})
 
 
 def _log() -> Any:
