@@ -31,6 +31,10 @@ void Replacement::own_files() {
   for (const auto& loop : server_->state_->loops) loop->own_files();
 }
 
+void Replacement::keep_files() noexcept {
+  for (const auto& loop : server_->state_->loops) loop->keep_files();
+}
+
 void Replacement::take_over(std::string_view state, runtime::Descriptor link) {
   if (state.empty()) return;
   server_->state_->loops.front()->take_over_from(transport::PendingConnection{link.release()}, state);

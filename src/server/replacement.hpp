@@ -33,6 +33,8 @@ class Replacement {
   void take_over(std::string_view state, runtime::Descriptor link);
   /// Likewise, once the old one serves no new connection any more: the files of the sockets are the server's.
   void own_files();
+  /// Likewise: they stay where they are when the server ends, since somebody else keeps its sockets.
+  void keep_files() noexcept;
 
   // The old one, while it runs, on a thread that is none of the server's.
 

@@ -117,6 +117,10 @@ void ServingLoop::own_files() {
   }
 }
 
+void ServingLoop::keep_files() noexcept {
+  for (const auto& acceptor : acceptors_) acceptor->keep_file();
+}
+
 bool ServingLoop::settle() noexcept { return !broker_ || broker_->settle(); }
 void ServingLoop::stay() noexcept {
   if (broker_) broker_->stay();
@@ -316,7 +320,7 @@ void ServingLoop::stop_accepting() {
 
 // As often as the loop is given to another thread meanwhile.
 void ServingLoop::see_off(const std::function<bool()>& stop) {
-  for (const auto& acceptor : acceptors_) acceptor->keep_file();
+  keep_files();
   stop_accepting();
   if (!seen_off_until_) seen_off_until_ = loop_.now() + milliseconds{options_->drain_ms};
   nanoseconds due = loop_.now();

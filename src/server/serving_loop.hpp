@@ -74,6 +74,8 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   [[nodiscard]] std::vector<transport::ListeningSocket> share_sockets() const;
   /// Before `run`: the files of the sockets that it was given, and listens on, go with it.
   void own_files();
+  /// Likewise: those of its sockets stay.
+  void keep_files() noexcept;
   /// As rpc::Broker, of which there may be none. On its thread.
   [[nodiscard]] bool settle() noexcept;
   void stay() noexcept;

@@ -61,7 +61,7 @@ class Activation : public testing::Test {
     setenv("LISTEN_FDS", std::to_string(passed.size()).c_str(), 1);
     setenv("LISTEN_FDNAMES", names.c_str(), 1);
     setenv("NOTIFY_SOCKET", notify_.c_str(), 1);
-    setenv("FDSTORE", "16", 1);
+    if (keeps_) setenv("FDSTORE", "16", 1);
     execv(arguments[0], arguments.data());
     _exit(127);
   }
@@ -113,6 +113,7 @@ class Activation : public testing::Test {
   const std::string notify_ = folder_.path + "/notify";
   runtime::Descriptor manager_;
   std::vector<runtime::Descriptor> kept_;
+  bool keeps_ = true;
   pid_t pid_ = -1;
 };
 
@@ -168,6 +169,18 @@ TEST_F(Activation, a_crash_loses_no_listener_that_the_manager_keeps) {
   EXPECT_EQ(end(SIGTERM), 0);
 }
 
+TEST_F(Activation, a_process_that_follows_one_that_was_told_to_stop_is_found_where_that_listened) {
+  start({"--listen", folder_.socket(), "--listen", "shm://calls"}, {}, "");
+  await_ready();
+  EXPECT_EQ(end(SIGTERM), 0);
+  ASSERT_EQ(kept_.size(), 2U);
+  start({"--listen", folder_.socket(), "--listen", "shm://calls"}, {kept_[0].get(), kept_[1].get()},
+        "wirecall:wirecall");
+  EXPECT_EQ(call(folder_.socket()), 2);
+  EXPECT_EQ(call("shm://calls"), 2);
+  EXPECT_EQ(end(SIGTERM), 0);
+}
+
 TEST_F(Activation, sockets_that_are_passed_stay_with_whatever_process_takes_over) {
   const auto tcp = transport::listen_on(Endpoint{"tcp://127.0.0.1:0"});
   const auto path = transport::listen_on(Endpoint{folder_.socket()});
@@ -187,6 +200,7 @@ TEST_F(Activation, sockets_that_are_passed_stay_with_whatever_process_takes_over
 
 TEST_F(Activation, the_file_of_one_that_is_passed_is_the_manager_s) {
   const auto path = transport::listen_on(Endpoint{folder_.socket()});
+  keeps_ = false;
   start({"--listen", folder_.socket(), "--listen", "shm://calls"}, {path.descriptor}, "path");
   await_ready();
   const pid_t second = replace(pid_);

@@ -59,11 +59,12 @@ void require_passed_taken(const transport::InheritedSockets& sockets) {
                               ", where nothing is to listen: add that to listen, or take it out of the socket unit"};
 }
 
-/// With the service manager, where it keeps any.
-void keep_all_sockets(const net::Replacement& replacement, const LogSink& log) {
+/// With the service manager, where it keeps any; and their files with them, for the process that it starts then.
+void keep_all_sockets(net::Replacement& replacement, const LogSink& log) {
   if (!keeps_sockets()) return;
   try {
     keep_sockets(replacement.share());
+    replacement.keep_files();
   } catch (const std::runtime_error& error) {
     log(LogLevel::warning, "the service manager keeps no sockets for the next process", {{"reason", error.what()}});
   }
