@@ -903,18 +903,19 @@ class OldServer {
     ::close(served_.descriptor);
   }
 
-  /// Another process has come up when this returns, and waits for the state.
-  void await_ready() {
+  /// Another process has come up when this returns, and waits for the state of this one, of that id.
+  void await_ready(pid_t pid = getpid()) {
     channel_.emplace(runtime::Descriptor{::accept4(restarts_.descriptor, nullptr, nullptr, SOCK_CLOEXEC)});
     static_cast<void>(channel_->receive(kTime, kRestartBytesMax));
     const std::array<runtime::Descriptor, 1> all{runtime::Descriptor{::dup(served_.descriptor)}};
     channel_->send(
         to_json(RestartSockets{
-            .restart = kRestartVersion, .pid = getpid(), .uris = {served_.endpoint.uri()}, .path = {}, .error = {}}),
+            .restart = kRestartVersion, .pid = pid, .uris = {served_.endpoint.uri()}, .path = {}, .error = {}}),
         kTime, all);
     const auto ready = from_json<RestartReady>(channel_->receive(kTime, kRestartBytesMax).text);
     EXPECT_TRUE(ready && ready->error.empty());
   }
+  void hang_up() { channel_.reset(); }
   RestartPrepared hand_over(std::string_view state = kState) {
     channel_->send(state, kTime);
     return *from_json<RestartPrepared>(channel_->receive(kTime, kRestartBytesMax).text);
@@ -947,6 +948,34 @@ TEST_F(Restart, one_that_is_told_to_stop_before_it_has_taken_over_does_not) {
   EXPECT_FALSE(said.prepared);
   EXPECT_NE(said.error.find("has been told to stop"), std::string::npos) << said.error;
   EXPECT_EQ(other.wait(), 3);
+}
+
+TEST_F(Restart, one_that_takes_over_serves_in_place_of_an_old_process_that_nobody_finds_any_more) {
+  const pid_t gone = fork();
+  if (gone == 0) _exit(0);
+  waitpid(gone, nullptr, 0);
+  make_runtime_folder();
+  OldServer old{path(), folder_.socket()};
+  Process other{serve({"--replace"})};
+  old.await_ready(gone);
+  old.hang_up();
+  const std::string log = other.read_error_until("Methods:");
+  ASSERT_NE(log.find("this process serves in place of one that has died"), std::string::npos) << log;
+  EXPECT_TRUE(is_served());
+}
+
+TEST_F(Restart, what_is_said_to_who_hears_no_more_fails_and_what_was_said_before_holds) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  RestartChannel hears{runtime::Descriptor{ends[0]}};
+  RestartChannel says{runtime::Descriptor{ends[1]}};
+  constexpr std::chrono::milliseconds kTime{30000};
+  says.send("go", kTime);
+  hears.end_input();
+  EXPECT_THROW(says.send("go", kTime), RestartError);
+  EXPECT_TRUE(hears.has_input());
+  EXPECT_EQ(hears.receive(kTime, kRestartBytesMax).text, "go");
+  EXPECT_FALSE(hears.has_input());
 }
 
 TEST_P(RestartEngines, who_waits_to_be_accepted_is_the_old_process_s_where_the_other_gives_up) {

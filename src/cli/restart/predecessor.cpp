@@ -88,6 +88,7 @@ Predecessor::Predecessor(RestartChannel channel) : channel_(std::move(channel)) 
     throw RestartError{"the server that is to be replaced has not sent all sockets"};
   pid_ = said.pid;
   process_ = Descriptor{static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid_), 0))};
+  was_gone_ = process_.get() < 0 && errno == ESRCH;
   path_ = std::move(said.path);
   if (!path_.empty()) restart_socket_ = std::move(message.descriptors.back());
   for (std::size_t i = 0; i < said.uris.size(); ++i)
@@ -117,12 +118,21 @@ Descriptor Predecessor::share_socket() const {
 void Predecessor::take_over() {
   channel_.send(to_json(RestartPrepared{.error = {}, .prepared = true}), kRestartCommit);
   settled_ = true;
-  // It gives up after a moment, and then the connection ends: so there is an answer.
-  if (!understood<RestartGo>(channel_.receive(kRestartStep + kRestartStep, kRestartBytesMax)).go)
-    throw RestartError{"the server that is to be replaced goes on"};
+  // It gives up after a moment, and then the connection ends: so there is an answer, unless it is stopped meanwhile.
+  RestartMessage said;
+  try {
+    said = channel_.receive(kRestartStep + kRestartStep, kRestartBytesMax);
+  } catch (const RestartError&) {
+    // What it says from now on fails there, so that it goes on; what it has said up to now holds.
+    channel_.end_input();
+    if (!channel_.has_input()) throw;
+    said = channel_.receive(kRestartCommit, kRestartBytesMax);
+  }
+  if (!understood<RestartGo>(said).go) throw RestartError{"the server that is to be replaced goes on"};
 }
 
 bool Predecessor::has_died() const noexcept {
+  if (was_gone_) return true;
   pollfd process{.fd = process_.get(), .events = POLLIN, .revents = 0};
   return process_.get() >= 0 && ::poll(&process, 1, kDeathTime) > 0;
 }

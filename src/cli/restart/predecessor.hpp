@@ -47,6 +47,7 @@ class Predecessor {
   bool has_path_ = false;
   bool has_state_ = false;
   bool settled_ = false;         // it has been told how this has ended
+  bool was_gone_ = false;        // when this process looked for it
   runtime::Descriptor process_;  // readable once it has died; -1 where the system does not tell
 };
 

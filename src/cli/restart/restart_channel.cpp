@@ -101,6 +101,13 @@ void RestartChannel::send(std::string_view text, Time in_time, std::span<const D
   send_all(text, until);
 }
 
+void RestartChannel::end_input() noexcept { ::shutdown(socket_.get(), SHUT_RD); }
+
+bool RestartChannel::has_input() const noexcept {
+  char byte = 0;
+  return ::recv(socket_.get(), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 void RestartChannel::receive_all(std::span<char> bytes, std::vector<Descriptor>& descriptors, Clock::time_point until) {
   while (!bytes.empty()) {
     iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};

@@ -38,6 +38,10 @@ class RestartChannel {
   /// Throws RestartError where nothing comes in time, the other end has gone, or what comes is no such message, or one
   /// of more than `bytes_max` bytes of text.
   [[nodiscard]] RestartMessage receive(Time in_time, std::uint64_t bytes_max);
+  /// What the other end sends from now on fails there. What it has sent before can still be received.
+  void end_input() noexcept;
+  /// Something has come that has not been received.
+  [[nodiscard]] bool has_input() const noexcept;
   [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
   /// The socket, which does not block; nothing can be said any more.
   [[nodiscard]] runtime::Descriptor release() noexcept { return std::move(socket_); }
