@@ -35,6 +35,8 @@ constexpr seconds kLoopTime{5};
 // How long a process that has given up has to end by itself, so that its exit status can be told.
 constexpr std::chrono::milliseconds kEndTime{1000};
 constexpr std::chrono::milliseconds kEndPoll{5};
+// How long is waited where nobody could be accepted.
+constexpr int kAcceptPause = 100;  // ms
 
 static sigset_t user_signals() {
   sigset_t set;
@@ -171,7 +173,12 @@ void Successor::start_one() {
 
 void Successor::meet_one() {
   Descriptor socket{::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
-  if (socket.get() < 0) return;  // it has left again
+  if (socket.get() < 0) {
+    // It has left again, or waits until this process may open a descriptor.
+    pollfd interrupt{.fd = interrupt_.get(), .events = POLLIN, .revents = 0};
+    ::poll(&interrupt, 1, kAcceptPause);
+    return;
+  }
   hand_over(std::move(socket), nullptr);
 }
 
@@ -228,6 +235,7 @@ void Successor::hand_over(Descriptor socket, Started* child) {
       } catch (const std::exception& error) {
         failure = error.what();
       }
+      // Which the manager hears only of a service with NotifyAccess=all.
       if (is_announced) notify_main_process(::getpid());
       return false;
     };
