@@ -378,6 +378,7 @@ void WorkQueues::change(Call& call, void (durable::Store::*act)(std::uint64_t id
               auto& queue = queues_[method];
               if (queue == nullptr) queue = std::make_unique<Queue>(*this, method);
               pump(method);
+              free_if_empty(method);
             });
           });
         });
@@ -413,12 +414,22 @@ void WorkQueues::pump(const std::string& method) {
   if (draining_ || found == queues_.end()) return;
   Queue& queue = *found->second;
   const std::size_t window = window_of(method);
-  if (queue.running >= window) return;
+  if (queue.running < window) take(method, queue, window - queue.running);
+}
+
+// What nobody provides is no queue any more once no job is left, which the store alone knows.
+void WorkQueues::free_if_empty(const std::string& method) {
+  const auto found = queues_.find(method);
+  if (draining_ || found == queues_.end()) return;
+  Queue& queue = *found->second;
+  if (queue.running == 0 && !queue.taking && window_of(method) == 0) take(method, queue, 0);
+}
+
+void WorkQueues::take(const std::string& method, Queue& queue, std::size_t count) {
   if (std::exchange(queue.taking, true)) {
     queue.again = true;
     return;
   }
-  const std::size_t count = window - queue.running;
   store_->take({.method = method, .count = count, .bytes = kTakenBytes},
                [this, method, count](const durable::Outcome<durable::Taken>& outcome) {
                  if_memory_allows([&] { taken(method, outcome, count); });
@@ -441,7 +452,7 @@ void WorkQueues::taken(const std::string& method, const durable::Outcome<durable
     ++queue.running;
     begin(job);
   }
-  if (ran || (std::exchange(queue.again, false) && outcome->jobs.size() < asked)) return pump(method);
+  if (ran || (std::exchange(queue.again, false) && (asked == 0 || outcome->jobs.size() < asked))) return pump(method);
   if (outcome->next_ms) {
     if (*outcome->next_ms != 0) queue.look_in(milliseconds{*outcome->next_ms});
   } else if (queue.running == 0) {
@@ -520,6 +531,7 @@ void WorkQueues::finished(const RunningJob& job, const durable::JobOutcome& outc
     topics_->publish_own((has_result ? "queue.done." : "queue.dead.") + job.method, std::move(params));
   }
   pump(job.method);
+  free_if_empty(job.method);
 }
 
 }  // namespace wirecall::broker

@@ -59,6 +59,8 @@ class WorkQueues {
   [[nodiscard]] durable::Store& require_store() const;
   [[nodiscard]] std::size_t window_of(const std::string& method) const;
   void pump(const std::string& method);
+  void take(const std::string& method, Queue& queue, std::size_t count);
+  void free_if_empty(const std::string& method);
   void taken(const std::string& method, const durable::Outcome<durable::Taken>& outcome, std::size_t asked);
   void begin(const durable::Job& job);
   void answered(std::uint64_t id, const Received& message);

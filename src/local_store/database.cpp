@@ -32,6 +32,8 @@ constexpr std::uintmax_t kCheckedBytes = std::uintmax_t{256} << 20;
 constexpr int kExpiredATurn = 2000;
 // Methods that have jobs, or results, at most.
 constexpr std::size_t kQueuesMax = 16'384;
+// Of these, those in which one principal has jobs or results.
+constexpr std::size_t kPrincipalQueuesMax = 4096;
 // Consumers that one principal has made, at most.
 constexpr std::uint64_t kPrincipalConsumersMax = 1024;
 // The time is kept with each change, and where there is none after so long.
@@ -419,11 +421,16 @@ durable::Appended Database::append(const durable::NewEvent& event, std::int64_t 
   return {.seq = seq};
 }
 
-// Of one more event. What nobody has published (dead letters) is on no account.
-void Database::require_room_for(const std::string& principal, std::uint64_t size) const {
+const Database::Usage& Database::usage_of(const std::string& principal) const noexcept {
+  static const Usage kNone;
   const auto found = usages_.find(principal);
+  return found != usages_.end() ? found->second : kNone;
+}
+
+// Of one more event. What the broker itself has published is on no account.
+void Database::require_room_for(const std::string& principal, std::uint64_t size) const {
   if (principal.empty()) return;
-  const Usage usage = found != usages_.end() ? found->second : Usage{};
+  const Usage& usage = usage_of(principal);
   if (options_.principal_events != 0 && usage.events >= options_.principal_events) {
     throw Failed{{.kind = Failure::Kind::full,
                   .why = "as many events of this principal are kept as may be",
@@ -623,19 +630,23 @@ void Database::count_job(const JobRow& jobs, std::int64_t by) {
     return queue.dead;
   }();
   count += static_cast<std::uint64_t>(by);
+  const auto found = usages_.try_emplace(jobs.principal).first;
+  Usage& usage = found->second;
+  const auto of_method = usage.queues.try_emplace(jobs.method).first;
+  of_method->second += static_cast<std::uint64_t>(by);
+  if (of_method->second == 0) usage.queues.erase(of_method);
   if (jobs.state == Job::State::done) {
     const auto done = done_bytes_.try_emplace(jobs.method).first;
     const std::uint64_t bytes = jobs.bytes + jobs.result_bytes;
     done->second += by < 0 ? 0 - bytes : bytes;
     if (count == 0) done_bytes_.erase(done);
-    return;
+  } else {
+    const std::uint64_t change = by < 0 ? 0 - jobs.bytes : jobs.bytes;
+    queue.bytes += change;
+    usage.jobs += static_cast<std::uint64_t>(by);
+    usage.job_bytes += change;
   }
-  const std::uint64_t change = by < 0 ? 0 - jobs.bytes : jobs.bytes;
-  queue.bytes += change;
-  const auto usage = usages_.try_emplace(jobs.principal).first;
-  usage->second.jobs += static_cast<std::uint64_t>(by);
-  usage->second.job_bytes += change;
-  if (usage->second.is_none()) usages_.erase(usage);
+  if (usage.is_none()) usages_.erase(found);
 }
 
 durable::Pushed Database::push(const durable::NewJob& job, std::int64_t now_ms) {
@@ -654,8 +665,12 @@ durable::Pushed Database::push(const durable::NewJob& job, std::int64_t now_ms) 
       throw Failed{
           {.kind = Failure::Kind::full, .why = "the queue of this method is full", .limit = "durable.queue_bytes"}};
   }
-  const auto found = usages_.find(job.principal);
-  const Usage usage = found != usages_.end() ? found->second : Usage{};
+  const Usage& usage = usage_of(job.principal);
+  if (!usage.queues.contains(job.method) && usage.queues.size() >= kPrincipalQueuesMax) {
+    throw Failed{{.kind = Failure::Kind::full,
+                  .why = "this principal has jobs or results of as many methods as may be",
+                  .limit = "queues"}};
+  }
   if (usage.jobs >= options_.principal_jobs) {
     throw Failed{{.kind = Failure::Kind::full,
                   .why = "as many jobs of this principal wait, run or are dead as may be",

@@ -83,7 +83,8 @@ class Database {
     std::uint64_t event_bytes = 0;
     std::uint64_t jobs = 0;  ///< that are not done
     std::uint64_t job_bytes = 0;
-    [[nodiscard]] bool is_none() const noexcept { return events == 0 && jobs == 0; }
+    std::map<std::string, std::uint64_t> queues = {};  ///< jobs in any state, by method; none is 0
+    [[nodiscard]] bool is_none() const noexcept { return events == 0 && queues.empty(); }
   };
 
   void open(const std::string& path, bool is_to_be_checked);
@@ -95,6 +96,7 @@ class Database {
   void take_back();
   [[nodiscard]] Stream& stream_of(const std::string& topic);
   [[nodiscard]] std::vector<durable::Tried> tried_of(const std::string& consumer);
+  [[nodiscard]] const Usage& usage_of(const std::string& principal) const noexcept;
   void require_room_for(const std::string& principal, std::uint64_t size) const;
   void trim(Stream& stream);
   [[nodiscard]] bool remove_oldest(Stream& stream, std::int64_t older_than_ms);

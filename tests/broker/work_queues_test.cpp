@@ -276,6 +276,21 @@ TEST_F(WorkQueues, a_delayed_job_is_made_when_its_time_has_come) {
   EXPECT_EQ(asked(), "[1]");
 }
 
+TEST_F(WorkQueues, a_method_without_jobs_and_providers_is_no_queue) {
+  static_cast<void>(push(R"({"method":"work"})"));
+  EXPECT_TRUE(world->router.work_queues().waits_for_providers());
+  EXPECT_EQ(ask(*caller, "rpc.queue.drop", R"({"id":1})"), result_reply("true"));
+  EXPECT_FALSE(world->router.work_queues().waits_for_providers());
+  static_cast<void>(push(R"({"method":"work","params":[2]})"));
+  static_cast<void>(push(R"({"method":"work","params":[3]})"));
+  EXPECT_EQ(ask(*caller, "rpc.queue.drop", R"({"id":2})"), result_reply("true"));
+  EXPECT_TRUE(world->router.work_queues().waits_for_providers());
+  provide();
+  EXPECT_EQ(asked(), "[3]");
+  answer("1");
+  EXPECT_FALSE(world->router.work_queues().waits_for_providers());
+}
+
 TEST_F(WorkQueues, a_full_queue_refuses) {
   disk.queue_count = 1;
   static_cast<void>(push(R"({"method":"work"})"));

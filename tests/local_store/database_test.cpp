@@ -260,8 +260,10 @@ TEST(Database, jobs_are_taken_and_looked_at_by_so_many_bytes_and_one_at_least) {
 TEST(Database, no_more_methods_have_queues_than_may) {
   DatabaseWorld world;
   const std::string limit = world.refusal([&] {
-    for (int i = 0; i != 16'385; ++i)
-      static_cast<void>(world.database->push({.method = "m" + std::to_string(i), .params = {}}, world.now));
+    for (int i = 0; i != 16'385; ++i) {
+      static_cast<void>(world.database->push(
+          {.method = "m" + std::to_string(i), .params = {}, .principal = std::to_string(i / 4096)}, world.now));
+    }
   });
   EXPECT_EQ(limit, "queues");
   EXPECT_EQ(world.database->list_queues().size(), 16'384U);
@@ -431,6 +433,31 @@ TEST(Database, a_principal_makes_so_many_consumers_and_no_more_and_keeps_those_t
   EXPECT_EQ(open("one_more", "q"), "none");
   world.change([&] { return world.database->forget_consumer("c0"), 0; });
   EXPECT_EQ(open("again", "p"), "none");
+}
+
+TEST(Database, a_principal_has_jobs_and_results_of_so_many_methods_and_no_more) {
+  DatabaseWorld world;
+  world.database->begin();
+  for (int i = 0; i != 4096; ++i) {
+    static_cast<void>(
+        world.database->push({.method = "m" + std::to_string(i), .params = "[]", .principal = "p"}, world.now));
+  }
+  world.database->commit(world.now);
+  const auto push = [&](const std::string& method, const std::string& principal) {
+    return world.refusal([&] {
+      static_cast<void>(world.database->push({.method = method, .params = "[]", .principal = principal}, world.now));
+    });
+  };
+  world.take("m0");
+  world.finish({.id = 1, .state = Job::State::done, .result = "1"});
+  for (int i = 0; i != 2; ++i) {
+    EXPECT_EQ(push("more", "p"), "queues");
+    world.reopen();
+  }
+  EXPECT_EQ(push("m0", "p"), "none");
+  EXPECT_EQ(push("more", "q"), "none");
+  world.change([&] { return world.database->drop_job(2), 0; });
+  EXPECT_EQ(push("more", "p"), "none");
 }
 
 TEST(Database, jobs_are_looked_at_of_one_principal_or_of_all) {
