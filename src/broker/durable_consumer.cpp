@@ -34,13 +34,17 @@ constexpr std::string_view kTimedOut = R"({"code":-32002,"message":"Timeout"})";
 constexpr std::string_view kLost = R"({"code":-32001,"message":"Provider lost"})";
 
 DurableConsumer::DurableConsumer(DurableTopics& topics, const durable::ConsumerState& state)
-    : topics_(&topics), context_(topics.context_), settings_(state.settings), scanned_(state.floor) {
+    : topics_(&topics),
+      context_(topics.context_),
+      principal_(state.settings.principal),
+      settings_(state.settings),
+      scanned_(state.floor) {
   for (const durable::Tried& one : state.tried) tried_.emplace(one.seq, one);
 }
 
 DurableConsumer::~DurableConsumer() {
   context_->loop.stop(*this);
-  topics_->held_bytes_ -= pending_bytes_;
+  topics_->release(principal_, pending_bytes_);
   if (!members_.empty()) topics_->deactivate(*this);
 }
 
@@ -119,7 +123,7 @@ void DurableConsumer::unload() noexcept {
     });
   }
   scanned_ = floor();
-  topics_->held_bytes_ -= std::exchange(pending_bytes_, 0);
+  topics_->release(principal_, std::exchange(pending_bytes_, 0));
   pending_.clear();
   ready_.clear();
   due_.clear();
@@ -166,8 +170,8 @@ void DurableConsumer::take(std::string topic, std::string params, std::uint64_t 
     if (tried.acknowledged) return;
     event.deliveries = tried.deliveries;
   }
+  topics_->hold(principal_, bytes_of(event));
   pending_bytes_ += bytes_of(event);
-  topics_->held_bytes_ += bytes_of(event);
   pending_.emplace(seq, std::move(event));
   ready_.insert(seq);
 }
@@ -199,7 +203,7 @@ void DurableConsumer::give_back(std::uint64_t seq, std::uint32_t deliveries, nan
 void DurableConsumer::offer(const std::string& topic, const std::string& params, std::uint64_t seq) {
   if (members_.empty() || fetching_ || scanned_ + 1 != seq) return;
   if (matches(settings_.pattern, topic)) {
-    if (!has_room() || topics_->held_bytes_ >= DurableTopics::kHeldBytesMax) return;
+    if (!has_room() || !topics_->may_hold(principal_)) return;
     if (std::ranges::none_of(members_, is_free)) return;
     take(topic, params, seq);
   }
@@ -213,7 +217,7 @@ void DurableConsumer::fetch() {
   if (fetching_ || topics_->draining_ || members_.empty()) return;
   if (!shared && scanned_ >= topics_->last_seq_) return;
   if (!has_room() || pending_.size() > settings_.max_in_flight / 2 || std::ranges::none_of(members_, is_free)) return;
-  if (!topics_->begin_fetch(settings_.name)) return;
+  if (!topics_->begin_fetch(*this)) return;
   fetching_ = true;
   topics_->store_->fetch(
       {.pattern = settings_.pattern,
@@ -374,7 +378,8 @@ void DurableConsumer::remove(Pending::iterator event) {
   pending_bytes_ -= bytes;
   ready_.erase(event->first);
   pending_.erase(event);
-  topics_->release(bytes);
+  topics_->release(principal_, bytes);
+  topics_->let_fetch();
 }
 
 // Nobody waits for it to be safe: what a loss of power takes of it is delivered once more.

@@ -24,6 +24,8 @@ class DurableConsumer final : private Timer {
   ~DurableConsumer();
 
   [[nodiscard]] const durable::ConsumerSettings& settings() const noexcept { return settings_; }
+  /// Who has made it, on whose account is what it holds.
+  [[nodiscard]] const std::string& principal() const noexcept { return principal_; }
   [[nodiscard]] std::uint64_t floor() const noexcept;
   /// Events that were read, and not acknowledged.
   [[nodiscard]] std::size_t pending() const noexcept { return pending_.size(); }
@@ -52,6 +54,8 @@ class DurableConsumer final : private Timer {
   void pump();
   /// Reads more where there is room.
   void fetch();
+
+  bool waits_to_fetch = false;  ///< DurableTopics::let_fetch will tell it to
 
  private:
   struct Joined {
@@ -102,6 +106,7 @@ class DurableConsumer final : private Timer {
 
   DurableTopics* topics_;
   BrokerContext* context_;
+  const std::string principal_;
   durable::ConsumerSettings settings_;
   std::map<std::uint64_t, durable::Tried> tried_;  // by an earlier process, and not read yet by this one
   std::uint64_t scanned_;                          // all events up to it have been read

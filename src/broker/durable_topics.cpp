@@ -323,13 +323,12 @@ void DurableTopics::keep(std::string topic, std::string params, std::string acco
 }
 
 // Consumers of a shared store wait there for events, so how many do says nothing.
-bool DurableTopics::may_fetch() const noexcept {
-  return held_bytes_ < kHeldBytesMax && (fetches_ < kFetchesMax || store_->is_shared());
-}
+bool DurableTopics::may_fetch() const noexcept { return fetches_ < kFetchesMax || store_->is_shared(); }
 
-bool DurableTopics::begin_fetch(const std::string& consumer) {
-  if (!may_fetch()) {
-    wait_to_fetch_.insert(consumer);
+bool DurableTopics::begin_fetch(DurableConsumer& consumer) {
+  if (!may_fetch() || !may_hold(consumer.principal())) {
+    if (!consumer.waits_to_fetch) wait_to_fetch_.push_back(consumer.settings().name);
+    consumer.waits_to_fetch = true;
     return false;
   }
   ++fetches_;
@@ -341,15 +340,31 @@ void DurableTopics::end_fetch() {
   let_fetch();
 }
 
-void DurableTopics::release(std::size_t bytes) {
+bool DurableTopics::may_hold(const std::string& principal) const noexcept {
+  const auto found = held_by_.find(principal);
+  return held_bytes_ < kHeldBytesMax && (found == held_by_.end() || found->second < kHeldByOneMax);
+}
+
+void DurableTopics::hold(const std::string& principal, std::size_t bytes) {
+  held_by_[principal] += bytes;
+  held_bytes_ += bytes;
+}
+
+void DurableTopics::release(const std::string& principal, std::size_t bytes) noexcept {
   held_bytes_ -= bytes;
-  if (!wait_to_fetch_.empty()) let_fetch();
+  const auto found = held_by_.find(principal);
+  if (found == held_by_.end()) return;
+  found->second -= bytes;
+  if (found->second == 0) held_by_.erase(found);
 }
 
 void DurableTopics::let_fetch() {
-  while (!wait_to_fetch_.empty() && may_fetch()) {
-    const auto next = wait_to_fetch_.extract(wait_to_fetch_.begin());
-    if (const auto found = consumers_.find(next.value()); found != consumers_.end()) found->second->fetch();
+  for (std::size_t left = wait_to_fetch_.size(); left != 0 && may_fetch() && held_bytes_ < kHeldBytesMax; --left) {
+    const auto found = consumers_.find(wait_to_fetch_.front());
+    wait_to_fetch_.pop_front();
+    if (found == consumers_.end()) continue;
+    found->second->waits_to_fetch = false;
+    found->second->fetch();
   }
 }
 

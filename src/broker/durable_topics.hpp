@@ -8,8 +8,10 @@
 // docs/durable.md.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "broker/context.hpp"
@@ -53,6 +55,8 @@ class DurableTopics {
   friend class DurableConsumer;
   /// Of the events that all consumers have read, and that are not acknowledged.
   static constexpr std::size_t kHeldBytesMax = std::size_t{256} << 20U;
+  /// The same, of the consumers that one principal has made.
+  static constexpr std::size_t kHeldByOneMax = std::size_t{64} << 20U;
   /// Changes that wait for the disk, beyond which what nobody is told of is not asked for any more.
   static constexpr std::size_t kWaitingMax = 65'536;
   using Consumers = std::map<std::string, std::unique_ptr<DurableConsumer>, std::less<>>;
@@ -76,9 +80,12 @@ class DurableTopics {
   void keep(std::string topic, std::string params, std::string account);
   [[nodiscard]] bool may_fetch() const noexcept;
   /// Whether a consumer may read now; else it is told to once it may. One that may ends that by `end_fetch`.
-  [[nodiscard]] bool begin_fetch(const std::string& consumer);
+  [[nodiscard]] bool begin_fetch(DurableConsumer& consumer);
   void end_fetch();
-  void release(std::size_t bytes);
+  /// Of the events that consumers hold, of those that the principal has made.
+  [[nodiscard]] bool may_hold(const std::string& principal) const noexcept;
+  void hold(const std::string& principal, std::size_t bytes);
+  void release(const std::string& principal, std::size_t bytes) noexcept;
   /// It has no members any more.
   void deactivate(DurableConsumer& consumer) noexcept;
   void unload_if_alone(DurableConsumer& consumer);
@@ -86,9 +93,9 @@ class DurableTopics {
   void pump();
   /// The same, where a connection has answered so much that it may be sent more again.
   void pump_unblocked();
+  /// Those that wait to read, the first first. One that may not yet waits again, behind the others.
   void let_fetch();
   void kept(const std::string& topic, const std::string& params, std::uint64_t seq);
-  void join(const durable::ConsumerState& state, Peer& peer);
   [[nodiscard]] DurableConsumer& consumer_of(const durable::ConsumerState& state);
 
   BrokerContext* context_;
@@ -102,12 +109,13 @@ class DurableTopics {
   const Method read_;
   const Method forget_;
   std::size_t held_bytes_ = 0;
-  std::size_t fetches_ = 0;               // that have begun
-  std::set<std::string> wait_to_fetch_;   // consumers
-  std::multiset<std::string> opening_;    // consumers that the store is asked for
-  std::set<std::string> forgetting_;      // consumers of a shared store that it is asked to forget
-  std::size_t unsafe_bytes_ = 0;          // of events that nobody is told of, on their way to the disk
-  std::vector<DurableConsumer*> active_;  // that have members
+  std::unordered_map<std::string, std::size_t> held_by_;  // the same by principal; none is 0
+  std::size_t fetches_ = 0;                               // that have begun
+  std::deque<std::string> wait_to_fetch_;                 // consumers
+  std::multiset<std::string> opening_;                    // consumers that the store is asked for
+  std::set<std::string> forgetting_;                      // consumers of a shared store that it is asked to forget
+  std::size_t unsafe_bytes_ = 0;                          // of events that nobody is told of, on their way to the disk
+  std::vector<DurableConsumer*> active_;                  // that have members
   Consumers consumers_;
   bool unblocked_ = false;      // a connection may be sent more
   std::uint64_t last_seq_ = 0;  // that is safe
