@@ -128,6 +128,7 @@ class Peer final : public rpc::BrokerPeer {
   bool leaves : 1 = false;               ///< what it leaves undone is being done (Departures)
   bool congested : 1 = false;            ///< until there is room: nothing overtakes what waits
   bool tells_itself : 1 = false;         ///< the other broker tells of its methods, as long as it is there
+  bool calls_here : 1 = false;           ///< what it calls is served by this broker's clients alone
   std::uint16_t overdue = 0;             ///< calls that have run out of time there since it has answered any
   std::size_t described_bytes = 0;       ///< of the routes whose first provider it is
   std::uint32_t methods_last = 0;        ///< that it provided until it ended

@@ -59,10 +59,10 @@ Provider* Relay::linked_provider(Route& route, const Peer& caller) {
   return nullptr;
 }
 
-// What comes from another node goes to none: it is served here.
+// What comes from another node, or is a job, goes to none: it is served here.
 RealmChoice Relay::choice_in_realm(const Peer* caller, const Provider* but) const noexcept {
   return {.own = context_->realm != nullptr ? context_->realm->node() : std::string_view{},
-          .here = caller != nullptr && caller->of_node,
+          .here = caller != nullptr && (caller->of_node || caller->calls_here),
           .but = but};
 }
 

@@ -159,7 +159,8 @@ class WorkQueues::Queue final : private Timer {
   nanoseconds looks_at_ = kNoDeadline;
 };
 
-/// The peer that jobs are calls of. The principal has every grant: whoever has pushed a job had that for it.
+/// The peer that jobs are calls of. The principal has every grant: whoever has pushed a job had that for it. Another
+/// broker of a cluster does not know it, so that its calls stay here.
 class WorkQueues::JobCaller final : private rpc::MessageSink {
  public:
   explicit JobCaller(WorkQueues& queues)
@@ -177,6 +178,7 @@ class WorkQueues::JobCaller final : private rpc::MessageSink {
     // A job has its own time, which may be longer than that of a call that somebody waits for.
     limits_ = queues_->context_->limits;
     limits_.call_timeout_ms = job.timeout_ms;
+    static_cast<Peer&>(*dispatcher_.join_broker()).calls_here = true;
     const Digits id{job.id};
     rpc::invoke(dispatcher_, {.method = job.method, .id = id.view(), .timeout_ms = job.timeout_ms}, job.params);
   }
@@ -387,15 +389,15 @@ void WorkQueues::change(Call& call, void (durable::Store::*act)(std::uint64_t id
 
 // ---- calling ----
 
-// How many jobs of a method may be called at once, 0 where nobody provides it. What is beyond what its providers take
-// at once waits for them as any call does.
+// How many jobs of a method may be called at once, 0 where no client of this broker provides it. What is beyond what
+// its providers take at once waits for them as any call does.
 std::size_t WorkQueues::window_of(const std::string& method) const {
   if (context_->own.find(method) != nullptr) return kWindow;
   const Route* const route = context_->methods.find(method);
   if (route == nullptr || route->description.subscription || route->description.unsubscribes) return 0;
   std::size_t window = 0;
   for (const auto& provider : route->providers()) {
-    if (!provider->ended) window += std::min<std::size_t>(provider->options.concurrency, kWindow);
+    if (!provider->ended && !provider->at_node) window += std::min<std::size_t>(provider->options.concurrency, kWindow);
   }
   return std::min(window, kWindowMax);
 }

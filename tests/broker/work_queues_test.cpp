@@ -116,6 +116,23 @@ TEST_F(WorkQueues, a_provider_has_no_more_jobs_at_once_than_it_takes) {
   EXPECT_EQ(disk.jobs[3].state, durable::Job::State::waiting);
 }
 
+TEST_F(WorkQueues, a_job_is_for_providers_at_this_broker_and_for_none_at_another) {
+  Client node{*world};
+  static_cast<broker::Peer&>(*node.dispatcher->join_broker()).of_node = true;
+  static_cast<void>(push(R"({"method":"work","params":[1]})"));
+  static_cast<void>(node.ask(request("rpc.register", R"({"method":"work"})")));
+  store->commit();
+  EXPECT_EQ(disk.jobs[1].state, durable::Job::State::waiting);
+  provide(R"(,"concurrency":1)");
+  EXPECT_EQ(asked(), "[1]");
+  answer("1");
+  caller->send(request("work", "[2]", "9"));  // the provider here is occupied
+  EXPECT_NE(worker->received().find("[2]"), std::string::npos);
+  static_cast<void>(push(R"({"method":"work","params":[3]})"));
+  EXPECT_EQ(disk.jobs[2].state, durable::Job::State::running);
+  EXPECT_EQ(node.received(), "");
+}
+
 TEST_F(WorkQueues, a_job_of_the_processs_own_is_made_without_a_provider) {
   world->registry.method("own", [](int a) { return a + 1; });
   static_cast<void>(push(R"({"method":"own","params":[1]})"));
