@@ -23,6 +23,8 @@ constexpr std::string_view kFileName = "wirecall.db";
 constexpr std::int64_t kApplication = 0x77636462;  // "wcdb": which files are ours
 // Of the tables: those of `make_tables` are version 1, and whoever changes them gives them another number.
 constexpr std::int64_t kVersion = 1;
+// The limit that is none of an account: an event beyond it never fits.
+constexpr const char* kMaxBytes = "max_bytes";
 // What an event holds beside its topic and params.
 constexpr std::uint64_t kEventBytes = 64;
 constexpr std::string_view kToWrite = "; this user has to be able to write to the folder and its files";
@@ -400,8 +402,7 @@ durable::Appended Database::append(const durable::NewEvent& event, std::int64_t 
   Stream& stream = stream_of(event.topic);
   const std::uint64_t size = event.topic.size() + event.params.size() + kEventBytes;
   if (stream.rule.max_bytes != 0 && size > stream.rule.max_bytes)
-    throw Failed{
-        {.kind = Failure::Kind::full, .why = "the event is larger than its topic may be", .limit = "max_bytes"}};
+    throw Failed{{.kind = Failure::Kind::full, .why = "the event is larger than its topic may be", .limit = kMaxBytes}};
   require_room_for(event.principal, size);
   const std::uint64_t seq = last_seq_ + 1;
   statements_->add_event.run(seq, stream.id, now_ms, size, event.topic, event.params, event.principal);
@@ -595,8 +596,8 @@ durable::Appended Database::progress(const durable::Progress& progress, std::int
   try {
     if (progress.dead) dead = append(*progress.dead, now_ms);
   } catch (const Failed& failed) {
-    // One that is too large for its topic is given up without a trace; else it would come for ever.
-    if (failed.failure.kind != Failure::Kind::full) throw;
+    // One that is larger than its topic may be is given up without a trace; else it would come for ever.
+    if (failed.failure.limit != kMaxBytes) throw;
   }
   // One that has been forgotten meanwhile is not made anew.
   if (statements_->move_floor.run(progress.consumer, progress.floor) == 0) return dead;

@@ -364,6 +364,25 @@ TEST(Database, an_event_that_is_given_up_and_too_large_to_be_kept_is_behind_its_
   EXPECT_EQ(world.database->consumers().at(0).floor, 1U);
 }
 
+TEST(Database, a_dead_letter_for_which_its_principal_has_no_room_is_refused_until_there_is) {
+  DatabaseWorld world{{.folder = {}, .rules = {{.pattern = "a", .max_age_ms = 10}}, .principal_events = 1}};
+  world.change([&] { return world.database->append({.topic = "a", .params = "[]", .principal = "p"}, world.now); });
+  world.change([&] { return world.database->open_consumer({.name = "c", .pattern = "a", .principal = "p"}); });
+  const auto give_up = [&] {
+    return world.refusal([&] {
+      static_cast<void>(world.database->progress(
+          {.consumer = "c", .floor = 1, .dead = durable::NewEvent{.topic = "dead.c", .params = "{}", .principal = "p"}},
+          world.now));
+    });
+  };
+  EXPECT_EQ(give_up(), "durable.principal_events");
+  EXPECT_EQ(world.database->consumers().at(0).floor, 0U);
+  world.now += 11;
+  EXPECT_TRUE(world.database->expire(world.now));
+  EXPECT_EQ(give_up(), "none");
+  EXPECT_EQ(world.read("dead.>"), Seqs{2});
+}
+
 TEST(Database, a_result_is_kept_for_its_time_and_a_job_id_of_a_message_once) {
   DatabaseWorld world{{.folder = {}, .result_ms = 1000}};
   EXPECT_EQ(world.push({.method = "m", .params = "[1]", .msg_id = "x"}), 1U);
