@@ -307,7 +307,7 @@ void DurableConsumer::expired() {
     PendingEvent& one = event->second;
     if (one.state == PendingEvent::State::resting) {
       if (!one.error.empty()) {
-        bury(event, std::move(one.error));
+        bury(event, one.error);
         continue;
       }
       one.state = PendingEvent::State::ready;

@@ -302,8 +302,16 @@ TEST_F(DurableTopics, what_is_given_up_is_given_up_again_where_the_disk_has_not_
   join(*b, R"(,"max_deliver":1)");
   publish("orders.new");
   static_cast<void>(b->received());
+  std::vector<std::string> lines;
+  const LogSink log = [&](const LogRecord& record) { lines.emplace_back(record.message); };
+  const LogSink* const before = std::exchange(world->loop_context.log, &log);
   disk.broken = "it is full";
   refuse(*b, "1:1");
+  for (int i = 0; i != 3; ++i) {
+    world->advance(1s);
+    store->commit();
+  }
+  EXPECT_EQ(lines, std::vector<std::string>{"consumer billing gives up event 1 of orders.new after 1 deliveries"});
   EXPECT_EQ(disk.events.size(), 1U);
   disk.broken.clear();
   world->advance(1s);
@@ -312,6 +320,7 @@ TEST_F(DurableTopics, what_is_given_up_is_given_up_again_where_the_disk_has_not_
   ASSERT_EQ(disk.events.size(), 2U);
   EXPECT_EQ(disk.events[1].topic, "dead.billing");
   EXPECT_EQ(disk.consumers["billing"].floor, 1U);
+  world->loop_context.log = before;
 }
 
 TEST_F(DurableTopics, a_consumer_that_somebody_is_about_to_join_is_not_forgotten) {
