@@ -20,6 +20,8 @@ constexpr std::size_t kFetchedBytes = std::size_t{1} << 20U;
 // Of all consumers' events that one connection has been sent and has not answered; one more is sent all the same. So
 // one that answers nothing does not fill what all consumers share.
 constexpr std::size_t kPeerBytesMax = std::size_t{8} << 20U;
+// After so many events that are none of its pattern, or acknowledged, how far it has come is kept.
+constexpr std::uint64_t kPassedMax = 10'000;
 // The first pause after an error, which each further one doubles, up to ack_wait_ms.
 constexpr milliseconds kFirstPause{100};
 constexpr std::uint32_t kDoublingsMax = 16;
@@ -38,7 +40,8 @@ DurableConsumer::DurableConsumer(DurableTopics& topics, const durable::ConsumerS
       context_(topics.context_),
       principal_(state.settings.principal),
       settings_(state.settings),
-      scanned_(state.floor) {
+      scanned_(state.floor),
+      kept_floor_(state.floor) {
   for (const durable::Tried& one : state.tried) tried_.emplace(one.seq, one);
 }
 
@@ -111,6 +114,12 @@ void DurableConsumer::go_on() {
   topics_->unload_if_alone(*this);
   pump();
   topics_->pump_unblocked();
+}
+
+void DurableConsumer::keep_floor() {
+  if (floor() <= kept_floor_ || topics_->store_->waiting() > DurableTopics::kWaitingMax) return;
+  kept_floor_ = floor();
+  topics_->store_->progress({.consumer = settings_.name, .floor = kept_floor_}, {});
 }
 
 void DurableConsumer::unload() noexcept {
@@ -208,6 +217,7 @@ void DurableConsumer::offer(const std::string& topic, const std::string& params,
     take(topic, params, seq);
   }
   scanned_ = seq;
+  if (floor() - kept_floor_ >= kPassedMax) keep_floor();
   if (!ready_.empty()) pump();
 }
 
@@ -244,6 +254,7 @@ void DurableConsumer::fetched(const durable::Outcome<durable::Fetched>& outcome)
       take(event.topic, event.params, event.seq);
   }
   scanned_ = std::max(scanned_, outcome->scanned);
+  if (floor() - kept_floor_ >= kPassedMax) keep_floor();
   pump();
 }
 
@@ -386,7 +397,8 @@ void DurableConsumer::remove(Pending::iterator event) {
 void DurableConsumer::acknowledge(Pending::iterator event) {
   const durable::Tried tried{.seq = event->first, .deliveries = event->second.deliveries, .acknowledged = true};
   remove(event);
-  topics_->store_->progress({.consumer = settings_.name, .floor = floor(), .tried = tried}, {});
+  kept_floor_ = floor();
+  topics_->store_->progress({.consumer = settings_.name, .floor = kept_floor_, .tried = tried}, {});
 }
 
 void DurableConsumer::fail(Pending::iterator event, std::string_view error_json, nanoseconds pause) {

@@ -32,6 +32,8 @@ class DurableConsumer final : private Timer {
   [[nodiscard]] std::size_t members() const noexcept { return members_.size(); }
   /// Whether it knows nothing but how far it is: what it had read before its last member left is in the store.
   [[nodiscard]] bool is_unloaded() const noexcept { return unloaded_; }
+  /// The store is told how far it is: else all that was none of its pattern is read again by who joins next.
+  void keep_floor();
   /// Nobody has joined it: what it has read is not in memory any longer.
   void unload() noexcept;
   /// Whether a member has been sent what it has not answered.
@@ -110,6 +112,7 @@ class DurableConsumer final : private Timer {
   durable::ConsumerSettings settings_;
   std::map<std::uint64_t, durable::Tried> tried_;  // by an earlier process, and not read yet by this one
   std::uint64_t scanned_;                          // all events up to it have been read
+  std::uint64_t kept_floor_;                       // the store has been told of
   Pending pending_;
   std::size_t pending_bytes_ = 0;
   std::set<std::uint64_t> ready_;

@@ -387,6 +387,7 @@ void DurableTopics::deactivate(DurableConsumer& consumer) noexcept {
 // What it is told to by the store would be behind what it does meanwhile.
 void DurableTopics::unload_if_alone(DurableConsumer& consumer) {
   if (consumer.members() != 0 || opening_.contains(consumer.settings().name)) return;
+  consumer.keep_floor();
   consumer.unload();
   let_fetch();
 }

@@ -287,6 +287,20 @@ TEST_F(DurableTopics, what_nobody_has_joined_for_is_read_anew_when_somebody_does
   EXPECT_EQ(join(*b), event("1:2") + "\n" + event("3:2", "[3]"));
 }
 
+TEST_F(DurableTopics, what_was_none_of_its_pattern_is_not_read_again_by_who_joins_next) {
+  join(*b);
+  for (int i = 0; i != 3; ++i) publish("other");
+  b->leave();
+  store->commit();
+  EXPECT_EQ(disk.consumers["billing"].floor, 3U);
+  b->connect();
+  join(*b);
+  for (int i = 0; i != 9'999; ++i) publish("other");
+  EXPECT_EQ(disk.consumers["billing"].floor, 3U);
+  publish("other");
+  EXPECT_EQ(disk.consumers["billing"].floor, 10'003U);
+}
+
 TEST_F(DurableTopics, one_that_lets_time_run_out_for_ever_fills_nothing_where_the_disk_is_slow) {
   join(*b, R"(,"ack_wait_ms":1,"max_deliver":0,"max_in_flight":1000)");
   for (int i = 0; i != 1000; ++i) publish("orders.new");
