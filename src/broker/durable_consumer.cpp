@@ -20,6 +20,8 @@ constexpr std::size_t kFetchedBytes = std::size_t{1} << 20U;
 // Of all consumers' events that one connection has been sent and has not answered; one more is sent all the same. So
 // one that answers nothing does not fill what all consumers share.
 constexpr std::size_t kPeerBytesMax = std::size_t{8} << 20U;
+// Events acknowledged behind one that is not, beyond which none is read: the store has a row of each.
+constexpr std::size_t kAcknowledgedMax = 10'000;
 // After so many events that are none of its pattern, or acknowledged, how far it has come is kept.
 constexpr std::uint64_t kPassedMax = 10'000;
 // The first pause after an error, which each further one doubles, up to ack_wait_ms.
@@ -137,6 +139,7 @@ void DurableConsumer::unload() noexcept {
   ready_.clear();
   due_.clear();
   tried_.clear();
+  acknowledged_.clear();
   context_->loop.stop(*this);
   wakes_at_ = kNoDeadline;
   unloaded_ = !is_shared();
@@ -164,7 +167,7 @@ DurableConsumer::Joined* DurableConsumer::free_member() {
 bool DurableConsumer::has_room() const noexcept {
   const std::size_t share =
       std::clamp(DurableTopics::kHeldBytesMax / topics_->consumers_.size(), kPendingBytesMin, kPendingBytesMax);
-  return pending_.size() < settings_.max_in_flight && pending_bytes_ < share;
+  return pending_.size() < settings_.max_in_flight && pending_bytes_ < share && acknowledged_.size() < kAcknowledgedMax;
 }
 
 std::size_t DurableConsumer::bytes_of(const PendingEvent& event) noexcept {
@@ -176,7 +179,10 @@ void DurableConsumer::take(std::string topic, std::string params, std::uint64_t 
   if (const auto before = tried_.find(seq); before != tried_.end()) {
     const durable::Tried tried = before->second;
     tried_.erase(before);
-    if (tried.acknowledged) return;
+    if (tried.acknowledged) {
+      acknowledged_.insert(seq);
+      return;
+    }
     event.deliveries = tried.deliveries;
   }
   topics_->hold(principal_, bytes_of(event));
@@ -254,6 +260,7 @@ void DurableConsumer::fetched(const durable::Outcome<durable::Fetched>& outcome)
       take(event.topic, event.params, event.seq);
   }
   scanned_ = std::max(scanned_, outcome->scanned);
+  forget_acknowledged();
   if (floor() - kept_floor_ >= kPassedMax) keep_floor();
   pump();
 }
@@ -389,8 +396,13 @@ void DurableConsumer::remove(Pending::iterator event) {
   pending_bytes_ -= bytes;
   ready_.erase(event->first);
   pending_.erase(event);
+  forget_acknowledged();
   topics_->release(principal_, bytes);
   topics_->let_fetch();
+}
+
+void DurableConsumer::forget_acknowledged() noexcept {
+  acknowledged_.erase(acknowledged_.begin(), acknowledged_.upper_bound(floor()));
 }
 
 // Nobody waits for it to be safe: what a loss of power takes of it is delivered once more.
@@ -398,6 +410,7 @@ void DurableConsumer::acknowledge(Pending::iterator event) {
   const durable::Tried tried{.seq = event->first, .deliveries = event->second.deliveries, .acknowledged = true};
   remove(event);
   kept_floor_ = floor();
+  if (tried.seq > kept_floor_) acknowledged_.insert(tried.seq);
   topics_->store_->progress({.consumer = settings_.name, .floor = kept_floor_, .tried = tried}, {});
 }
 

@@ -102,6 +102,7 @@ class DurableConsumer final : private Timer {
   void bury(Pending::iterator event, std::string error_json);
   void buried(std::uint64_t seq, bool safe);
   void remove(Pending::iterator event);
+  void forget_acknowledged() noexcept;
   void wait_until(Pending::iterator event, std::chrono::nanoseconds due);
   void wait_no_more(Pending::iterator event) noexcept;
   void wake_at(std::chrono::nanoseconds time);
@@ -115,6 +116,7 @@ class DurableConsumer final : private Timer {
   std::uint64_t kept_floor_;                       // the store has been told of
   Pending pending_;
   std::size_t pending_bytes_ = 0;
+  std::set<std::uint64_t> acknowledged_;  // behind the floor, each a row of the store
   std::set<std::uint64_t> ready_;
   std::set<std::pair<std::chrono::nanoseconds, std::uint64_t>> due_;  // of those that are sent, or rest
   std::vector<Joined> members_;

@@ -301,6 +301,23 @@ TEST_F(DurableTopics, what_was_none_of_its_pattern_is_not_read_again_by_who_join
   EXPECT_EQ(disk.consumers["billing"].floor, 10'003U);
 }
 
+TEST_F(DurableTopics, behind_one_that_is_never_answered_so_many_are_acknowledged_and_no_more) {
+  join(*b, R"(,"max_in_flight":2)");
+  publish("orders.new");
+  static_cast<void>(b->received());
+  int seq = 2;
+  for (; seq != 10'010; ++seq) {
+    publish("orders.new");
+    if (b->received().empty()) break;
+    acknowledge(*b, std::to_string(seq) + ":1");
+  }
+  EXPECT_EQ(seq, 10'002);
+  EXPECT_EQ(disk.consumers["billing"].tried.size(), 10'000U);
+  acknowledge(*b, "1:1");
+  EXPECT_EQ(b->received(), event("10002:1"));
+  EXPECT_EQ(disk.consumers["billing"].floor, 10'001U);
+}
+
 TEST_F(DurableTopics, one_that_lets_time_run_out_for_ever_fills_nothing_where_the_disk_is_slow) {
   join(*b, R"(,"ack_wait_ms":1,"max_deliver":0,"max_in_flight":1000)");
   for (int i = 0; i != 1000; ++i) publish("orders.new");
