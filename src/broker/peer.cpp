@@ -72,7 +72,7 @@ void Peer::notified(const Received& message, std::string_view name) {
   if (linked != nullptr && linked->notified(message, name)) [[unlikely]]
     return router_->events().notified_elsewhere();
   router_->events().notified(*this, name, message);
-  if (linked != nullptr) return;  // what is durable, its own broker has kept
+  if (linked != nullptr) return;  // of the two processes one has the store: what was published at the other is not kept
   router_->durable_topics().notified(*this, name, message);
 }
 

@@ -195,7 +195,7 @@ struct QueueCounts {
   std::uint64_t running = 0;
   std::uint64_t done = 0;
   std::uint64_t dead = 0;
-  std::uint64_t bytes = 0;  ///< of those that wait or run
+  std::uint64_t bytes = 0;  ///< of params of those that are not done
 };
 
 struct Peek {

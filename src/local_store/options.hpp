@@ -24,10 +24,11 @@ struct LocalStoreOptions {
   std::string folder;  ///< made where it is not there
   Fsync fsync = Fsync::always;
   std::vector<durable::TopicRule> rules = {};
-  std::uint64_t dedup_ms = 120'000;               ///< for which a msg_id is remembered
-  std::uint64_t result_ms = 3'600'000;            ///< for which the result of a job is kept
-  std::uint64_t queue_count = 1'000'000;          ///< jobs of one method that are not done, and results, at most
-  std::uint64_t queue_bytes = 1ULL << 30;         ///< of params of jobs of one method that are not done
+  std::uint64_t dedup_ms = 120'000;       ///< for which a msg_id is remembered
+  std::uint64_t result_ms = 3'600'000;    ///< for which the result of a job is kept
+  std::uint64_t queue_count = 1'000'000;  ///< jobs of one method that are not done, and results, at most
+  /// Of params of jobs of one method that are not done; and again of params and results of those that are.
+  std::uint64_t queue_bytes = 1ULL << 30;
   std::uint64_t principal_bytes = 256ULL << 20U;  ///< the same of one principal, over all methods
   std::uint64_t principal_jobs = 1'000'000;       ///< jobs of one principal that are not done, over all methods
   std::uint64_t principal_events = 0;             ///< events of one principal, over all topics; 0 for no limit
