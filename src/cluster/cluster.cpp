@@ -126,11 +126,13 @@ void Cluster::excuse_silence() {
   if (was_stopped) send_heartbeat();  // the others may have forgotten it
 }
 
-void Cluster::send_heartbeat() noexcept try {
+// To all, or to one that may not have heard of this node yet: where many begin, each telling all of each would be too
+// much.
+void Cluster::send_heartbeat(std::string_view to) noexcept try {
   if (bus_->state() != Bus::State::connected) return;
   if (is_silenced()) return;
   static_cast<void>(
-      bus_->publish(context_.subjects.heartbeat(), {},
+      bus_->publish(to.empty() ? context_.subjects.heartbeat() : context_.subjects.call(to), {},
                     write_heartbeat({.node = context_.own,
                                      .epoch = context_.epoch,
                                      .version = kProtocolVersion,
@@ -408,11 +410,12 @@ void Cluster::take_heartbeat(const BusMessage& message) {
   if (node == nullptr) return;
   const bool known = node->last_heartbeat().epoch == heartbeat->epoch;
   node->heard(*heartbeat);
-  if (!known) send_heartbeat();  // it may not have heard of us
+  if (!known) send_heartbeat(heartbeat->node);
   if (heartbeat->retained && is_settled()) node->compare_retained(*heartbeat->retained);
 }
 
 void Cluster::take_frame(const BusMessage& message) {
+  if (message.payload.starts_with('{')) return take_heartbeat(message);
   const std::optional<Frame> frame = read_frame(message.payload);
   if (!frame || frame->head.node == context_.own || is_silenced()) return;
   const Reading reading{context_.reading};

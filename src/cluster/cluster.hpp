@@ -81,7 +81,8 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   void forget(std::string_view name, std::string_view why);
   void forget_all() noexcept;
   void excuse_silence();
-  void send_heartbeat() noexcept;
+  void send_heartbeat() noexcept { send_heartbeat({}); }
+  void send_heartbeat(std::string_view to) noexcept;
   [[nodiscard]] std::uint32_t load() const noexcept;
   [[nodiscard]] bool is_silenced() const noexcept;
 

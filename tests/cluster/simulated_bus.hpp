@@ -1,14 +1,17 @@
 // A bus without a network: what is published arrives after a delay on a clock that a test moves, in the order of its
-// sender, or is lost where the test says so.
+// sender, or is lost where the test says so. Who subscribes is found by the subject, so that there may be many buses.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <random>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -39,9 +42,21 @@ class SimulatedNetwork {
   std::size_t payload_bytes_max = 1 << 20;
   std::uint64_t published = 0;
   std::uint64_t published_bytes = 0;
+  std::uint64_t delivered = 0;  ///< one that is published to many is delivered as often
 
  private:
+  friend class SimulatedBus;
   struct Delivery;
+  // A subscription of a bus, by their numbers.
+  struct Subscriber {
+    std::uint64_t bus_number;
+    std::uint64_t number;
+    SimulatedBus* bus;
+  };
+  using Subscribers = std::unordered_map<std::string, std::vector<Subscriber>>;
+  void subscribe(const std::string& pattern, const Subscriber& subscriber);
+  void unsubscribe(const std::string& pattern, std::uint64_t number);
+  [[nodiscard]] std::vector<Subscriber> subscribers_of(const std::string& subject) const;
   [[nodiscard]] bool are_parted(const SimulatedBus& one, const SimulatedBus& other) const;
   [[nodiscard]] unsigned chance(unsigned of) { return static_cast<unsigned>(random_() % of); }
   void deliver(Delivery& delivery);
@@ -49,27 +64,40 @@ class SimulatedNetwork {
   Scheduler* scheduler_;
   std::mt19937_64 random_;
   std::vector<SimulatedBus*> buses_;
+  Subscribers exact_;
+  Subscribers by_prefix_;  // of patterns, before their first wildcard
+  std::uint64_t numbers_ = 0;
   std::vector<std::pair<const SimulatedBus*, const SimulatedBus*>> parted_;
   std::map<Delivery*, std::unique_ptr<Delivery>> deliveries_;
 };
 
 class SimulatedBus final : public cluster::Bus {
  public:
-  explicit SimulatedBus(SimulatedNetwork& network) : network_(&network) { network.add(*this); }
-  ~SimulatedBus() override { network_->remove(*this); }
+  explicit SimulatedBus(SimulatedNetwork& network) : network_(&network), number_(++network.numbers_) {
+    network.add(*this);
+  }
+  ~SimulatedBus() override {
+    for (const Subscription& one : subscriptions_) network_->unsubscribe(one.subject, one.number);
+    network_->remove(*this);
+  }
 
   [[nodiscard]] State state() const noexcept override { return state_; }
   void on_state(std::function<void()> changed) override { changed_ = std::move(changed); }
   void subscribe(std::string subject, Handler handler) override {
-    subscriptions_.push_back({std::move(subject), std::move(handler), {}});
+    subscribe_in_group(std::move(subject), {}, std::move(handler));
   }
   void subscribe_to_absence(std::string subject, Handler handler) override {
     subscribe(std::move(subject), std::move(handler));
   }
   void subscribe_in_group(std::string subject, std::string group, Handler handler) override {
-    subscriptions_.push_back({std::move(subject), std::move(handler), std::move(group)});
+    const std::uint64_t number = ++network_->numbers_;
+    network_->subscribe(subject, {.bus_number = number_, .number = number, .bus = this});
+    subscriptions_.push_back({std::move(subject), std::move(handler), std::move(group), number});
   }
   void unsubscribe(std::string_view subject) noexcept override {
+    for (const Subscription& one : subscriptions_) {
+      if (one.subject == subject) network_->unsubscribe(one.subject, one.number);
+    }
     std::erase_if(subscriptions_, [subject](const auto& one) { return one.subject == subject; });
   }
   [[nodiscard]] bool publish(std::string_view subject, std::string_view reply,
@@ -111,7 +139,12 @@ class SimulatedBus final : public cluster::Bus {
     std::string subject;
     Handler handler;
     std::string group;  // empty for none
+    std::uint64_t number;
   };
+  [[nodiscard]] const Subscription* find(std::uint64_t number) const {
+    const auto found = std::ranges::find(subscriptions_, number, &Subscription::number);
+    return found == subscriptions_.end() ? nullptr : &*found;
+  }
   void take(const Subscription& subscription, const cluster::BusMessage& message) {
     const Handler handler = subscription.handler;  // the subscription may end meanwhile
     if (!held_) return handler(message);
@@ -135,6 +168,7 @@ class SimulatedBus final : public cluster::Bus {
   }
 
   SimulatedNetwork* network_;
+  const std::uint64_t number_;
   State state_ = State::connected;
   std::function<void()> changed_;
   std::vector<Subscription> subscriptions_;
@@ -160,6 +194,34 @@ inline SimulatedNetwork::~SimulatedNetwork() {
 
 inline void SimulatedNetwork::add(SimulatedBus& bus) { buses_.push_back(&bus); }
 inline void SimulatedNetwork::remove(SimulatedBus& bus) { std::erase(buses_, &bus); }
+
+inline void SimulatedNetwork::subscribe(const std::string& pattern, const Subscriber& subscriber) {
+  const std::size_t wildcard = pattern.find_first_of("*>");
+  (wildcard == pattern.npos ? exact_[pattern] : by_prefix_[pattern.substr(0, wildcard)]).push_back(subscriber);
+}
+inline void SimulatedNetwork::unsubscribe(const std::string& pattern, std::uint64_t number) {
+  const std::size_t wildcard = pattern.find_first_of("*>");
+  Subscribers& all = wildcard == pattern.npos ? exact_ : by_prefix_;
+  const auto found = all.find(pattern.substr(0, wildcard));
+  std::erase_if(found->second, [number](const auto& one) { return one.number == number; });
+  if (found->second.empty()) all.erase(found);
+}
+// In the order in which their buses and they themselves have begun.
+inline std::vector<SimulatedNetwork::Subscriber> SimulatedNetwork::subscribers_of(const std::string& subject) const {
+  std::vector<Subscriber> found;
+  if (const auto exact = exact_.find(subject); exact != exact_.end()) found = exact->second;
+  for (std::size_t end = 0; end != subject.npos;) {
+    if (const auto patterns = by_prefix_.find(subject.substr(0, end)); patterns != by_prefix_.end()) {
+      std::ranges::copy_if(patterns->second, std::back_inserter(found), [&](const Subscriber& one) {
+        return SimulatedBus::matches(one.bus->find(one.number)->subject, subject);
+      });
+    }
+    const std::size_t dot = subject.find('.', end);
+    end = dot == subject.npos ? dot : dot + 1;
+  }
+  std::ranges::sort(found, {}, [](const Subscriber& one) { return std::pair{one.bus_number, one.number}; });
+  return found;
+}
 
 inline bool SimulatedNetwork::are_parted(const SimulatedBus& one, const SimulatedBus& other) const {
   for (const auto& [a, b] : parted_) {
@@ -190,34 +252,27 @@ inline void SimulatedNetwork::publish(SimulatedBus& from, std::string_view subje
 
 inline void SimulatedNetwork::deliver(Delivery& delivery) {
   const auto node = deliveries_.extract(&delivery);
-  const std::vector<SimulatedBus*> buses = buses_;
-  SimulatedBus* sender = nullptr;
-  for (SimulatedBus* const bus : buses) {
-    if (bus == delivery.from) sender = bus;
-  }
+  const auto found = std::ranges::find(buses_, delivery.from);
+  SimulatedBus* const sender = found == buses_.end() ? nullptr : *found;
+  std::vector<Subscriber> subscribers = subscribers_of(delivery.subject);
+  std::erase_if(subscribers, [](const auto& one) { return one.bus->state_ != cluster::Bus::State::connected; });
   bool any = false;
   std::map<std::string, std::vector<const SimulatedBus*>> groups;  // who is in them
-  for (SimulatedBus* const bus : buses) {
-    if (bus->state_ != cluster::Bus::State::connected) continue;
-    for (const auto& subscription : bus->subscriptions_) {
-      if (!subscription.group.empty() && SimulatedBus::matches(subscription.subject, delivery.subject))
-        groups[subscription.group].push_back(bus);
-    }
+  for (const Subscriber& one : subscribers) {
+    if (const std::string& group = one.bus->find(one.number)->group; !group.empty()) groups[group].push_back(one.bus);
   }
   std::map<std::string, const SimulatedBus*> chosen;
   for (const auto& [group, members] : groups)
     chosen[group] = members[members.size() == 1 ? 0 : chance(static_cast<unsigned>(members.size()))];
-  for (SimulatedBus* const bus : buses) {
-    if (bus->state_ != cluster::Bus::State::connected) continue;
-    const bool parted = sender != nullptr && are_parted(*bus, *sender);
-    for (const auto& subscription : bus->subscriptions_) {
-      if (!SimulatedBus::matches(subscription.subject, delivery.subject)) continue;
-      if (!subscription.group.empty() && chosen[subscription.group] != bus) continue;
-      any = true;
-      // Its memory goes when the handler has returned.
-      const std::string payload = delivery.payload;
-      if (!parted) bus->take(subscription, {.subject = delivery.subject, .reply = delivery.reply, .payload = payload});
-    }
+  for (const Subscriber& one : subscribers) {
+    const SimulatedBus::Subscription* const subscription = one.bus->find(one.number);
+    if (subscription == nullptr || (!subscription->group.empty() && chosen[subscription->group] != one.bus)) continue;
+    any = true;
+    if (sender != nullptr && are_parted(*one.bus, *sender)) continue;
+    ++delivered;
+    // Its memory goes when the handler has returned.
+    const std::string payload = delivery.payload;
+    one.bus->take(*subscription, {.subject = delivery.subject, .reply = delivery.reply, .payload = payload});
   }
   if (any || sender == nullptr || delivery.reply.empty()) return;
   for (const auto& subscription : sender->subscriptions_) {
