@@ -36,7 +36,7 @@ transport::BoundSocket Listeners::State::share(std::size_t index) const {
   const transport::BoundSocket& bound = all[index % all.size()];
   const int descriptor = ::fcntl(bound.descriptor, F_DUPFD_CLOEXEC, 0);
   if (descriptor < 0) throw std::system_error{errno, std::generic_category(), "a listener cannot be shared"};
-  return {descriptor, bound.endpoint, {}, all.size() < count};
+  return {.descriptor = descriptor, .endpoint = bound.endpoint, .file = {}, .shared = all.size() < count};
 }
 
 }  // namespace wirecall
