@@ -69,24 +69,36 @@ class DroppingSink final : public rpc::MessageSink {
   Buffer text_;
 };
 
-void serve(std::string_view bytes) {
+// The broker that is attacked.
+struct AttackedNode {
+  explicit AttackedNode(ClusterSettings settings) {
+    registry.method("own.add", [](std::int64_t x, std::int64_t y) { return x + y; });
+    loop_context.services.broker = &router;
+    auto own_bus = std::make_unique<FedBus>();
+    bus = own_bus.get();
+    router.join(
+        std::make_unique<Cluster>(rpc::BrokerHost{.registry = registry, .limits = limits, .loop_context = loop_context},
+                                  router, std::move(own_bus), std::move(settings)));
+  }
+  AttackedNode(AttackedNode&&) = delete;
+
   test::VirtualScheduler scheduler;
   Registry registry;
-  registry.method("own.add", [](std::int64_t x, std::int64_t y) { return x + y; });
   const Limits limits;
   rpc::LoopContext loop_context{json_codec(), &scheduler};
   broker::Router router{registry, limits, loop_context};
-  loop_context.services.broker = &router;
-  auto own_bus = std::make_unique<FedBus>();
-  FedBus& bus = *own_bus;
-  router.join(
-      std::make_unique<Cluster>(rpc::BrokerHost{.registry = registry, .limits = limits, .loop_context = loop_context},
-                                router, std::move(own_bus), ClusterSettings{.realm = "r", .node = "a", .epoch = 7}));
+  FedBus* bus = nullptr;
+};
+
+void serve(std::string_view bytes) {
+  AttackedNode node{{.realm = "r", .node = "a", .epoch = 7}};
+  FedBus& bus = *node.bus;
   DroppingSink sink;
-  rpc::Dispatcher provider{registry, sink, limits, loop_context};
+  rpc::Dispatcher provider{node.registry, sink, node.limits, node.loop_context};
   Buffer text{R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"m"},"id":1})"};
   Received message;
-  fuzz::require(read_message(text.padded(), limits, true, message).status == ScanStatus::complete, "a request", {});
+  fuzz::require(read_message(text.padded(), node.limits, true, message).status == ScanStatus::complete, "a request",
+                {});
   provider.handle(message);
   bus.bring("wc.r.hb", R"({"node":"b","epoch":"9","version":1})");
   const auto frame = [&](FrameKind kind, std::uint32_t sequence, std::string_view payload) {
@@ -101,31 +113,20 @@ void serve(std::string_view bytes) {
   while (!bytes.empty()) {
     const std::size_t size = std::min<std::size_t>(static_cast<unsigned char>(bytes[0]) + 1U, bytes.size() - 1);
     frame(FrameKind::data, sequence++, bytes.substr(1, size));
-    scheduler.advance(std::chrono::milliseconds{1});
+    node.scheduler.advance(std::chrono::milliseconds{1});
     bytes.remove_prefix(1 + size);
   }
-  scheduler.advance(std::chrono::seconds{5});
+  node.scheduler.advance(std::chrono::seconds{5});
 }
 
 // What a plain client sends: words of a subject up to a line break, and a text. It has one answer at most.
 void serve_plain(std::string_view bytes) {
-  test::VirtualScheduler scheduler;
-  Registry registry;
-  registry.method("own.add", [](std::int64_t x, std::int64_t y) { return x + y; });
-  const Limits limits;
-  rpc::LoopContext loop_context{json_codec(), &scheduler};
-  broker::Router router{registry, limits, loop_context};
-  loop_context.services.broker = &router;
-  auto own_bus = std::make_unique<FedBus>();
-  FedBus& bus = *own_bus;
-  router.join(std::make_unique<Cluster>(
-      rpc::BrokerHost{.registry = registry, .limits = limits, .loop_context = loop_context}, router, std::move(own_bus),
-      ClusterSettings{
-          .realm = "r", .node = "a", .epoch = 7, .plain = {.principal = "anonymous", .topics = {"own.>"}}}));
+  AttackedNode node{{.realm = "r", .node = "a", .epoch = 7, .plain = {.principal = "anonymous", .topics = {"own.>"}}}};
+  FedBus& bus = *node.bus;
   const std::size_t end = std::min(bytes.find('\n'), bytes.size());
   bus.bring("wc.r.m." + std::string{bytes.substr(0, end)}, bytes.substr(std::min(end + 1, bytes.size())),
             FedBus::kInbox);
-  scheduler.advance(std::chrono::seconds{5});
+  node.scheduler.advance(std::chrono::seconds{5});
   fuzz::require(bus.replies <= 1, "a message has two replies", bytes);
 }
 

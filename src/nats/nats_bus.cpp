@@ -123,6 +123,12 @@ class NatsBus final : public HeaderBus {
   struct Closure {
     std::shared_ptr<Shared> shared;
   };
+  // A callback of libnats's threads: has `kTold` called on the loop's.
+  template <void (NatsBus::*kTold)()>
+  static void post(natsConnection*, void* closure) {
+    const std::shared_ptr<Shared> shared = static_cast<Closure*>(closure)->shared;
+    shared->post(shared, [](NatsBus& bus) { (bus.*kTold)(); });
+  }
   struct Subscription {
     std::string subject;
     Handler handler;
@@ -280,22 +286,8 @@ void NatsBus::set_options(const ClusterOptions& options, std::string_view node) 
   require(nats_.natsOptions_SetPingInterval(made, kPingInterval.count()), "url");
   require(nats_.natsOptions_SetNoEcho(made, true), "url");
 
-  require(nats_.natsOptions_SetDisconnectedCB(
-              made,
-              [](natsConnection*, void* closure) {
-                const std::shared_ptr<Shared> shared = static_cast<Closure*>(closure)->shared;
-                shared->post(shared, [](NatsBus& bus) { bus.lost(); });
-              },
-              closure_.get()),
-          "url");
-  require(nats_.natsOptions_SetReconnectedCB(
-              made,
-              [](natsConnection*, void* closure) {
-                const std::shared_ptr<Shared> shared = static_cast<Closure*>(closure)->shared;
-                shared->post(shared, [](NatsBus& bus) { bus.link_changed(); });
-              },
-              closure_.get()),
-          "url");
+  require(nats_.natsOptions_SetDisconnectedCB(made, &NatsBus::post<&NatsBus::lost>, closure_.get()), "url");
+  require(nats_.natsOptions_SetReconnectedCB(made, &NatsBus::post<&NatsBus::link_changed>, closure_.get()), "url");
   require(nats_.natsOptions_SetClosedCB(
               made,
               [](natsConnection*, void* closure) {
