@@ -16,6 +16,9 @@
 namespace wirecall {
 
 class Server;
+namespace net {
+class Replacement;
+}
 
 class Listeners {
  public:
@@ -31,7 +34,9 @@ class Listeners {
 
  private:
   friend class Server;
+  friend class net::Replacement;
   struct State;
+  explicit Listeners(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;
 };
 

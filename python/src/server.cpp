@@ -51,6 +51,33 @@ auto os_error_for(const F& act) {
   }
 }
 
+// A descriptor, owned by whoever has this, and where it is bound.
+using PassedSocket = std::pair<int, std::string>;
+
+transport::InheritedSockets inherited(const std::vector<PassedSocket>& sockets) {
+  std::vector<transport::ListeningSocket> all;
+  for (const auto& [descriptor, uri] : sockets)
+    all.push_back({.descriptor = runtime::Descriptor{descriptor}, .endpoint = Endpoint{uri}});
+  return transport::InheritedSockets{std::move(all)};
+}
+std::vector<PassedSocket> passed(std::vector<transport::ListeningSocket> sockets) {
+  std::vector<PassedSocket> all;
+  for (transport::ListeningSocket& one : sockets) all.emplace_back(one.descriptor.release(), one.endpoint.uri());
+  return all;
+}
+
+// Listens at each endpoint for so many processes, with the sockets that are bound there already; the others are closed.
+std::vector<std::unique_ptr<Listeners>> listen_together(const std::vector<std::string>& uris, std::size_t count,
+                                                        const std::vector<PassedSocket>& sockets) {
+  transport::InheritedSockets left = inherited(sockets);
+  std::vector<std::unique_ptr<Listeners>> all;
+  for (const std::string& uri : uris) {
+    all.push_back(
+        os_error_for([&] { return std::make_unique<Listeners>(net::Replacement::listen_together(uri, count, left)); }));
+  }
+  return all;
+}
+
 class PyServer {
  public:
   PyServer(const std::string& options_json, bool broker) : calls_(std::make_shared<AsyncCalls>()) {
@@ -147,32 +174,26 @@ class PyServer {
   // Another process takes over from this one, or this one from another (_restart.py).
 
   /// `listen` takes its sockets from these, each a descriptor and where it is bound, which it owns from now on.
-  void inherit(const std::vector<std::pair<int, std::string>>& sockets) {
-    std::vector<transport::ListeningSocket> all;
-    for (const auto& [descriptor, uri] : sockets)
-      all.push_back({.descriptor = runtime::Descriptor{descriptor}, .endpoint = Endpoint{uri}});
-    net::Replacement{*server_}.inherit(transport::InheritedSockets{std::move(all)});
-  }
+  void inherit(const std::vector<PassedSocket>& sockets) { net::Replacement{*server_}.inherit(inherited(sockets)); }
   /// Before `run`: the files of the sockets are this process's. Those that it has not taken are closed.
   void take_over() {
     net::Replacement replacement{*server_};
     replacement.close_left();
+    replacement.begin_to_listen();
     replacement.own_files();
   }
   /// While it runs, on another thread: duplicates of its sockets, the caller's.
-  [[nodiscard]] std::vector<std::pair<int, std::string>> share() const {
+  [[nodiscard]] std::vector<PassedSocket> share() const {
     const Released released;
-    std::vector<std::pair<int, std::string>> all;
-    for (transport::ListeningSocket& one : net::Replacement{*server_}.share(kRestartTime))
-      all.emplace_back(one.descriptor.release(), one.endpoint.uri());
-    return all;
+    return passed(net::Replacement{*server_}.share(kRestartTime));
   }
-  /// Likewise: once a byte is on its way by `channel`, a socket, it accepts nothing more, and `run` returns once its
-  /// clients have gone. False where it has ended, does not come to it in time, or the other end has gone.
-  bool hand_over(int channel) {
+  /// Likewise: once a byte is on its way by `channel`, a socket, or at once without one, it accepts nothing more, and
+  /// `run` returns once its clients have gone. False where it has ended, does not come to it in time, or the other end
+  /// has gone.
+  bool hand_over(std::optional<int> channel) {
     const Released released;
     const auto commit = [channel](const std::string&, runtime::Descriptor&) {
-      return ::send(channel, "1", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+      return !channel || ::send(*channel, "1", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
     };
     return net::Replacement{*server_}.hand_over(commit, kRestartTime);
   }
@@ -309,10 +330,11 @@ class PyServer {
 
 void add_server(nb::module_& module) {
   nb::class_<Listeners>(module, "Listeners", "An endpoint on which several processes listen together.")
-      .def(nb::new_([](const std::string& uri, std::size_t count) {
-        return os_error_for([&] { return std::make_unique<Listeners>(uri, count); });
-      }))
-      .def_prop_ro("uri", [](const Listeners& listeners) { return listeners.endpoint().uri(); });
+      .def_prop_ro("uri", [](const Listeners& listeners) { return listeners.endpoint().uri(); })
+      .def("share", [](const Listeners& listeners) { return passed(net::Replacement::share(listeners)); })
+      .def("own_file", &net::Replacement::own_file)
+      .def("keep_file", &net::Replacement::keep_file);
+  module.def("listen_together", &listen_together);
   module.def("is_local", [](const std::string& uri) { return transport::is_local(Endpoint{uri}); });
   nb::class_<PyServer>(module, "Server")
       .def(nb::init<const std::string&, bool>(), nb::arg("options_json"), nb::arg("broker") = false)
@@ -329,7 +351,7 @@ void add_server(nb::module_& module) {
       .def("inherit", &PyServer::inherit)
       .def("take_over", &PyServer::take_over)
       .def("share", &PyServer::share)
-      .def("hand_over", &PyServer::hand_over)
+      .def("hand_over", &PyServer::hand_over, nb::arg("channel").none() = nb::none())
       .def("made_certificate", &PyServer::made_certificate)
       .def("log_listening", &PyServer::log_listening, nb::arg("version"), nb::arg("endpoints"), nb::arg("methods"),
            nb::arg("workers"))

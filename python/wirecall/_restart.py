@@ -9,13 +9,14 @@ import os
 import signal
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from . import _native, _service_manager
 
 if TYPE_CHECKING:
     import socket
-    import subprocess
+    from collections.abc import Callable
     from types import TracebackType
 
 # Tells the new process who has started it, the descriptor of a socket to that one, the number of its node, and the
@@ -26,6 +27,10 @@ START_S = 30.0
 END_S = 5.0
 # That a process has to be gone once its end of the connection is.
 DEATH_S = 1.0
+# Why one that was started does not take over.
+NOT_UP = "has not come up"
+LATE = f"has not come up within {START_S:g} s"
+CANNOT_LET_GO = "has come up, but this one cannot let go"
 
 
 class Predecessor:
@@ -39,33 +44,59 @@ class Predecessor:
         with contextlib.suppress(OSError, AttributeError):  # where the system or this Python has none
             self._process = os.pidfd_open(pid)
 
-    def give_sockets(self, engine: _native.Server) -> None:
+    def take_sockets(self) -> list[tuple[int, str]]:
         sockets, self._sockets = self._sockets, []
-        if sockets:
+        return sockets
+
+    def give_sockets(self, engine: _native.Server) -> None:
+        if sockets := self.take_sockets():
             engine.inherit(sockets)
 
-    def replace(self, engine: _native.Server) -> None:
-        """The server is about to serve. Returns once the other one does not any more. Once."""
-        if self._channel is None:
-            return
+    def is_served(self) -> bool:
+        """Whether that process serves, as far as this one knows."""
+        return self._channel is not None
+
+    def come_up(self) -> int:
+        """This process is about to serve. Returns a descriptor that is readable once `settle` knows more. Once."""
+        assert self._channel is not None
+        with contextlib.suppress(OSError):
+            self._channel.send(b"1")
+        return self._channel.fileno()
+
+    def settle(self) -> None:
+        """Returns where the other process does not serve any more; SystemExit where it goes on, or has not answered."""
+        import socket
+
         told = b""
+        assert self._channel is not None
         with self._channel as channel, contextlib.suppress(OSError):
-            channel.settimeout(START_S)
-            channel.send(b"1")
-            told = channel.recv(1)
+            told = channel.recv(1, socket.MSG_DONTWAIT)
         self._channel = None
         if told != b"1" and not self._has_died():
             raise SystemExit("wirecall: the process that was to be replaced goes on, and this one ends")
+        self.leave()
+
+    def leave(self) -> None:
+        """In a process that has been forked: another one takes over."""
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
         if self._process >= 0:
             os.close(self._process)
+            self._process = -1
+
+    def replace(self, engine: _native.Server) -> None:
+        """The server is about to serve. Returns once the other one does not any more. Once."""
+        if not self.is_served():
+            return
+        _is_readable(self.come_up(), START_S)
+        self.settle()
         engine.take_over()
 
     def _has_died(self) -> bool:
         """Nobody else has the sockets then."""
-        import select
-
         if self._process >= 0:
-            return bool(select.select([self._process], [], [], DEATH_S)[0])
+            return _is_readable(self._process, DEATH_S)
         return os.getppid() != self._pid
 
 
@@ -95,6 +126,89 @@ def predecessor() -> Predecessor | None:
     return _predecessor
 
 
+class Successor:
+    """The program once more, in a process that is to take over, and has these sockets as well."""
+
+    def __init__(self, sockets: list[tuple[int, str]]) -> None:
+        import json
+        import socket
+        import subprocess
+
+        self.channel, others = socket.socketpair()
+        # It holds SIGUSR2 from the start, as this thread does meanwhile: who sends that to both must not end it.
+        held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+        try:
+            told = [os.getpid(), others.fileno(), os.fstat(others.fileno()).st_ino, sockets]
+            self.process = subprocess.Popen(
+                [sys.executable, *sys.orig_argv[1:]],
+                pass_fds=[others.fileno(), *(one for one, _ in sockets)],
+                env={**os.environ, _VARIABLE: json.dumps(told)},
+            )
+        except BaseException:
+            self.channel.close()
+            raise
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held)
+            others.close()
+        self.kill_at = 0.0  # of one that has been given up
+        self.has_gone = False  # its end of the channel has: it ends by itself
+        self._what = ""
+        log().info("process %d is started to take over", self.process.pid)
+
+    def has_come_up(self) -> bool:
+        """What is readable, or what it waits for within the channel's timeout, says so."""
+        try:
+            said = self.channel.recv(1)
+        except OSError:
+            return False
+        self.has_gone = not said
+        return said == b"1"
+
+    def takes_over(self, let_go: Callable[[], bool]) -> bool:
+        """It has come up. Whether `let_go` lets it serve in place of this process."""
+        # Before it says anything itself: a service manager listens to the main process alone.
+        _service_manager.notify_main_process(self.process.pid)
+        if let_go():
+            return True
+        _service_manager.notify_main_process(os.getpid())
+        return False
+
+    def tell_to_serve(self) -> bool:
+        try:
+            return self.channel.send(b"1") == 1
+        except OSError:
+            return False
+
+    def has_taken_over(self) -> None:
+        self.channel.close()
+        log().info("process %d has taken over, and this one ends when its clients have gone", self.process.pid)
+
+    def give_up(self, what: str) -> None:
+        """It is told to end, or killed where it does not end by itself in time."""
+        self._what = what
+        self.kill_at = time.monotonic() + END_S
+        self.channel.close()
+        if not self.has_gone:
+            self.process.terminate()
+
+    def ended(self) -> str:
+        """How one has ended that was given up; empty while it has not."""
+        if self.process.poll() is None:
+            if time.monotonic() < self.kill_at:
+                return ""
+            self.process.kill()
+        return f"process {self.process.pid} {self._what}; its exit status is {self.process.wait()}"
+
+    def end(self) -> str:
+        """The same, once it has."""
+        import subprocess
+
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(END_S)
+        self.kill_at = 0.0
+        return self.ended()
+
+
 class OnSigusr2:
     """While it is entered, SIGUSR2 has another process take over from this one, which runs `engine`; or is logged,
     where `refusal` says why that cannot be. A handler that the program has set stays. In the main thread."""
@@ -109,14 +223,14 @@ class OnSigusr2:
 
     def __enter__(self) -> None:
         if signal.getsignal(signal.SIGUSR2) != signal.SIG_DFL:
-            _release()
+            release()
             return
         reader, self._waker = os.pipe()
         os.set_blocking(self._waker, False)
         self._wakeup = signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
         # The byte that the signal sends wakes the thread below; this one may be at work for long.
         signal.signal(signal.SIGUSR2, lambda *_: None)
-        _release()
+        release()
         self._thread = threading.Thread(target=self._wait, args=(reader,), name="wirecall-restart", daemon=True)
         self._thread.start()
 
@@ -145,70 +259,42 @@ class OnSigusr2:
                         raise RuntimeError(self._refusal)
                     self._restart()
                 except Exception as failure:
-                    _log().error("no other process takes over, and this one goes on: %s", failure)
+                    log().error("no other process takes over, and this one goes on: %s", failure)
 
     def _restart(self) -> None:
-        import socket
-        import subprocess
-
-        sockets = self._engine.share()
-        own, others = socket.socketpair()
-        with own:
-            self._channel = own
-            try:
-                with others:
-                    if self._is_over:
-                        raise RuntimeError("it has been told to end")
-                    process = self._start(others.fileno(), sockets)
-            finally:
-                for descriptor, _ in sockets:
-                    os.close(descriptor)
-            _log().info("process %d is started to take over", process.pid)
-            own.settimeout(START_S)
-            late = ""
-            try:
-                is_up = own.recv(1) == b"1"
-            except OSError as failure:
-                is_up = False
-                late = f" within {START_S:g} s" if isinstance(failure, TimeoutError) else ""
-            if is_up:  # before it says anything itself: the manager listens to the main process alone
-                _service_manager.notify_main_process(process.pid)
-            self._is_replaced = is_up and self._engine.hand_over(own.fileno())
-            if is_up and not self._is_replaced:
-                _service_manager.notify_main_process(os.getpid())
-        if self._is_replaced:
-            _log().info("process %d has taken over, and this one ends when its clients have gone", process.pid)
-            return
-        process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(END_S)
-        process.kill()
-        what = "has not come up" + late if not is_up else "has come up, but this one cannot let go"
-        raise RuntimeError(f"process {process.pid} {what}; its exit status is {process.wait()}")
-
-    @staticmethod
-    def _start(channel: int, sockets: list[tuple[int, str]]) -> subprocess.Popen[Any]:
-        import json
-        import subprocess
-
-        # It holds SIGUSR2 from the start, as this thread does meanwhile: who sends that to both must not end it.
-        held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
-        try:
-            return subprocess.Popen(
-                [sys.executable, *sys.orig_argv[1:]],
-                pass_fds=[channel, *(one for one, _ in sockets)],
-                env={**os.environ, _VARIABLE: json.dumps([os.getpid(), channel, os.fstat(channel).st_ino, sockets])},
-            )
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        with contextlib.ExitStack() as closing:
+            sockets = self._engine.share()
+            for descriptor, _ in sockets:
+                closing.callback(os.close, descriptor)
+            successor = Successor(sockets)
+        with successor.channel as channel:
+            self._channel = channel
+            channel.settimeout(START_S)
+            began = time.monotonic()
+            is_up = not self._is_over and successor.has_come_up()
+            self._is_replaced = is_up and successor.takes_over(lambda: self._engine.hand_over(channel.fileno()))
+            if self._is_replaced:
+                return successor.has_taken_over()
+            is_late = time.monotonic() - began >= START_S
+            successor.has_gone = successor.has_gone and not self._is_over  # else it is this end that was shut down
+            successor.give_up(CANNOT_LET_GO if is_up else LATE if is_late else NOT_UP)
+        raise RuntimeError(successor.end())
 
 
-def _release() -> None:
-    """A process that was started to take over has held the signal up to now."""
+def release() -> None:
+    """A process that was started to take over has held SIGUSR2 up to now."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR2})
 
 
-def _log() -> Any:
+def _is_readable(descriptor: int, seconds: float) -> bool:
+    import select
+
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    return bool(waiting.poll(seconds * 1000))
+
+
+def log() -> Any:
     import logging
 
     return logging.getLogger("wirecall")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ._asyncio_thread import AsyncioThread
     from ._batching import BatchOptions
     from ._middleware import Middleware
-    from ._workers import Workers
+    from ._workers import Turn, Workers
 
 F = TypeVar("F", bound=Callable[..., Any])
 # A context manager, or a generator that becomes one.
@@ -435,8 +435,8 @@ class Server:
                 self._greet(self._listening)
             return self._serve()
 
-    def _serve(self, began: Callable[[], None] = lambda: None) -> None:
-        """Calls `began` when the first call may be served."""
+    def _serve(self, began: Callable[[], None] = lambda: None, begin: Callable[[], None] | None = None) -> None:
+        """Calls `began` when the first call may be served, and then `begin`, which may wait."""
         self._ended.clear()
         runs = False
         try:
@@ -445,9 +445,11 @@ class Server:
                 began()
                 # Elsewhere than in the main thread it is a part of the program, whose signals they are.
                 in_main_thread = _in_main_thread()
-                if in_main_thread and (predecessor := _restart.predecessor()) is not None:
-                    predecessor.replace(self._engine)
-                if in_main_thread:
+                if begin is not None:
+                    begin()
+                elif in_main_thread:
+                    if (predecessor := _restart.predecessor()) is not None:
+                        predecessor.replace(self._engine)
                     _service_manager.notify_ready()
                 self._engine.run(in_main_thread)
         finally:
@@ -546,19 +548,16 @@ class Server:
         if deferred is not None and not reloads:
             deferred.release()
 
-        def serve(listeners: list[_native.Listeners], number: int) -> None:
+        def serve(listeners: list[_native.Listeners], number: int, turn: Turn) -> None:
             anew, why = self._read_options() if reloads else ("", "")
             if anew and not why:  # which the workers have that run already
                 self._options = {name: value for name, value in json.loads(anew).items() if name != "name"}
             self._workers = None
             self._made = self._make_native()
-            for endpoint in listeners:
-                self._engine.listen_shared(endpoint, number)
-            listeners.clear()
             with self._handling_sighup():
                 if reloads:
                     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # held until here
-                self._serve()
+                self._serve(begin=lambda: turn.begin(self._engine, listeners, number))
 
         with _ending_by_a_line():
             owns = deferred is not None and deferred.is_installed()

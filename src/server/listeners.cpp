@@ -4,21 +4,24 @@
 #include <fcntl.h>
 #include <stdexcept>
 
+#include "runtime/descriptor.hpp"
+
 namespace wirecall {
 
-Listeners::Listeners(std::string_view uri, std::size_t count) : state_(std::make_unique<State>()) {
+Listeners::Listeners(std::string_view uri, std::size_t count) {
   const Endpoint endpoint{uri};
   if (count == 0) throw std::invalid_argument{"no process is to listen: say at least 1"};
-  if (endpoint.kind() == EndpointKind::tcp) {
-    state_->all = transport::listen_together(endpoint, count);
-  } else if (endpoint.kind() == EndpointKind::unix_socket) {
-    state_->all.push_back(transport::listen_on(endpoint));
-  } else {
+  if (!State::is_for(endpoint.kind()))
     throw std::invalid_argument{endpoint.uri() + " is not for several processes: name a tcp or unix endpoint"};
-  }
-  state_->count = count;
+  std::vector<transport::BoundSocket> all;
+  if (endpoint.kind() == EndpointKind::tcp)
+    all = transport::listen_together(endpoint, count);
+  else
+    all.push_back(transport::listen_on(endpoint));
+  state_ = std::make_unique<State>(std::move(all), count);
 }
 
+Listeners::Listeners(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 Listeners::Listeners(Listeners&&) noexcept = default;
 Listeners::~Listeners() = default;
 
@@ -32,11 +35,21 @@ Listeners::State::~State() {
   }
 }
 
-transport::BoundSocket Listeners::State::share(std::size_t index) const {
-  const transport::BoundSocket& bound = all[index % all.size()];
-  const int descriptor = ::fcntl(bound.descriptor, F_DUPFD_CLOEXEC, 0);
-  if (descriptor < 0) throw std::system_error{errno, std::generic_category(), "a listener cannot be shared"};
-  return {.descriptor = descriptor, .endpoint = bound.endpoint, .file = {}, .shared = all.size() < count};
+// A process has one of them, or several where there are more sockets than processes.
+std::vector<transport::BoundSocket> Listeners::State::share(std::size_t index) const {
+  std::vector<runtime::Descriptor> descriptors;
+  for (std::size_t i = index % all.size(); i < all.size(); i += count) {
+    const transport::BoundSocket& bound = all[i];
+    if (!bound.listens && !transport::begin_to_listen(bound.descriptor))
+      throw std::system_error{errno, std::generic_category(), "cannot listen on " + bound.endpoint.uri()};
+    descriptors.emplace_back(::fcntl(bound.descriptor, F_DUPFD_CLOEXEC, 0), "a listener is shared");
+  }
+  std::vector<transport::BoundSocket> own;
+  own.reserve(descriptors.size());
+  for (runtime::Descriptor& one : descriptors)
+    own.push_back(
+        {.descriptor = one.release(), .endpoint = all.front().endpoint, .file = {}, .shared = all.size() < count});
+  return own;
 }
 
 }  // namespace wirecall

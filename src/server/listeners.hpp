@@ -10,14 +10,18 @@
 namespace wirecall {
 
 struct Listeners::State {
-  State() = default;
+  State(std::vector<transport::BoundSocket> sockets, std::size_t processes) noexcept
+      : all(std::move(sockets)), count(processes) {}
   State(State&&) = delete;
   ~State();
-  /// A second descriptor of that socket. Throws std::system_error.
-  [[nodiscard]] transport::BoundSocket share(std::size_t index) const;
+  [[nodiscard]] static bool is_for(EndpointKind kind) noexcept {
+    return kind == EndpointKind::tcp || kind == EndpointKind::unix_socket;
+  }
+  /// Second descriptors of the sockets of that process, which listen. Throws std::system_error.
+  [[nodiscard]] std::vector<transport::BoundSocket> share(std::size_t index) const;
 
   std::vector<transport::BoundSocket> all;  // of a unix endpoint one, which all share
-  std::size_t count = 0;
+  std::size_t count;
   pid_t maker = ::getpid();
 };
 

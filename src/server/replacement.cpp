@@ -1,11 +1,13 @@
 // See replacement.hpp.
 #include "server/replacement.hpp"
 
+#include <fcntl.h>
 #include <future>
 #include <memory>
 #include <stdexcept>
 #include <thread>
 
+#include "server/listeners.hpp"
 #include "server/server_state.hpp"
 
 namespace wirecall::net {
@@ -17,6 +19,37 @@ void Replacement::inherit(transport::InheritedSockets sockets) noexcept {
 const transport::InheritedSockets& Replacement::left() const noexcept { return server_->state_->inherited; }
 void Replacement::close_left() noexcept { server_->state_->inherited = {}; }
 
+Listeners Replacement::listen_together(std::string_view uri, std::size_t count, transport::InheritedSockets& sockets) {
+  const Endpoint endpoint{uri};
+  std::vector<transport::BoundSocket> all;
+  if (Listeners::State::is_for(endpoint.kind())) {
+    for (transport::ListeningSocket& socket : sockets.take(endpoint))
+      all.push_back({socket.descriptor.release(), std::move(socket.endpoint), {}});
+  }
+  if (all.empty()) return Listeners{uri, count};
+  if (endpoint.kind() == EndpointKind::tcp) all = transport::listen_together(std::move(all), count);
+  return Listeners{std::make_unique<Listeners::State>(std::move(all), count)};
+}
+
+std::vector<transport::ListeningSocket> Replacement::share(const Listeners& listeners) {
+  std::vector<transport::ListeningSocket> all;
+  for (const transport::BoundSocket& bound : listeners.state_->all) {
+    all.push_back({.descriptor = runtime::Descriptor{::fcntl(bound.descriptor, F_DUPFD_CLOEXEC, 0), "a listener"},
+                   .endpoint = bound.endpoint});
+  }
+  return all;
+}
+
+void Replacement::own_file(Listeners& listeners) {
+  for (transport::BoundSocket& bound : listeners.state_->all) {
+    if (bound.endpoint.kind() == EndpointKind::unix_socket) bound.file = transport::SocketFile{bound.endpoint.path()};
+  }
+}
+
+void Replacement::keep_file(Listeners& listeners) noexcept {
+  for (transport::BoundSocket& bound : listeners.state_->all) bound.file.keep();
+}
+
 std::vector<transport::ListeningSocket> Replacement::share() const {
   std::vector<transport::ListeningSocket> all;
   for (const auto& loop : server_->state_->loops) {
@@ -26,6 +59,10 @@ std::vector<transport::ListeningSocket> Replacement::share() const {
 }
 
 void Replacement::open_store() { server_->state_->loops.front()->open_store(); }
+
+void Replacement::begin_to_listen() noexcept {
+  for (const auto& loop : server_->state_->loops) loop->begin_to_listen();
+}
 
 void Replacement::own_files() {
   for (const auto& loop : server_->state_->loops) loop->own_files();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "transport/inherited_sockets.hpp"
+#include "wirecall/listeners.hpp"
 #include "wirecall/server.hpp"
 
 namespace wirecall::net {
@@ -25,6 +26,9 @@ class Replacement {
   void close_left() noexcept;
   /// Before Server::run: duplicates of all sockets that the server listens on. Throws as `share` below.
   [[nodiscard]] std::vector<transport::ListeningSocket> share() const;
+  /// Before Server::run, once nobody else accepts: those that it has opened where others listen already listen as well.
+  /// Whoever connected there before would be lost with a process that does not come to serve.
+  void begin_to_listen() noexcept;
   /// Before Server::run, while the old one stands still: opens what only one of them may have open, as the broker's
   /// durable store. Throws std::runtime_error where that cannot be.
   void open_store();
@@ -35,6 +39,18 @@ class Replacement {
   void own_files();
   /// Likewise: they stay where they are when the server ends, since somebody else keeps its sockets.
   void keep_files() noexcept;
+
+  // The same of several processes, which share what one of them has opened; each of these is the process that has.
+
+  /// As Listeners, with the sockets that are bound there already; where some are missing, they listen with the server
+  /// that serves them. Throws as that does.
+  [[nodiscard]] static Listeners listen_together(std::string_view uri, std::size_t count,
+                                                 transport::InheritedSockets& sockets);
+  /// Duplicates of all of its sockets. Throws std::system_error.
+  [[nodiscard]] static std::vector<transport::ListeningSocket> share(const Listeners& listeners);
+  /// The file goes with the object; or stays, for a process that has taken over.
+  static void own_file(Listeners& listeners);
+  static void keep_file(Listeners& listeners) noexcept;
 
   // The old one, while it runs, on a thread that is none of the server's.
 

@@ -286,8 +286,10 @@ Endpoint Server::listen(const Listeners& listeners, std::size_t index) {
   state_->require_all_methods();
   const Endpoint& endpoint = listeners.endpoint();
   state_->is_bound(endpoint);
-  state_->loops.front()->listen(listeners.state_->share(index),
-                                [state = state_.get()](auto connection) { state->hand_round(std::move(connection)); });
+  for (transport::BoundSocket& socket : listeners.state_->share(index)) {
+    state_->loops.front()->listen(
+        std::move(socket), [state = state_.get()](auto connection) { state->hand_round(std::move(connection)); });
+  }
   return endpoint;
 }
 

@@ -111,6 +111,10 @@ std::vector<transport::ListeningSocket> ServingLoop::share_sockets() const {
   return all;
 }
 
+void ServingLoop::begin_to_listen() noexcept {
+  for (const auto& acceptor : acceptors_) acceptor->begin_to_listen();
+}
+
 void ServingLoop::own_files() {
   for (const auto& acceptor : acceptors_) {
     if (!acceptor->passed()) acceptor->own_file();

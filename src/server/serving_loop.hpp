@@ -72,6 +72,8 @@ class ServingLoop final : private ConnectionOwner, private Timer {
   /// Duplicates of the sockets that it listens on, for another process; on its thread. Throws std::system_error, and
   /// std::runtime_error for an endpoint that cannot be another process's as well.
   [[nodiscard]] std::vector<transport::ListeningSocket> share_sockets() const;
+  /// Before `run`: those of them that are only bound so far listen from now on.
+  void begin_to_listen() noexcept;
   /// Before `run`: the files of the sockets that it was given, and listens on, go with it.
   void own_files();
   /// Likewise: those of its sockets stay.

@@ -19,6 +19,7 @@ class SocketAcceptor final : public Acceptor, private Timer {
         accepted_(std::move(accepted)),
         failed_(std::move(failed)),
         descriptor_(bound.descriptor),
+        listens_(bound.listens),
         file_(std::move(bound.file)) {
     if (bound.shared) {
       stand_in_line(bound.descriptor);
@@ -36,6 +37,10 @@ class SocketAcceptor final : public Acceptor, private Timer {
   }
   [[nodiscard]] bool stopped() const noexcept override {
     return listener_->stopped() && (former_ == nullptr || former_->stopped());
+  }
+  void begin_to_listen() noexcept override {
+    // Where it fails, so does each attempt to accept, which the user is told.
+    if (!std::exchange(listens_, true)) static_cast<void>(transport::begin_to_listen(descriptor_));
   }
   void own_file() override {
     if (endpoint().kind() == EndpointKind::unix_socket) file_ = SocketFile{endpoint().path()};
@@ -76,6 +81,7 @@ class SocketAcceptor final : public Acceptor, private Timer {
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Listener> former_;  // until it has stopped; null for none
   bool was_given_ = false;            // a connection, since it stood in line anew
+  bool listens_;                      // else its socket is only bound
   SocketFile file_;                   // goes first, so that nobody connects to a socket that is not served
 };
 

@@ -27,6 +27,8 @@ class Acceptor {
   /// loop, until it has `stopped`.
   virtual void stop() {}
   [[nodiscard]] virtual bool stopped() const noexcept { return true; }
+  /// Where its socket is only bound so far, it listens from now on.
+  virtual void begin_to_listen() noexcept {}
   /// The file by which clients find the socket goes with this object, as it does at first where it has made it; or
   /// stays, for another process that listens on the socket.
   virtual void own_file() {}
@@ -45,7 +47,7 @@ class Acceptor {
 /// Peers may connect from now on. Throws std::runtime_error with the cause and the cure.
 [[nodiscard]] std::unique_ptr<Acceptor> open_acceptor(Loop& loop, const Endpoint& endpoint, Listener::Accepted accepted,
                                                       Listener::Failed failed);
-/// The same of a socket that listens already, of a kind that has one.
+/// The same of a socket that listens already, or is to `begin_to_listen` before the loop turns; of a kind that has one.
 [[nodiscard]] std::unique_ptr<Acceptor> open_acceptor(Loop& loop, BoundSocket bound, Listener::Accepted accepted,
                                                       Listener::Failed failed);
 

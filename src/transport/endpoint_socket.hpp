@@ -40,6 +40,7 @@ struct BoundSocket {
   SocketFile file;      ///< of a unix socket
   bool passed = false;  ///< as of ListeningSocket
   bool shared = false;  ///< other processes accept on it as well
+  bool listens = true;  ///< else it is only bound so far: nobody can connect to it before begin_to_listen
 };
 
 /// Binds and listens on a tcp or unix endpoint. A socket file on which nobody listens any more is replaced. Throws
@@ -49,8 +50,11 @@ struct BoundSocket {
 /// `count` sockets, at least one, that all listen on one tcp endpoint; the system spreads the connections over them.
 /// The port is theirs alone: as refused to others, and by others, as one of listen_on. Throws as that does.
 [[nodiscard]] std::vector<BoundSocket> listen_together(const Endpoint& endpoint, std::size_t count);
-/// The same where `sockets`, at least one, listen there already: as many are added as are missing.
+/// The same where `sockets`, at least one, listen there already: as many are added as are missing, and bound only.
 [[nodiscard]] std::vector<BoundSocket> listen_together(std::vector<BoundSocket> sockets, std::size_t count);
+
+/// Of a socket that is bound. False where the system refuses, with errno.
+[[nodiscard]] bool begin_to_listen(int descriptor) noexcept;
 
 /// A connection to what listens there; of a host's addresses each is tried until one answers, and has its share of the
 /// time. Throws std::runtime_error with the cause and the cure.

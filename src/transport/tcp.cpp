@@ -27,9 +27,9 @@ Descriptor open_socket(int family) {
   return socket;
 }
 
-bool binds_and_listens(int fd, const sockaddr* address, socklen_t size) noexcept {
+bool binds(int fd, const sockaddr* address, socklen_t size) noexcept {
   set_option(fd, SOL_SOCKET, SO_REUSEADDR);
-  return ::bind(fd, address, size) == 0 && ::listen(fd, kBacklog) == 0;
+  return ::bind(fd, address, size) == 0;
 }
 
 // 0, or an errno.
@@ -77,7 +77,7 @@ BoundSocket listen_on_tcp(const Endpoint& endpoint) {
     for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
       Descriptor socket = open_socket(address->ai_family);
       if (socket.get() >= 0) {
-        if (binds_and_listens(socket.get(), address->ai_addr, address->ai_addrlen)) {
+        if (binds(socket.get(), address->ai_addr, address->ai_addrlen) && begin_to_listen(socket.get())) {
           const BoundAddress bound{socket.get()};
           return {socket.release(), endpoint.with_port(bound.port()), {}};
         }
@@ -95,7 +95,15 @@ BoundSocket listen_on_tcp(const Endpoint& endpoint) {
 std::vector<BoundSocket> listen_together(const Endpoint& endpoint, std::size_t count) {
   std::vector<BoundSocket> all;
   all.push_back(listen_on_tcp(endpoint));
-  return listen_together(std::move(all), count);
+  all = listen_together(std::move(all), count);
+  for (BoundSocket& bound : all) {
+    if (!std::exchange(bound.listens, true) && !begin_to_listen(bound.descriptor)) {
+      const int error = errno;
+      for (const BoundSocket& one : all) ::close(one.descriptor);
+      throw listen_failure(endpoint, error);
+    }
+  }
+  return all;
 }
 
 std::vector<BoundSocket> listen_together(std::vector<BoundSocket> all, std::size_t count) {
@@ -107,16 +115,19 @@ std::vector<BoundSocket> listen_together(std::vector<BoundSocket> all, std::size
   while (sockets.size() < count) {
     Descriptor& socket = sockets.emplace_back(open_socket(bound.address.ss_family));
     if (socket.get() >= 0) set_option(socket.get(), SOL_SOCKET, SO_REUSEPORT);
-    if (socket.get() < 0 || !binds_and_listens(socket.get(), bound.generic(), bound.size))
+    if (socket.get() < 0 || !binds(socket.get(), bound.generic(), bound.size))
       throw listen_failure(first.endpoint, errno);
   }
   all.reserve(sockets.size());
   for (std::size_t i = 0; i < sockets.size(); ++i) {
     const int descriptor = sockets[i].release();
-    if (i >= all.size()) all.push_back({descriptor, all.front().endpoint, {}});
+    if (i >= all.size())
+      all.push_back({.descriptor = descriptor, .endpoint = all.front().endpoint, .file = {}, .listens = false});
   }
   return all;
 }
+
+bool begin_to_listen(int descriptor) noexcept { return ::listen(descriptor, kBacklog) == 0; }
 
 std::expected<int, int> connect_to_one_of(const addrinfo* addresses, std::chrono::steady_clock::time_point deadline) {
   int left = 0;

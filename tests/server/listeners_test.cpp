@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <memory>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -11,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/replacement.hpp"
 #include "tests/connection/peer.hpp"
 #include "tests/server/engines.hpp"
 #include "tests/server/folder.hpp"
@@ -53,6 +56,60 @@ TEST_P(ListenersTest, two_servers_share_a_socket_file) {
     EXPECT_TRUE(std::filesystem::exists(folder.path + "/calls.sock"));
   }
   EXPECT_FALSE(std::filesystem::exists(folder.path + "/calls.sock"));
+}
+
+// Of another process, as this one is given them.
+transport::InheritedSockets passed(const Listeners& listeners) {
+  return transport::InheritedSockets{Replacement::share(listeners)};
+}
+
+TEST_P(ListenersTest, another_process_has_the_sockets_too_by_fewer_servers_or_more) {
+  for (const std::size_t count : {2U, 5U}) {
+    std::optional<Listeners> before{std::in_place, "tcp://127.0.0.1:0", 3};
+    transport::InheritedSockets sockets = passed(*before);
+    const Listeners listeners = Replacement::listen_together(before->endpoint().uri(), count, sockets);
+    EXPECT_TRUE(sockets.left().empty());
+    EXPECT_EQ(listeners.endpoint(), before->endpoint());
+    EXPECT_EQ(listeners.count(), count);
+    before.reset();
+    std::vector<std::unique_ptr<Server>> servers;
+    std::vector<std::unique_ptr<RunningServer>> running;
+    for (std::size_t i = 0; i < count; ++i) {
+      servers.push_back(std::make_unique<Server>(options(1)));
+      servers.back()->method("who", [i] { return i; });
+      servers.back()->listen(listeners, i);
+    }
+    for (const auto& server : servers) running.push_back(std::make_unique<RunningServer>(*server));
+    std::set<std::string> seen;
+    // Each socket has somebody who accepts: else a client would wait.
+    for (int i = 0; i < 60 || seen.size() < count; ++i) {
+      RawPeer peer{listeners.endpoint()};
+      peer.send("{\"jsonrpc\":\"2.0\",\"method\":\"who\",\"id\":1}\n");
+      seen.insert(peer.line());
+    }
+    EXPECT_EQ(seen.size(), count);
+  }
+}
+
+TEST_P(ListenersTest, the_socket_file_goes_with_whoever_owns_it_last) {
+  const Folder folder;
+  const auto is_there = [&folder] { return std::filesystem::exists(folder.path + "/calls.sock"); };
+  {
+    std::optional<Listeners> before{std::in_place, folder.socket(), 2};
+    transport::InheritedSockets sockets = passed(*before);
+    {
+      const Listeners given_up = Replacement::listen_together(folder.socket(), 2, sockets);
+    }
+    EXPECT_TRUE(is_there());
+    sockets = passed(*before);
+    Listeners listeners = Replacement::listen_together(folder.socket(), 2, sockets);
+    Replacement::own_file(listeners);
+    Replacement::keep_file(*before);
+    before.reset();
+    EXPECT_TRUE(is_there());
+    EXPECT_EQ(both_answer(listeners, options(1)).size(), 2U);
+  }
+  EXPECT_FALSE(is_there());
 }
 
 TEST_P(ListenersTest, who_connects_to_a_server_that_has_gone_is_served_by_the_next) {

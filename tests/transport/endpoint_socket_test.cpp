@@ -207,6 +207,40 @@ TEST(Sockets, those_who_listen_together_share_with_nobody_else) {
   ::close(alone.descriptor);
 }
 
+TEST(Sockets, nobody_connects_to_those_that_join_others_before_they_begin_to_listen) {
+  std::vector<BoundSocket> all;
+  all.push_back(listen_on(Endpoint{"tcp://127.0.0.1:0"}));
+  all = listen_together(std::move(all), 3);
+  ASSERT_EQ(all.size(), 3U);
+  const auto has_one = [](const BoundSocket& bound) {
+    const int connected = ::accept4(bound.descriptor, nullptr, nullptr, SOCK_CLOEXEC);
+    if (connected >= 0) ::close(connected);
+    return connected >= 0;
+  };
+  std::vector<int> clients;
+  const auto connect_one = [&] {
+    clients.push_back(connect_to(all[0].endpoint, milliseconds{20'000}).release_socket());
+  };
+  for (int i = 0; i < 40; ++i) {
+    connect_one();
+    EXPECT_TRUE(has_one(all[0])) << i;
+  }
+  for (const std::size_t i : {1U, 2U}) {
+    EXPECT_FALSE(all[i].listens);
+    ASSERT_TRUE(begin_to_listen(all[i].descriptor));
+  }
+  for (const std::size_t i : {1U, 2U}) {
+    bool found = false;
+    while (!found && clients.size() < 1000) {
+      connect_one();
+      found = has_one(all[i]);
+    }
+    EXPECT_TRUE(found) << i;
+  }
+  for (const int client : clients) ::close(client);
+  for (const BoundSocket& bound : all) ::close(bound.descriptor);
+}
+
 TEST(Sockets, without_descriptors_for_all_of_them_none_listens) {
   const BoundSocket before = listen_on(Endpoint{"tcp://127.0.0.1:0"});
   ::close(before.descriptor);

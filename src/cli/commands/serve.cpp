@@ -185,6 +185,7 @@ int serve(const ServeOptions& options) {
       take_over_from(*predecessor, replacement, signals, server_log);
       predecessor.reset();
     }
+    replacement.begin_to_listen();
     Successor successor{server, std::move(restarts)};
     ServeOptions shown = options;
     shown.fingerprint = server.certificate_fingerprint();
