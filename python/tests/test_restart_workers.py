@@ -237,6 +237,23 @@ def test_a_call_in_progress_is_answered_by_the_old_worker_and_a_client_that_stay
     assert serving.process.wait(60) == 0
 
 
+def test_who_connects_while_one_with_more_workers_comes_up_is_served_by_the_old_ones(tmp_path):
+    serving = Serving(tmp_path, "tcp://127.0.0.1:0")
+    try:
+        old = serving.ask_until(2)
+        end = tmp_path / "end"
+        serving.change("workers=2", "workers=6")
+        serving.change("    pass\n", f"    while not os.path.exists({str(end)!r}): time.sleep(0.001)\n")
+        started = serving.begin_restart()
+        serving.log_until("by 6 workers")  # it has all its sockets
+        assert {serving.ask()[0] for _ in range(60)} <= old
+        end.touch()
+        serving.log_until(f"process {started} has taken over")
+        serving.ask_until(6, frozenset(old))
+    finally:
+        serving.end()
+
+
 def test_where_one_worker_does_not_come_up_the_old_ones_go_on(serving):
     old = serving.ask_until(2)
     serving.change("    pass\n", "    raise OSError\n")
