@@ -67,6 +67,7 @@ void Router::open_store() {
 std::string Router::hand_over() {
   if (store_ != nullptr) store_->pause();
   HandedBroker state;
+  handed_methods_.clear();
   const SessionKeys::Handed keys = sessions_.keys().hand_over(context_.now());
   state.session_key.assign(keys.key.begin(), keys.key.end());
   state.session_last = keys.last;
@@ -92,6 +93,7 @@ std::string Router::hand_over() {
     const Description& description = route->description;
     if (!route->is_for_nodes() || description.subscription || description.unsubscribes) continue;
     state.methods.push_back(LinkedMethod::of(*route));
+    handed_methods_.insert(after);
   }
   state.topics = LinkedBroker::topics(context_, nullptr);
   handed_topics_ = state.topics;
@@ -99,7 +101,8 @@ std::string Router::hand_over() {
 }
 
 void Router::link_to_successor(rpc::BrokerPeer& link) {
-  this->link(static_cast<Peer&>(link), false).told(std::exchange(handed_topics_, {}));
+  this->link(static_cast<Peer&>(link), false)
+      .told(std::exchange(handed_topics_, {}), std::exchange(handed_methods_, {}));
 }
 
 LinkedBroker& Router::link(Peer& peer, bool predecessor) {
@@ -147,7 +150,10 @@ bool Router::release(Peer& peer) noexcept {
   if_memory_allows([&] {
     std::vector<std::string> names;
     for (const Provider* one : peer.provides) names.push_back(one->route->name());
-    for (const std::string& name : names) static_cast<void>(registrar_.unregister(peer, name));
+    for (const std::string& name : names) {
+      for (const auto& link : links_) link->expect(name);
+      static_cast<void>(registrar_.unregister(peer, name));
+    }
     done = true;
   });
   return done;

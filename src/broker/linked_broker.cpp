@@ -17,6 +17,7 @@ LinkedBroker::LinkedBroker(BrokerContext& context, EventBus& events, Registrar& 
 
 LinkedBroker::~LinkedBroker() {
   if (pending_) context_->loop.stop(*this);
+  context_->loop.stop(return_timer_);
   peer_->linked = nullptr;
   peer_->topics.elsewhere = nullptr;
   context_->topics.unwatch(this);
@@ -35,8 +36,9 @@ std::vector<LinkedTopic> LinkedBroker::topics(const BrokerContext& context, cons
   return all;
 }
 
-void LinkedBroker::told(const std::vector<LinkedTopic>& topics) {
+void LinkedBroker::told(const std::vector<LinkedTopic>& topics, std::set<std::string> methods) {
   for (const LinkedTopic& one : topics) told_[one.topic] = {one.groups.begin(), one.groups.end()};
+  methods_told_ = std::move(methods);
 }
 
 void LinkedBroker::take(LinkedTopic topic) {
@@ -88,10 +90,12 @@ void LinkedBroker::expired() try {
   tell_topics();
   while (!changed_methods_.empty()) {
     const auto changed = changed_methods_.extract(changed_methods_.begin());  // that may be announced anew
-    if (predecessor_)
+    if (predecessor_) {
       tell_method(changed.value());
-    else
+    } else {
       provide_what_is_there(changed.value());
+      tell_gone(changed.value());
+    }
   }
 } catch (const std::bad_alloc&) {
   all_changed_ = true;
@@ -156,9 +160,7 @@ void LinkedBroker::provided_changed(std::string_view method) noexcept {
 // Subscriptions are not relayed from one broker to the other, and what other nodes provide they say themselves.
 void LinkedBroker::tell_method(const std::string& name) {
   const Route* const route = context_->methods.find_registered(name);
-  const auto is_for_there = [this](const auto& one) { return !one->ended && !one->at_node && one->peer != peer_; };
-  const bool provided = route != nullptr && !route->description.subscription && !route->description.unsubscribes &&
-                        std::ranges::any_of(route->providers(), is_for_there);
+  const bool provided = is_provided_here(route) && !route->description.subscription && !route->description.unsubscribes;
   if (provided == methods_told_.contains(name)) return;
   LinkedMethod method;
   if (provided)
@@ -172,9 +174,38 @@ void LinkedBroker::tell_method(const std::string& name) {
   if (!provided) methods_told_.erase(name);
 }
 
+bool LinkedBroker::is_provided_here(const Route* route) const noexcept {
+  return route != nullptr && std::ranges::any_of(route->providers(), [this](const auto& one) {
+           return !one->ended && !one->at_node && one->peer != peer_;
+         });
+}
+
+void LinkedBroker::expect(const std::string& method) noexcept {
+  // Without memory whoever calls it there meanwhile is told that nobody provides it.
+  if_memory_allows([&] { expected_.insert(method); });
+}
+
+// Whoever has provided it has left without being asked to, and so for good.
+void LinkedBroker::tell_gone(const std::string& name) {
+  if (!methods_told_.contains(name) || expected_.contains(name) ||
+      is_provided_here(context_->methods.find_registered(name)))
+    return;
+  LinkedMethod method;
+  method.name = name;
+  method.provided = false;
+  const Buffer text = rpc::event_of("rpc.linked.method", to_json(method));
+  append_message(peer_->sink(), [&text](Buffer& out) { out.append(text.view()); });
+  methods_told_.erase(name);
+}
+
 void LinkedBroker::take(LinkedMethod method) {
-  if (predecessor_ || is_reserved(method.name)) return;
+  if (is_reserved(method.name)) return;
   const std::string name = method.name;
+  if (predecessor_) {
+    if (method.provided) return;
+    static_cast<void>(registrar_->unregister(*peer_, name));
+    return close_if_done();
+  }
   if (!method.provided) {
     methods_there_.erase(name);
     static_cast<void>(registrar_->unregister(*peer_, name));
@@ -265,7 +296,25 @@ void LinkedBroker::tell_alone() noexcept {
 }
 
 void LinkedBroker::close_if_done() noexcept {
-  if (alone_ && peer_->provides.empty()) peer_->sink().close();
+  if (!alone_) return;
+  if (peer_->provides.empty()) return peer_->sink().close();
+  wait_for_return();
+}
+
+void LinkedBroker::wait_for_return() noexcept {
+  if (context_->loop.scheduler == nullptr) return;
+  context_->loop.stop(return_timer_);
+  // Without memory it waits until the other process ends.
+  if_memory_allows([this] { context_->loop.scheduler->start(return_timer_, kReturnTime); });
+}
+
+void LinkedBroker::give_up_waiting() try {
+  std::vector<std::string> names;
+  for (const Provider* one : peer_->provides) names.push_back(one->route->name());
+  for (const std::string& name : names) static_cast<void>(registrar_->unregister(*peer_, name));
+  close_if_done();
+} catch (const std::bad_alloc&) {
+  wait_for_return();
 }
 
 }  // namespace wirecall::broker

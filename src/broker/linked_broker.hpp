@@ -9,7 +9,8 @@
 //   rpc.linked.topics {"topic": "orders.>", "groups": ["", "billing"]}   who subscribes to it, "" for those in no group
 //   rpc.linked.retain {"topic": …, "owner": …, "client": …, "kept": true}  the next notification is retained, and no
 //                                                                          event; with false none is any more
-//   rpc.linked.method {"name": "work", "provided": true, …}              a client provides it; with false none does
+//   rpc.linked.method {"name": "work", "provided": true, …}              a client provides it; with false none does,
+//                                                                          and none is on its way to the other side
 //   rpc.linked.alone                                                     no client is left on that side
 #pragma once
 
@@ -49,6 +50,9 @@ struct LinkedMethod {
 
 class LinkedBroker final : private SubscriptionWatcher, private Timer {
  public:
+  /// That clients which have left the other side for this one have to come, since one has come last.
+  static constexpr std::chrono::seconds kReturnTime{3};
+
   /// All referred to outlive it.
   LinkedBroker(BrokerContext& context, EventBus& events, Registrar& registrar, Peer& peer, bool predecessor);
   ~LinkedBroker();
@@ -60,7 +64,9 @@ class LinkedBroker final : private SubscriptionWatcher, private Timer {
   /// All that is subscribed to, by others than `but`.
   [[nodiscard]] static std::vector<LinkedTopic> topics(const BrokerContext& context, const Subscriber* but);
   /// The other side knows these already.
-  void told(const std::vector<LinkedTopic>& topics);
+  void told(const std::vector<LinkedTopic>& topics, std::set<std::string> methods);
+  /// A client that has provided that method here has been asked to go there.
+  void expect(const std::string& method) noexcept;
   /// Throws std::bad_alloc.
   void take(LinkedTopic topic);
   /// A notification that is none of a client's; false for one that is an event.
@@ -74,15 +80,29 @@ class LinkedBroker final : private SubscriptionWatcher, private Timer {
   /// No client is left on this side.
   void tell_alone() noexcept;
   /// The connection ends where neither side needs it any more: no client is left there, and what they have provided is
-  /// provided here.
+  /// provided here, or they have not come in time.
   void close_if_done() noexcept;
 
  private:
+  // Those who have not come by then do not come.
+  class ReturnTimer final : public Timer {
+   public:
+    explicit ReturnTimer(LinkedBroker& broker) noexcept : broker_(&broker) {}
+    void expired() override { broker_->give_up_waiting(); }
+
+   private:
+    LinkedBroker* broker_;
+  };
+
   void subscription_changed(std::string_view pattern, std::string_view group) noexcept override;
   void expired() override;
+  void give_up_waiting();
+  void wait_for_return() noexcept;
   void tell_later() noexcept;
   void tell_topics();
   void tell_method(const std::string& name);
+  void tell_gone(const std::string& name);
+  [[nodiscard]] bool is_provided_here(const Route* route) const noexcept;
   void take(LinkedMethod method);
   void provide_what_is_there(const std::string& name);
   void keep(const LinkedValue& value, std::string_view event);
@@ -97,6 +117,7 @@ class LinkedBroker final : private SubscriptionWatcher, private Timer {
   std::set<std::string> changed_;                                   // patterns that it may have to be told of
   std::map<std::string, LinkedMethod, std::less<>> methods_there_;  // that clients there provide
   std::set<std::string> methods_told_;                              // that the other side knows of
+  std::set<std::string> expected_;         // of these: whoever has provided it here is on its way there
   std::set<std::string> changed_methods_;  // that it may have to be told of, or that may be missing here
   bool pending_ = false;                   // it is told in the next turn
   bool all_changed_ = false;               // there was no memory to say which
@@ -104,6 +125,7 @@ class LinkedBroker final : private SubscriptionWatcher, private Timer {
   bool told_alone_ = false;
   bool for_provider_ = false;              // the next notification is
   std::optional<LinkedValue> retained_{};  // it is
+  ReturnTimer return_timer_{*this};
 };
 
 }  // namespace wirecall::broker

@@ -161,6 +161,7 @@ class Router final : public rpc::Broker {
   Sessions sessions_{context_, relay_, departures_, announcer_};
   WorkQueues work_queues_{context_, durable_topics_, store_.get()};
   std::vector<LinkedTopic> handed_topics_;  // that the broker has been told which takes over
+  std::set<std::string> handed_methods_;    // likewise
   std::vector<std::unique_ptr<LinkedBroker>> links_;
 };
 

@@ -397,6 +397,54 @@ TEST_F(Restart, the_old_process_answers_for_a_provider_that_knows_of_no_restarts
   server.end();
 }
 
+// So long that a test ends before it is over, or not at all.
+const std::string kDrainForever = "600000";
+
+TEST_F(Restart, the_old_process_ends_though_a_provider_that_was_asked_to_leave_does_not_come_to_the_new_one) {
+  Restarted server{serve({"--drain-ms", kDrainForever})};
+  server.first().read_error_until("Methods:");
+  std::optional<Stock> provider{folder_.path + "/calls.sock"};
+  provider->send(R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"name":"worker"},"id":1})"
+                 R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"work"},"id":2})");
+  provider->line();
+  EXPECT_EQ(provider->line().find("error"), std::string::npos);
+  server.restart();
+  EXPECT_EQ(provider->line(), R"({"jsonrpc":"2.0","method":"rpc.draining"})");
+  Stock caller{folder_.path + "/calls.sock"};
+  caller.send(R"({"jsonrpc":"2.0","method":"work","id":1})");  // waits for it
+  provider.reset();
+  EXPECT_EQ(server.first().wait(), 0);
+  const std::string lost = caller.line();
+  EXPECT_NE(lost.find("-32001"), std::string::npos) << lost;
+  EXPECT_NE(lost.find(R"("delivered":"no")"), std::string::npos) << lost;
+  caller.send(R"({"jsonrpc":"2.0","method":"work","id":2})");
+  EXPECT_NE(caller.line().find("-32601"), std::string::npos);
+  server.end();
+}
+
+TEST_F(Restart, a_provider_that_leaves_the_old_process_unasked_is_waited_for_by_nobody) {
+  Restarted server{serve({"--drain-ms", kDrainForever})};
+  server.first().read_error_until("Methods:");
+  std::optional<Stock> stays{folder_.path + "/calls.sock"};
+  stays->send(R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})");
+  stays->line();
+  std::optional<Provider> provider{std::in_place, folder_.path + "/calls.sock"};
+  server.restart();
+  Client client{folder_.socket()};
+  EXPECT_EQ(provider->sum_of(client), 3);
+  provider.reset();
+  Stock caller{folder_.path + "/calls.sock"};
+  std::string answer;
+  do {
+    caller.send(R"({"jsonrpc":"2.0","method":"stock.add","params":[1,2],"id":1})");
+    answer = caller.line();
+    EXPECT_NE(answer.find("error"), std::string::npos) << answer;
+  } while (answer.find("-32601") == std::string::npos);
+  stays.reset();
+  EXPECT_EQ(server.first().wait(), 0);
+  server.end();
+}
+
 TEST_P(RestartEngines, nobody_who_calls_a_client_notices_ten_in_a_row) {
   const std::string engine = GetParam() == Engine::epoll ? "epoll" : "uring";
   Restarted server{serve({"--engine", engine})};
