@@ -78,7 +78,7 @@ std::unique_ptr<Predecessor> Predecessor::find(bool replace, const std::string& 
 
 Predecessor::Predecessor(RestartChannel channel) : channel_(std::move(channel)) {
   channel_.send(to_json(RestartHello{.restart = kRestartVersion, .pid = ::getpid()}), kRestartStep);
-  RestartMessage message = channel_.receive(kRestartStep, kRestartBytesMax);
+  RestartMessage message = channel_.receive(kRestartStep, kRestartBytesMax, kRestartDescriptorsMax);
   auto said = understood<RestartSockets>(message);
   if (!said.error.empty()) throw RestartError{"the server that is to be replaced refuses: " + said.error};
   if (said.restart != kRestartVersion)

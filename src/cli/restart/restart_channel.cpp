@@ -21,8 +21,6 @@ namespace {
 
 struct Header {
   static constexpr std::uint32_t kMagic = 0x57435253;  // "WCRS"
-  static constexpr std::uint32_t kDescriptorsMax = 4096;
-
   std::uint32_t magic = kMagic;
   std::uint32_t descriptors = 0;
   std::uint64_t text_bytes = 0;
@@ -108,7 +106,8 @@ bool RestartChannel::has_input() const noexcept {
   return ::recv(socket_.get(), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-void RestartChannel::receive_all(std::span<char> bytes, std::vector<Descriptor>& descriptors, Clock::time_point until) {
+void RestartChannel::receive_all(std::span<char> bytes, RestartMessage& whole, std::size_t descriptors_max,
+                                 Clock::time_point until) {
   while (!bytes.empty()) {
     iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(8 * sizeof(int))> space{};
@@ -132,31 +131,32 @@ void RestartChannel::receive_all(std::span<char> bytes, std::vector<Descriptor>&
       for (std::size_t i = 0; i < count; ++i) {
         int number = -1;
         std::memcpy(&number, CMSG_DATA(control) + i * sizeof number, sizeof number);
-        descriptors.emplace_back(number);
+        whole.descriptors.emplace_back(number);
       }
     }
+    if (whole.descriptors.size() > descriptors_max) fail(kStrange);
     if ((message.msg_flags & MSG_CTRUNC) != 0) fail("this process may not open as many descriptors: raise ulimit -n");
     bytes = bytes.subspan(static_cast<std::size_t>(got));
   }
 }
 
-RestartMessage RestartChannel::receive(Time in_time, std::uint64_t bytes_max) {
+RestartMessage RestartChannel::receive(Time in_time, std::uint64_t bytes_max, std::uint32_t descriptors_max) {
   const Clock::time_point until = Clock::now() + in_time;
   RestartMessage message;
   Header header;
-  receive_all({reinterpret_cast<char*>(&header), sizeof header}, message.descriptors, until);
-  const bool small = header.descriptors <= Header::kDescriptorsMax && header.text_bytes <= bytes_max;
+  receive_all({reinterpret_cast<char*>(&header), sizeof header}, message, 0, until);
+  const bool small = header.descriptors <= descriptors_max && header.text_bytes <= bytes_max;
   if (header.magic != Header::kMagic || !small) fail(kStrange);
   for (std::uint32_t i = 0; i < header.descriptors; ++i) {
     char byte = 0;
-    receive_all({&byte, 1}, message.descriptors, until);
+    receive_all({&byte, 1}, message, header.descriptors, until);
   }
   // As it comes: what a header says alone takes no memory.
   for (std::uint64_t left = header.text_bytes; left != 0;) {
     const std::size_t bytes = std::min<std::uint64_t>(left, kReadBytes);
     const std::size_t before = message.text.size();
     message.text.resize(before + bytes);
-    receive_all(std::span{message.text}.subspan(before), message.descriptors, until);
+    receive_all(std::span{message.text}.subspan(before), message, header.descriptors, until);
     left -= bytes;
   }
   if (message.descriptors.size() != header.descriptors) fail(kStrange);

@@ -36,8 +36,8 @@ class RestartChannel {
   /// Returns when the system has it all; the other end may have died meanwhile. Throws RestartError.
   void send(std::string_view text, Time in_time, std::span<const runtime::Descriptor> descriptors = {});
   /// Throws RestartError where nothing comes in time, the other end has gone, or what comes is no such message, or one
-  /// of more than `bytes_max` bytes of text.
-  [[nodiscard]] RestartMessage receive(Time in_time, std::uint64_t bytes_max);
+  /// of more than `bytes_max` bytes of text, or of more than so many descriptors.
+  [[nodiscard]] RestartMessage receive(Time in_time, std::uint64_t bytes_max, std::uint32_t descriptors_max = 0);
   /// What the other end sends from now on fails there. What it has sent before can still be received.
   void end_input() noexcept;
   /// Something has come that has not been received.
@@ -50,7 +50,8 @@ class RestartChannel {
   using Clock = std::chrono::steady_clock;
   void wait_for(short events, Clock::time_point until) const;
   void send_all(std::string_view bytes, Clock::time_point until);
-  void receive_all(std::span<char> bytes, std::vector<runtime::Descriptor>& descriptors, Clock::time_point until);
+  void receive_all(std::span<char> bytes, RestartMessage& message, std::size_t descriptors_max,
+                   Clock::time_point until);
 
   runtime::Descriptor socket_;
   int interrupt_;

@@ -56,6 +56,8 @@ inline constexpr std::chrono::milliseconds kRestartCommit{1000};
 inline constexpr std::chrono::milliseconds kRestartOpen{5000};
 /// The most bytes that a message may have, but for the state of the broker.
 inline constexpr std::uint64_t kRestartBytesMax = std::uint64_t{1} << 20;
+/// Of the one that has the sockets; the others have no descriptors.
+inline constexpr std::uint32_t kRestartDescriptorsMax = 4096;
 inline constexpr std::uint64_t kRestartStateBytesMax = std::uint64_t{1} << 32;
 /// The environment variable that tells a process the descriptor of its channel.
 inline constexpr const char* kRestartVariable = "WIRECALL_RESTART";

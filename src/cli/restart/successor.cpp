@@ -19,6 +19,7 @@
 
 #include "cli/config/service_manager.hpp"
 #include "cli/restart/restart_protocol.hpp"
+#include "runtime/system.hpp"
 #include "transport/setup.hpp"
 #include "transport/user_folder.hpp"
 #include "wirecall/reflect.hpp"
@@ -35,8 +36,8 @@ constexpr seconds kLoopTime{5};
 // How long a process that has given up has to end by itself, so that its exit status can be told.
 constexpr std::chrono::milliseconds kEndTime{1000};
 constexpr std::chrono::milliseconds kEndPoll{5};
-// How long is waited where nobody could be accepted.
-constexpr int kAcceptPause = 100;  // ms
+// How long another process waits that cannot be met for want of descriptors or memory, before it is tried again.
+constexpr int kShortagePause = 1000;  // ms
 
 static sigset_t user_signals() {
   sigset_t set;
@@ -109,14 +110,17 @@ Successor::~Successor() {
 }
 
 void Successor::wait() {
-  while (!taken_over_.load()) {
+  for (;;) {
+    const bool is_replaced = taken_over_.load();
     std::array<pollfd, 3> waiting{pollfd{.fd = interrupt_.get(), .events = POLLIN, .revents = 0},
                                   pollfd{.fd = signals_.get(), .events = POLLIN, .revents = 0},
-                                  pollfd{.fd = listening_.get(), .events = POLLIN, .revents = 0}};
+                                  pollfd{.fd = is_replaced ? -1 : listening_.get(), .events = POLLIN, .revents = 0}};
     if (::poll(waiting.data(), waiting.size(), -1) < 0) continue;
     if (waiting[0].revents != 0) return;
     try {
-      if (waiting[1].revents != 0)
+      if (waiting[1].revents != 0 && is_replaced)
+        tell_replaced();
+      else if (waiting[1].revents != 0)
         start_one();
       else if (waiting[2].revents != 0)
         meet_one();
@@ -127,12 +131,22 @@ void Successor::wait() {
   }
 }
 
+// Several signals that have come count as one.
+static void take_signals(const Descriptor& signals) {
+  std::array<signalfd_siginfo, 8> told;
+  while (::read(signals.get(), told.data(), sizeof told) > 0) {
+  }
+}
+
+void Successor::tell_replaced() {
+  take_signals(signals_);
+  settings_.log(LogLevel::info, "this process has been replaced already: send SIGUSR2 to the one that serves",
+                {{"pid", replaced_by_}});
+}
+
 // By the same command line: the program is what stands there now.
 void Successor::start_one() {
-  // Several that have come count as one.
-  std::array<signalfd_siginfo, 8> told;
-  while (::read(signals_.get(), told.data(), sizeof told) > 0) {
-  }
+  take_signals(signals_);
   if (settings_.command.empty()) throw RestartError{"this process does not know how it was started"};
   if (::getpid() == 1)
     throw RestartError{"it is process 1, with which a container ends: start another container in its place"};
@@ -173,13 +187,15 @@ void Successor::start_one() {
 
 void Successor::meet_one() {
   Descriptor socket{::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
-  if (socket.get() < 0) {
-    // It has left again, or waits until this process may open a descriptor.
-    pollfd interrupt{.fd = interrupt_.get(), .events = POLLIN, .revents = 0};
-    ::poll(&interrupt, 1, kAcceptPause);
-    return;
-  }
-  hand_over(std::move(socket), nullptr);
+  if (socket.get() >= 0) return hand_over(std::move(socket), nullptr);
+  const int error = errno;
+  const std::string_view cure = runtime::cure_of_shortage(error);
+  if (cure.empty()) return;  // it has left again
+  // It still waits, and would be found at once.
+  std::array<pollfd, 2> waiting{pollfd{.fd = interrupt_.get(), .events = POLLIN, .revents = 0},
+                                pollfd{.fd = signals_.get(), .events = POLLIN, .revents = 0}};
+  ::poll(waiting.data(), waiting.size(), kShortagePause);
+  throw RestartError{std::string{std::strerror(error)}.append("; ").append(cure)};
 }
 
 template <class T>
@@ -240,6 +256,7 @@ void Successor::hand_over(Descriptor socket, Started* child) {
       return false;
     };
     if (!replacement_.hand_over(commit, kLoopTime)) throw RestartError{failure};
+    replaced_by_ = hello.pid;
     taken_over_.store(true);
     if (ready.has_path) file_.keep();
     if (child != nullptr) child->let_go();

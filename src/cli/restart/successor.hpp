@@ -43,10 +43,10 @@ class Successor {
  private:
   struct Started;
 
-  void listen(runtime::Descriptor inherited);
   void wait();
   void start_one();
   void meet_one();
+  void tell_replaced();
   void hand_over(runtime::Descriptor socket, Started* child);
 
   net::Replacement replacement_;
@@ -56,7 +56,8 @@ class Successor {
   runtime::Descriptor listening_;
   transport::SocketFile file_;
   std::atomic<bool> taken_over_{false};
-  std::jthread thread_;  // last: it uses the rest
+  std::int64_t replaced_by_ = 0;  // the process that has
+  std::jthread thread_;           // last: it uses the rest
 };
 
 }  // namespace wirecall::cli
