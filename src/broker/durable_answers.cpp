@@ -40,4 +40,17 @@ std::string json_of(Reader& reader, std::string_view name, const rpc::RawValue& 
   return std::string{json};
 }
 
+struct ErrorCodeRead {
+  int code = 0;
+};
+
+std::string kept_error(std::string error_json, std::string_view whose) {
+  constexpr std::size_t kBytesMax = std::size_t{16} << 10U;
+  if (error_json.size() <= kBytesMax) return error_json;
+  const auto read = from_json<ErrorCodeRead>(error_json);
+  const int code = read ? read->code : static_cast<int>(ErrorCode::internal_error);
+  return R"({"code":)" + std::to_string(code) + R"(,"message":")" + std::string{whose} +
+         R"( error is too large to be kept"})";
+}
+
 }  // namespace wirecall::broker

@@ -35,6 +35,9 @@ template <std::size_t N>
   return json_of(reader, "params", *given);
 }
 
+/// Of an error, what is kept: all of it, or its code where it is large. `whose` begins with a capital.
+[[nodiscard]] std::string kept_error(std::string error_json, std::string_view whose);
+
 /// On whose account a peer's events and jobs are: its principal's, or that of where it comes from.
 [[nodiscard]] inline std::string account_of(const Peer& peer) {
   const auto& account = peer.load().calls.account();

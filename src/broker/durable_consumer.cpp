@@ -1,6 +1,7 @@
 // See durable_consumer.hpp.
 #include "broker/durable_consumer.hpp"
 
+#include "broker/durable_answers.hpp"
 #include "broker/durable_topics.hpp"
 #include "broker/outgoing.hpp"
 #include "message/call_text.hpp"
@@ -438,9 +439,12 @@ void DurableConsumer::fail(Pending::iterator event, std::string_view error_json,
 }
 
 // What is given up is kept together with the progress behind it, and goes once that is safe. An event that has been
-// given up before is not kept once more: a consumer of dead letters would never end.
-void DurableConsumer::bury(Pending::iterator event, std::string error_json) {
+// given up before is not kept once more: a consumer of dead letters would never end. It is on the account of whoever
+// had it last: so nobody fills that of somebody else.
+void DurableConsumer::bury(Pending::iterator event, std::string error) {
   auto& [seq, one] = *event;
+  std::string error_json = kept_error(std::move(error), "The consumer's");
+  if (one.error.empty()) one.account = one.peer != nullptr ? account_of(*one.peer) : principal_;
   const auto next = std::next(event);
   const std::uint64_t behind = next == pending_.end() ? scanned_ : next->first - 1;
   durable::Progress progress{.consumer = settings_.name,
@@ -449,10 +453,12 @@ void DurableConsumer::bury(Pending::iterator event, std::string error_json) {
   if (!one.topic.starts_with("dead.")) {
     std::string params = R"({"topic":)" + to_json(one.topic) + R"(,"seq":)" + std::to_string(seq) +
                          R"(,"deliveries":)" + std::to_string(one.deliveries);
-    if (!one.params.empty()) params.append(R"(,"params":)").append(one.params);
+    const std::string topic = "dead." + settings_.name;
+    if (!one.params.empty() && topics_->fits_message(topic, params + error_json + one.params))
+      params.append(R"(,"params":)").append(one.params);
     params.append(R"(,"error":)").append(error_json).append("}");
-    progress.dead = durable::NewEvent{
-        .topic = "dead." + settings_.name, .params = std::move(params), .msg_id = {}, .principal = settings_.principal};
+    progress.dead =
+        durable::NewEvent{.topic = topic, .params = std::move(params), .msg_id = {}, .principal = one.account};
   }
   if (one.error.empty()) {
     context_->loop.write_log(LogLevel::warning, "consumer " + settings_.name + " gives up event " +

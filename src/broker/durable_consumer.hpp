@@ -79,6 +79,7 @@ class DurableConsumer final : private Timer {
     Peer* peer = nullptr;            // of one that is sent
     std::chrono::nanoseconds due{};  // of one that is sent, or rests; of a shared store's, until when it is ours
     std::string error = {};          // JSON, of one that is given up
+    std::string account = {};        // likewise: whose client had it last
   };
   using Pending = std::map<std::uint64_t, PendingEvent>;
 
@@ -99,7 +100,7 @@ class DurableConsumer final : private Timer {
   void go_on();
   void acknowledge(Pending::iterator event);
   void fail(Pending::iterator event, std::string_view error_json, std::chrono::nanoseconds pause);
-  void bury(Pending::iterator event, std::string error_json);
+  void bury(Pending::iterator event, std::string error);
   void buried(std::uint64_t seq, bool safe);
   void remove(Pending::iterator event);
   void forget_acknowledged() noexcept;

@@ -223,11 +223,14 @@ void DurableTopics::publish(Call& call) {
   const bool retain = params.as<bool>(2).value_or(false);
   const bool asked = params.as<bool>(3).value_or(false);
   std::string msg_id = msg_id_of(params, 4);
+  // Another principal's event of that id is another one: nobody says in advance what others will say.
+  if (!msg_id.empty() && caller.principal != nullptr) msg_id.insert(0, to_json(caller.principal->name));
   durable::NewEvent event{.topic = *topic,
                           .params = kept_params(call.reader(), params, 1),
                           .msg_id = std::move(msg_id),
                           .principal = account_of(caller)};
   if (!rpc::may_publish(caller.principal, *topic)) throw forbidden();
+  if (!fits_message(event.topic, event.params)) throw message::too_large("the event is larger than a message may be");
   durable::Store& store = require_store();
   if (caller.has_ended() && asked) throw has_ended();
   const Retained::By by = retain ? EventBus::by_of(caller) : Retained::By{};
@@ -295,6 +298,12 @@ void DurableTopics::notified(const Peer& publisher, std::string_view topic, cons
   keep(std::string{topic}, std::move(params), account_of(publisher));
 }
 
+// A consumer is sent it with an id of its own, and a provider with a time.
+bool DurableTopics::fits_message(std::string_view name, std::string_view params) const {
+  constexpr std::size_t kBytesAround = 256;
+  return to_json(name).size() + params.size() + kBytesAround <= context_->limits.max_message_size;
+}
+
 void DurableTopics::publish_own(std::string topic, std::string params) {
   if (!is_name(topic)) return;
   Buffer text = rpc::event_of(topic, params);
@@ -305,7 +314,7 @@ void DurableTopics::publish_own(std::string topic, std::string params) {
 // What nobody waits for.
 void DurableTopics::keep(std::string topic, std::string params, std::string account) {
   const std::size_t bytes = topic.size() + params.size();
-  if (store_->waiting() > kWaitingMax || unsafe_bytes_ + bytes > kUnsafeBytesMax) {
+  if (store_->waiting() > kWaitingMax || unsafe_bytes_ + bytes > kUnsafeBytesMax || !fits_message(topic, params)) {
     ++context_->loop.stats.events_dropped;
     return;
   }

@@ -39,6 +39,8 @@ class DurableTopics {
   void notified(const Peer& publisher, std::string_view topic, const Received& message);
   /// An event of the broker's own, which is kept where its topic is. One whose topic is too long is not told.
   void publish_own(std::string topic, std::string params);
+  /// Whether an event, or a call, with these params is no larger than a message may be, whatever its id.
+  [[nodiscard]] bool fits_message(std::string_view name, std::string_view params) const;
   /// Whether the response is to an event that the peer was sent.
   [[nodiscard]] bool response(const Peer& peer, const Received& message);
   /// The peer has gone, or says nothing any more: what it has not answered goes to others.

@@ -4,6 +4,7 @@
 #include "broker/durable_answers.hpp"
 #include "broker/outgoing.hpp"
 #include "broker/stream_request.hpp"
+#include "message/own_error.hpp"
 #include "rpc/internal_call.hpp"
 
 namespace wirecall::broker {
@@ -26,8 +27,6 @@ constexpr milliseconds kUntriedPause{250};
 constexpr milliseconds kUnsavedPause{1000};
 // Of params of jobs that are taken at once.
 constexpr std::size_t kTakenBytes = std::size_t{16} << 20U;
-// Of an error that is kept with its job.
-constexpr std::size_t kErrorBytesMax = std::size_t{16} << 10U;
 constexpr std::uint32_t kPeekDefault = 20;
 constexpr std::uint32_t kPeekMax = 1000;
 constexpr std::uint64_t kDelayMaxMs = 366ULL * 86'400'000;
@@ -93,11 +92,6 @@ std::uint64_t id_of(const ReservedParams<N>& params) {
 // What a job holds is for whoever has pushed it.
 bool may_see(const Peer& peer, const Job& job) {
   return rpc::may_call(peer.principal, job.method) && (sees_all(peer) || job.principal == account_of(peer));
-}
-
-int code_of(std::string_view error_json) {
-  const auto read = from_json<ErrorRead>(error_json);
-  return read ? read->code : static_cast<int>(ErrorCode::internal_error);
 }
 
 // Of the error of a call: whether it says that nobody has got it. A provider's own has no origin, whatever else it
@@ -272,6 +266,8 @@ void WorkQueues::push(Call& call) {
   job.timeout_ms = number_of(params, "timeout_ms", 5, job.timeout_ms, 1, kTimeoutMaxMs);
   job.params = kept_params(call.reader(), params, 1);
   if (!rpc::may_call(caller.principal, job.method)) throw forbidden();
+  if (!topics_->fits_message(job.method, job.params))
+    throw message::too_large("the job is larger than a message may be");
   job.principal = account_of(caller);
   durable::Store& store = require_store();
   ReplySink sink = call.detach();
@@ -485,9 +481,7 @@ void WorkQueues::answered(std::uint64_t id, const Received& message) {
   outcome.result = message.has(Member::error) ? std::string{message[Member::error]}
                                               : R"({"code":-32603,"message":"Internal error"})";
   outcome.untried = is_undelivered(outcome.result, window_of(job.method) != 0);
-  if (outcome.result.size() > kErrorBytesMax)
-    outcome.result = R"({"code":)" + std::to_string(code_of(outcome.result)) +
-                     R"(,"message":"The provider's error is too large to be kept"})";
+  outcome.result = kept_error(std::move(outcome.result), "The provider's");
   if (!outcome.untried && job.max_deliver != 0 && job.deliveries >= job.max_deliver) {
     outcome.state = Job::State::dead;
   } else {
@@ -527,10 +521,12 @@ void WorkQueues::finished(const RunningJob& job, const durable::JobOutcome& outc
   if (found != queues_.end() && found->second->running != 0) --found->second->running;
   if (done && outcome.state != Job::State::waiting) {
     const bool has_result = outcome.state == Job::State::done;
+    std::string topic = (has_result ? "queue.done." : "queue.dead.") + job.method;
     std::string params =
         R"({"id":)" + std::to_string(outcome.id) + R"(,"deliveries":)" + std::to_string(job.deliveries);
-    params.append(has_result ? R"(,"result":)" : R"(,"error":)").append(outcome.result).append("}");
-    topics_->publish_own((has_result ? "queue.done." : "queue.dead.") + job.method, std::move(params));
+    const std::string_view name = has_result ? R"(,"result":)" : R"(,"error":)";
+    if (topics_->fits_message(topic, outcome.result)) params.append(name).append(outcome.result);
+    topics_->publish_own(std::move(topic), params + "}");
   }
   pump(job.method);
   free_if_empty(job.method);

@@ -97,7 +97,10 @@ struct Database::Statements {
   Statement size_job{database, "SELECT method,principal,state,length(params),length(result) FROM job WHERE id=?1"};
   Statement peek_jobs{database,
                       "SELECT id,method,params,state,deliveries,max_deliver,at,result,timeout,principal FROM job "
-                      "WHERE method=?1 AND state=?2 AND id>?3 AND (?5 OR principal=?6) ORDER BY id LIMIT ?4"};
+                      "WHERE method=?1 AND state=?2 AND id>?3 ORDER BY id LIMIT ?4"};
+  Statement peek_own_jobs{database,
+                          "SELECT id,method,params,state,deliveries,max_deliver,at,result,timeout,principal FROM job "
+                          "WHERE method=?1 AND state=?2 AND id>?3 AND principal=?5 ORDER BY id LIMIT ?4"};
   Statement renew_job{database, "UPDATE job SET state=0, due=?2, deliveries=0 WHERE id=?1"};
   Statement remove_job{database, "DELETE FROM job WHERE id=?1"};
   Statement oldest_done{database, "SELECT id FROM job WHERE method=?1 AND state=2 ORDER BY due,id LIMIT 1"};
@@ -262,6 +265,7 @@ void Database::make_tables() {
 void Database::make_indexes() {
   execute("CREATE INDEX IF NOT EXISTS job_running ON job(id) WHERE state=1");
   execute("CREATE INDEX IF NOT EXISTS job_peeked ON job(method,state,id)");
+  execute("CREATE INDEX IF NOT EXISTS job_own ON job(method,state,principal,id)");
 }
 
 // One that nobody has written is that of a job which nobody runs.
@@ -519,7 +523,7 @@ durable::Fetched Database::fetch(const durable::Fetch& fetch) {
     }
     fetched.scanned = seq;
   }
-  static_cast<void>(row.with(fetch.after));  // no row is looked at any more
+  row.reset();
   if (!more) fetched.scanned = std::max(fetched.scanned, last_seq_);
   return fetched;
 }
@@ -726,7 +730,7 @@ durable::Taken Database::take(const durable::Take& take, std::int64_t now_ms) {
     if (!taken.jobs.empty() && bytes > take.bytes) break;
     taken.jobs.push_back(std::move(job));
   }
-  static_cast<void>(due.with(take.method, now_ms, std::uint64_t{0}));  // no row is looked at any more
+  due.reset();
   for (Job& job : taken.jobs) {
     statements_->start_job.run(job.id);
     job.state = Job::State::running;
@@ -802,10 +806,11 @@ std::vector<durable::QueueCounts> Database::list_queues() const {
 
 std::vector<Job> Database::peek(const durable::Peek& peek) {
   std::vector<Job> jobs;
-  const std::string_view principal = peek.principal ? std::string_view{*peek.principal} : std::string_view{};
-  Statement& row =
-      statements_->peek_jobs.with(peek.method, static_cast<int>(peek.state), peek.after,
-                                  static_cast<std::uint64_t>(peek.count), peek.principal ? 0 : 1, principal);
+  const int state = static_cast<int>(peek.state);
+  const auto count = static_cast<std::uint64_t>(peek.count);
+  Statement& row = peek.principal
+                       ? statements_->peek_own_jobs.with(peek.method, state, peek.after, count, *peek.principal)
+                       : statements_->peek_jobs.with(peek.method, state, peek.after, count);
   std::size_t bytes = 0;
   while (row.step()) {
     Job job = read_job(row);
@@ -813,8 +818,7 @@ std::vector<Job> Database::peek(const durable::Peek& peek) {
     if (!jobs.empty() && bytes > peek.bytes) break;
     jobs.push_back(std::move(job));
   }
-  static_cast<void>(
-      row.with(peek.method, static_cast<int>(peek.state), peek.after, std::uint64_t{0}, 0, std::string_view{}));
+  row.reset();
   return jobs;
 }
 

@@ -56,6 +56,11 @@ static std::size_t bytes_of(const std::vector<durable::Job>& jobs) noexcept {
   for (const durable::Job& job : jobs) bytes += bytes_of(job);
   return bytes;
 }
+static std::size_t bytes_of(const std::vector<durable::QueueCounts>& queues) noexcept {
+  std::size_t bytes = 0;
+  for (const durable::QueueCounts& queue : queues) bytes += sizeof queue + queue.method.size();
+  return bytes;
+}
 static std::size_t bytes_of(const durable::Fetched& fetched) noexcept {
   std::size_t bytes = 0;
   for (const durable::Event& event : fetched.events) bytes += event.params.size();

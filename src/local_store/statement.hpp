@@ -36,6 +36,9 @@ class Statement {
     return changes();
   }
 
+  /// No row is looked at any more.
+  void reset() noexcept;
+
   // Of the present row, from 0.
 
   [[nodiscard]] std::int64_t integer(int column) const noexcept;
@@ -43,7 +46,6 @@ class Statement {
   [[nodiscard]] std::string text(int column) const;
 
  private:
-  void reset() noexcept;
   void bind(int at, std::int64_t value);
   // SQLite has no larger numbers, and there are none: one that somebody asks for is behind all that there are.
   void bind(int at, std::uint64_t value) {

@@ -1,6 +1,7 @@
 #include "rpc/reply.hpp"
 
 #include "message/own_error.hpp"
+#include "rpc/memory_budget.hpp"
 
 namespace wirecall::rpc {
 
@@ -50,6 +51,8 @@ void Reply::discard() noexcept {
     sink_->discard_message();
   } else {
     array_->truncate(start_);
+    // A gap has memory of its own, and there are many: what has not fitted leaves none of it behind.
+    if (start_ == 0 && array_->capacity() > kBytesUnweighed) array_->release();
   }
   out_ = nullptr;
 }

@@ -1,5 +1,6 @@
 // Who may use durable topics and queues: the grants to publish, subscribe and call hold for them as for all else, and
 // jobs run though nobody is logged in who may call.
+#include <deque>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
@@ -73,6 +74,76 @@ TEST_F(DurableAccess, grants_hold_for_events_and_consumers) {
   const std::string listing = ask(one, "rpc.durable.ls", "[]");
   EXPECT_NE(listing.find("\"own\""), std::string::npos) << listing;
   EXPECT_EQ(listing.find("\"all\""), std::string::npos) << listing;
+}
+
+TEST_F(DurableAccess, a_message_id_is_one_of_its_principals) {
+  const auto said = [&](Client& client, std::string_view method, std::string_view names) {
+    return ask(client, method, "{" + std::string{names} + R"(,"msg_id":"order-1"})");
+  };
+  for (const auto& [method, names] : {std::pair{"rpc.publish", R"("topic":"orders.new","durable":true)"},
+                                      std::pair{"rpc.queue.push", R"("method":"work.a")"}}) {
+    EXPECT_EQ(said(chief, method, names).find("duplicate"), std::string::npos) << method;
+    EXPECT_EQ(said(one, method, names).find("duplicate"), std::string::npos) << method;
+    EXPECT_NE(said(one, method, names).find("duplicate"), std::string::npos) << method;
+  }
+}
+
+TEST_F(DurableAccess, a_dead_letter_is_on_the_account_of_who_had_the_event_last) {
+  for (Client* const client : {&chief, &one})
+    static_cast<void>(ask(*client, "rpc.subscribe", R"({"topic":"orders.*","durable":"own","max_deliver":1})"));
+  Client publisher{world};
+  static_cast<void>(publisher.ask(request("rpc.hello", R"({"token":"boss-secret"})")));
+  for (int i = 0; i != 2; ++i)
+    static_cast<void>(ask(publisher, "rpc.publish", R"({"topic":"orders.a","durable":true})"));
+  for (Client* const client : {&chief, &one}) {
+    const bool has_first = client->received().find("own:1:1") != std::string::npos;
+    client->send(test::error_reply(7, "no", {}, has_first ? R"("own:1:1")" : R"("own:2:1")"));
+    store->commit();
+  }
+  ASSERT_EQ(disk.events.size(), 4U);
+  EXPECT_EQ(disk.principals[3], "principal boss");
+  EXPECT_EQ(disk.principals[4], "principal some");
+}
+
+TEST_F(DurableAccess, a_dead_letter_that_was_not_safe_at_first_is_on_that_account_too) {
+  static_cast<void>(ask(chief, "rpc.subscribe", R"({"topic":"orders.*","durable":"own","max_deliver":1})"));
+  static_cast<void>(ask(one, "rpc.subscribe", R"({"topic":"orders.*","durable":"own","max_deliver":1})"));
+  static_cast<void>(ask(chief, "rpc.unsubscribe", R"({"topic":"orders.*","durable":"own"})"));
+  static_cast<void>(ask(chief, "rpc.publish", R"({"topic":"orders.a","durable":true})"));
+  disk.broken = "the disk is full";
+  one.send(test::error_reply(7, "no", {}, R"("own:1:1")"));
+  store->commit();
+  ASSERT_EQ(disk.events.size(), 1U);
+  disk.broken.clear();
+  world.advance(std::chrono::seconds{1});
+  store->commit();
+  ASSERT_EQ(disk.events.size(), 2U);
+  EXPECT_EQ(disk.principals[2], "principal some");
+}
+
+TEST_F(DurableAccess, what_one_principal_does_not_answer_leaves_room_for_others) {
+  const std::string params = "[\"" + std::string(3'000'000, 'x') + "\"]";
+  static_cast<void>(ask(chief, "rpc.publish", R"({"topic":"orders.a","durable":true,"params":)" + params + "}"));
+  constexpr std::size_t kAtOnce = std::size_t{64} * 1024 * 1024 / 3'000'000 + 8;  // with those of reads that had begun
+  std::deque<Client> clients;
+  const auto subscribe = [&](Client& client, std::size_t number) {
+    return ask(client, "rpc.subscribe",
+               R"({"topic":"orders.>","start":"first","durable":"c)" + std::to_string(number) + "\"}");
+  };
+  std::size_t sent = 0;
+  for (std::size_t i = 0; i != 40; ++i) {
+    Client& client = clients.emplace_back(world);
+    static_cast<void>(client.ask(request("rpc.hello", R"({"token":"some-secret"})")));
+    sent += subscribe(client, i).find("orders.a") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_LE(sent, kAtOnce);
+  EXPECT_NE(subscribe(chief, 40).find("orders.a"), std::string::npos);
+  for (int round = 0; round != 2; ++round) {
+    for (std::size_t i = 0; i != clients.size(); ++i)
+      clients[i].send(result_reply("null", "\"c" + std::to_string(i) + ":1:1\""));
+    store->commit();
+  }
+  for (std::size_t i = 0; i != 40; ++i) EXPECT_EQ(disk.consumers.at("c" + std::to_string(i)).floor, 1U) << i;
 }
 
 TEST_F(DurableAccess, grants_hold_for_queues) {

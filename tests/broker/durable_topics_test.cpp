@@ -441,6 +441,38 @@ TEST_F(DurableTopics, what_fails_too_often_is_kept_as_a_dead_letter) {
   EXPECT_NE(dead.find(R"("topic":"dead.billing")"), std::string::npos) << dead;
 }
 
+TEST_F(DurableTopics, an_event_that_no_consumer_could_be_sent_is_refused_and_a_job_that_no_provider_could) {
+  world->limits.max_message_size = 2000;
+  const std::string params = "[\"" + std::string(1750, 'x') + "\"]";
+  for (const auto& [method, names] : {std::pair{"rpc.publish", R"("topic":"kept.a","durable":true)"},
+                                      std::pair{"rpc.queue.push", R"("method":"a")"}}) {
+    const std::string answer = ask(*a, method, "{" + std::string{names} + R"(,"params":)" + params + "}");
+    EXPECT_NE(answer.find("-32006"), std::string::npos) << answer;
+  }
+  a->send(notification("kept.a", params));
+  EXPECT_EQ(store->waiting(), 0U);
+  EXPECT_EQ(world->loop_context.stats.events_dropped, 1U);
+}
+
+TEST_F(DurableTopics, a_dead_letter_is_no_larger_than_a_message_whatever_the_event_and_its_error_are) {
+  join(*b, R"(,"max_deliver":1)");
+  publish("orders.new");
+  static_cast<void>(b->received());
+  b->send(error_reply(7, std::string(100'000, 'x'), {}, "\"billing:1:1\""));
+  store->commit();
+  EXPECT_EQ(disk.events.at(1).params,
+            R"({"topic":"orders.new","seq":1,"deliveries":1,"params":[1],)"
+            R"("error":{"code":7,"message":"The consumer's error is too large to be kept"}})");
+  world->limits.max_message_size = 2000;
+  publish("orders.new", "[\"" + std::string(1600, 'x') + "\"]");
+  static_cast<void>(b->received());
+  b->send(error_reply(7, std::string(500, 'y'), {}, "\"billing:3:1\""));
+  store->commit();
+  EXPECT_TRUE(disk.events.at(3).params.starts_with(
+      R"({"topic":"orders.new","seq":3,"deliveries":1,"error":{"code":7,"message":"yyy)"))
+      << disk.events.at(3).params;
+}
+
 TEST_F(DurableTopics, deliveries_that_failed_count_after_a_restart) {
   join(*b, R"(,"max_deliver":2)");
   publish("orders.new");

@@ -22,6 +22,7 @@ class MemoryStore final : public durable::Store {
   /// What outlives a store: that of the next one.
   struct Disk {
     std::vector<durable::Event> events;
+    std::map<std::uint64_t, std::string> principals;  ///< of events
     std::map<std::string, std::uint64_t> seen;
     std::map<std::string, durable::ConsumerState> consumers;
     std::map<std::uint64_t, durable::Job> jobs;
@@ -121,8 +122,9 @@ class MemoryStore final : public durable::Store {
 
   void push(durable::NewJob job, Then<durable::Pushed> then) override {
     ask<durable::Pushed>(std::move(then), [this, job = std::move(job)]() -> durable::Outcome<durable::Pushed> {
-      if (!job.msg_id.empty() && disk_->seen.contains("queue " + job.method + job.msg_id))
-        return durable::Pushed{.id = disk_->seen["queue " + job.method + job.msg_id], .duplicate = true};
+      const std::string key = "queue " + job.method + ' ' + job.principal + ' ' + job.msg_id;
+      if (!job.msg_id.empty() && disk_->seen.contains(key))
+        return durable::Pushed{.id = disk_->seen[key], .duplicate = true};
       if (disk_->jobs.size() >= disk_->queue_count)
         return std::unexpected(
             Failure{.kind = Failure::Kind::full, .why = "the queue is full", .limit = "durable.queue_count"});
@@ -134,7 +136,7 @@ class MemoryStore final : public durable::Store {
                          .timeout_ms = job.timeout_ms,
                          .principal = job.principal};
       disk_->due[id] = disk_->now + static_cast<std::int64_t>(job.delay_ms);
-      if (!job.msg_id.empty()) disk_->seen["queue " + job.method + job.msg_id] = id;
+      if (!job.msg_id.empty()) disk_->seen[key] = id;
       return durable::Pushed{.id = id};
     });
   }
@@ -225,6 +227,7 @@ class MemoryStore final : public durable::Store {
       return durable::Appended{.seq = disk_->seen[key], .duplicate = true};
     const std::uint64_t seq = last() + 1;
     disk_->events.push_back({.seq = seq, .at_ms = disk_->now, .topic = event.topic, .params = event.params});
+    disk_->principals[seq] = event.principal;
     if (!event.msg_id.empty()) disk_->seen[key] = seq;
     return durable::Appended{.seq = seq};
   }

@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import typing
 
 from check import WAIT_S, Broker, Connection
@@ -111,6 +112,37 @@ def foreign_answers(broker: Broker, faults: Faults) -> None:
         faults.expect(rows["own"]["pending"] == 0, "an answer has no effect")
 
 
+def memory_of(broker: Broker, which: str) -> int:
+    """In KiB: VmRSS, what it has, or VmHWM, the most that it has had."""
+    status = pathlib.Path(f"/proc/{broker.process.pid}/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith(which)).split()[1])
+
+
+def thousandfold(broker: Broker, faults: Faults) -> None:
+    """The dearest reads, a thousand in one batch: others are answered long before it is."""
+    with Connection(broker.path) as asking, Connection(broker.path) as other:
+        for _ in range(4):
+            other.call("rpc.publish", {"topic": "large.a", "params": ["x" * 1_000_000], "durable": True})
+        reads = [{"jsonrpc": "2.0", "method": "rpc.durable.read", "params": {"topic": "large.a"}, "id": i} for i in range(1000)]
+        asking.socket.sendall((json.dumps(reads) + "\n").encode())
+        answered: "list[str]" = []
+
+        def wait_for_batch() -> None:
+            json.loads(asking.lines.readline())
+            answered.append("batch")
+
+        waiting = threading.Thread(target=wait_for_batch)
+        waiting.start()
+        job = other.call("rpc.queue.push", {"method": "work", "params": [1]})["id"]
+        for _ in range(10):
+            other.call("rpc.queue.result", {"id": job})
+        answered.append("other")
+        waiting.join()
+        faults.expect(answered[0] == "other", "a thousand reads of one are made before those of another")
+        most = memory_of(broker, "VmHWM")
+        faults.expect(most < 1_000_000, f"the broker has had {most} KiB")
+
+
 def floods(broker: Broker, faults: Faults) -> None:
     """While one floods and reads nothing, others publish, consume and have their jobs made."""
     with Connection(broker.path) as flood, Connection(broker.path) as idle, Connection(broker.path) as fair:
@@ -144,9 +176,7 @@ def floods(broker: Broker, faults: Faults) -> None:
         idle.write(*many)
         with Connection(broker.path) as publisher:
             publisher.call("rpc.queue.push", {"method": "work", "params": [1]})
-        status = pathlib.Path(f"/proc/{broker.process.pid}/status").read_text()
-        resident = int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
-        faults.expect(resident < 1_000_000, f"the broker has {resident} KiB")
+        faults.expect(memory_of(broker, "VmRSS") < 1_000_000, f"the broker has {memory_of(broker, 'VmRSS')} KiB")
 
 
 def never_acknowledges(broker: Broker, faults: Faults) -> None:
@@ -247,6 +277,7 @@ def main() -> int:
     parts: "list[typing.Callable[[Broker, Faults], None]]" = [
         wrong_params,
         foreign_answers,
+        thousandfold,
         floods,
         never_acknowledges,
         full_disk,

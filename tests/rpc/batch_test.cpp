@@ -330,6 +330,16 @@ TEST_F(Batch, ErrorsPastTheSizeLimitAreTooLarge) {
             array_of({fits, fits, too_large(3)}));
 }
 
+TEST_F(Batch, WhatHasNotFittedInPlaceOfAnElementThatWaitedLeavesNoMemoryBehind) {
+  rpc::LoopContext loop{json_codec(), nullptr};
+  rpc::BatchReply batch;
+  Buffer gap;
+  rpc::Reply reply{gap, batch, &loop, 1000};
+  reply.begin().append(std::string(1'000'000, '1'));
+  EXPECT_FALSE(reply.end("1"));
+  EXPECT_LE(gap.capacity(), rpc::kBytesUnweighed);
+}
+
 TEST_F(Batch, SizeLimitHoldsForElementsThatWait) {
   registry.method("later_string", [this](int n, std::size_t size) -> Task<std::string> {
     co_await completions[n];
