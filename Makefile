@@ -73,7 +73,7 @@ check:  ## format, include ranks, and all tests under clang's sanitizers with a 
 	@tools/install_packages.sh check
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/check.sh
 
-soak: build python  ## 60 s of a broker under attack, and 60 s with Python among its providers, 600 s of a storm on each engine, ten million differential executions, 300 s of each fuzzer, 100 interpreters that end, two million batched calls, a thousand processes on shared memory that are killed (BROKER_SOAK_SECONDS, STORM_SECONDS, CHURN_SECONDS, SOAK_RUNS, SOAK_SECONDS)
+soak: build python  ## 60 s of a broker under attack, and 60 s with Python among its providers, a durable store whose broker is killed a thousand times and loses its power as often, 600 s of a storm on each engine, ten million differential executions, 300 s of each fuzzer, 100 interpreters that end, two million batched calls, a thousand processes on shared memory that are killed (BROKER_SOAK_SECONDS, STORM_SECONDS, CHURN_SECONDS, DURABLE_KILLS, SOAK_RUNS, SOAK_SECONDS)
 	@tools/install_packages.sh check
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/soak.sh
 	@$(CONFIGURE) -B $(BUILD) -D WIRECALL_TESTS=ON -D WIRECALL_UNITY=ON

@@ -44,6 +44,9 @@ if command -v nats-server >/dev/null && [[ -x $build/bench/nats_echo ]]; then
   python3 bench/cluster.py "$build/wirecall" "$build/bench" || status=1
   echo
 fi
+echo "== durable publishes"
+python3 bench/durable.py "$build/wirecall" --folder "$build" || status=1
+echo
 echo "== store"
 python3 bench/store/measure.py "$build/wirecall" --store "$build/examples/example_store" || status=1
 echo

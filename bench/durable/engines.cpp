@@ -2,7 +2,9 @@
 // together: in a plain file, SQLite (WAL, synchronous=FULL), LMDB, and by the LocalStore, of which 256 are in flight at
 // all times. By turns in one run, since a disk is not as fast at all times.
 //
-//     bench_durable_engines FOLDER [SECONDS]
+//     bench_durable_engines [FOLDER] [SECONDS]
+//
+// FOLDER is on the disk that is measured: that of the program itself, where it is not given.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -183,11 +185,8 @@ double median(std::vector<double> values) {
 }  // namespace
 
 int main(int count, char** words) {
-  if (count < 2) {
-    std::fprintf(stderr, "usage: bench_durable_engines FOLDER [SECONDS]\n");
-    return 2;
-  }
-  const std::string folder = std::string{words[1]} + "/bench-engines";
+  const std::filesystem::path parent = count > 1 ? words[1] : std::filesystem::absolute(words[0]).parent_path();
+  const std::string folder = (parent / "bench-engines").string();
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   const double seconds = count > 2 ? std::atof(words[2]) : 6;
