@@ -30,8 +30,11 @@ constexpr std::uint64_t kEventBytes = 64;
 constexpr std::string_view kToWrite = "; this user has to be able to write to the folder and its files";
 // A larger file is not read as a whole at start.
 constexpr std::uintmax_t kCheckedBytes = std::uintmax_t{256} << 20;
-// So many rows go in one turn of `expire`.
+// So many rows go in one turn of `expire`, and by one append: a large event in place of many small ones would have all
+// other changes wait.
 constexpr int kExpiredATurn = 2000;
+// So far a topic may be beyond its bytes until these have gone.
+constexpr std::uint64_t kBeyondBytesMax = std::uint64_t{64} << 20U;
 // Methods that have jobs, or results, at most.
 constexpr std::size_t kQueuesMax = 16'384;
 // Of these, those in which one principal has jobs or results.
@@ -400,13 +403,23 @@ void Database::remember(const std::string& scope, const std::string& msg_id, std
   if (!msg_id.empty()) statements_->add_seen.run(scope, msg_id, number, now_ms);
 }
 
+static std::uint64_t size_of(const durable::NewEvent& event) noexcept {
+  return event.topic.size() + event.params.size() + kEventBytes;
+}
+
 durable::Appended Database::append(const durable::NewEvent& event, std::int64_t now_ms) {
   const std::string scope = "topic:" + event.topic;  // that of a job begins otherwise
   if (const auto before = seen(scope, event.msg_id)) return {.seq = *before, .duplicate = true};
   Stream& stream = stream_of(event.topic);
-  const std::uint64_t size = event.topic.size() + event.params.size() + kEventBytes;
-  if (stream.rule.max_bytes != 0 && size > stream.rule.max_bytes)
+  const std::uint64_t size = size_of(event);
+  if (!stream.takes(size))
     throw Failed{{.kind = Failure::Kind::full, .why = "the event is larger than its topic may be", .limit = kMaxBytes}};
+  if (stream.rule.max_bytes != 0 && stream.bytes > stream.rule.max_bytes + kBeyondBytesMax) {
+    trim(stream, kExpiredATurn);
+    throw Failed{{.kind = Failure::Kind::full,
+                  .why = "older events of the topic are being deleted, which takes a while: try again",
+                  .limit = kMaxBytes}};
+  }
   require_room_for(event.principal, size);
   const std::uint64_t seq = last_seq_ + 1;
   statements_->add_event.run(seq, stream.id, now_ms, size, event.topic, event.params, event.principal);
@@ -421,7 +434,7 @@ durable::Appended Database::append(const durable::NewEvent& event, std::int64_t 
   ++stream.count;
   stream.bytes += size;
   stream.changed = true;
-  trim(stream);
+  trim(stream, kExpiredATurn);
   remember(scope, event.msg_id, seq, now_ms);
   return {.seq = seq};
 }
@@ -470,13 +483,16 @@ bool Database::remove_oldest(Stream& stream, std::int64_t older_than_ms) {
   return true;
 }
 
-void Database::trim(Stream& stream) {
+// Deletes what is beyond its limits, `left` events at most. Returns how many more it might.
+int Database::trim(Stream& stream, int left) {
   constexpr std::int64_t kAny = INT64_MAX;
   const durable::TopicRule& rule = stream.rule;
-  while ((rule.max_count != 0 && stream.count > rule.max_count) ||
-         (rule.max_bytes != 0 && stream.bytes > rule.max_bytes)) {
-    if (!remove_oldest(stream, kAny)) return;
-  }
+  const auto is_beyond = [&] {
+    return (rule.max_count != 0 && stream.count > rule.max_count) ||
+           (rule.max_bytes != 0 && stream.bytes > rule.max_bytes);
+  };
+  while (left != 0 && is_beyond() && remove_oldest(stream, kAny)) --left;
+  return left;
 }
 
 bool Database::expire(std::int64_t now_ms) {
@@ -487,6 +503,7 @@ bool Database::expire(std::int64_t now_ms) {
   for (Stream& stream : streams_) {
     const auto age = static_cast<std::int64_t>(stream.rule.max_age_ms);
     while (age != 0 && left != 0 && remove_oldest(stream, now_ms - age)) --left;
+    left = trim(stream, left);
     all = all && left != 0;
   }
   const auto dedup = static_cast<std::int64_t>(options_.dedup_ms);
@@ -597,12 +614,9 @@ std::vector<durable::ConsumerState> Database::consumers() {
 
 durable::Appended Database::progress(const durable::Progress& progress, std::int64_t now_ms) {
   durable::Appended dead;
-  try {
-    if (progress.dead) dead = append(*progress.dead, now_ms);
-  } catch (const Failed& failed) {
-    // One that is larger than its topic may be is given up without a trace; else it would come for ever.
-    if (failed.failure.limit != kMaxBytes) throw;
-  }
+  // One that is larger than its topic may be is given up without a trace; else it would come for ever.
+  const bool is_kept = progress.dead && stream_of(progress.dead->topic).takes(size_of(*progress.dead));
+  if (is_kept) dead = append(*progress.dead, now_ms);
   // One that has been forgotten meanwhile is not made anew.
   if (statements_->move_floor.run(progress.consumer, progress.floor) == 0) return dead;
   statements_->forget_tried.run(progress.consumer, progress.floor);

@@ -76,6 +76,10 @@ class Database {
     std::uint64_t bytes = 0;
     std::uint64_t last_seq = 0;
     bool changed = false;
+    /// Whether an event of that size is no larger than all of them may be.
+    [[nodiscard]] bool takes(std::uint64_t size) const noexcept {
+      return rule.max_bytes == 0 || size <= rule.max_bytes;
+    }
   };
   /// What a principal has in the store.
   struct Usage {
@@ -98,7 +102,7 @@ class Database {
   [[nodiscard]] std::vector<durable::Tried> tried_of(const std::string& consumer);
   [[nodiscard]] const Usage& usage_of(const std::string& principal) const noexcept;
   void require_room_for(const std::string& principal, std::uint64_t size) const;
-  void trim(Stream& stream);
+  int trim(Stream& stream, int left);
   [[nodiscard]] bool remove_oldest(Stream& stream, std::int64_t older_than_ms);
   [[nodiscard]] std::optional<std::uint64_t> seen(const std::string& scope, const std::string& msg_id);
   void remember(const std::string& scope, const std::string& msg_id, std::uint64_t number, std::int64_t now_ms);

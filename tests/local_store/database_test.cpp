@@ -666,5 +666,44 @@ TEST_F(DatabaseFile, of_an_empty_store_opens_again) {
   EXPECT_EQ(why_not(), "opened");
 }
 
+TEST(Database, deletes_a_bounded_number_of_events_for_one_and_the_rest_a_few_at_a_time) {
+  DatabaseWorld world{{.folder = {}, .rules = {{.pattern = "a", .max_count = 5000}}}};
+  world.change([&] {
+    for (int i = 0; i != 5000; ++i)
+      static_cast<void>(world.database->append({.topic = "a", .params = "[1]"}, world.now));
+    return 0;
+  });
+  world.options.rules = {{.pattern = "a", .max_count = 10}};
+  world.reopen();
+  world.append("a");
+  EXPECT_EQ(world.database->list_topics().at(0).count, 3001U);
+  EXPECT_FALSE(world.database->expire(world.now));
+  EXPECT_EQ(world.database->list_topics().at(0).count, 1001U);
+  EXPECT_TRUE(world.database->expire(world.now));
+  EXPECT_EQ(world.read("a").size(), 10U);
+}
+
+TEST(Database, refuses_more_while_a_topic_is_far_beyond_its_bytes) {
+  DatabaseWorld world{{.folder = {}, .rules = {{.pattern = "a", .max_bytes = 90'000'000}}}};
+  world.change([&] {
+    for (int i = 0; i != 50'000; ++i)
+      static_cast<void>(world.database->append({.topic = "a", .params = {}}, world.now));
+    return 0;
+  });
+  world.options.rules = {{.pattern = "a", .max_bytes = 30'000'000}};
+  const std::string large(29'000'000, 'x');
+  world.reopen();
+  for (int i = 0; i != 3; ++i) world.append("a", large);
+  EXPECT_EQ(world.refusal([&] { return world.database->append({.topic = "a", .params = "[1]"}, world.now); }), "none");
+  world.append("a", large);
+  EXPECT_EQ(world.refusal([&] { return world.database->append({.topic = "a", .params = "[1]"}, world.now); }),
+            "max_bytes");
+  // A dead letter waits, and is not lost.
+  const durable::Progress dead{.consumer = "c", .floor = 1, .dead = durable::NewEvent{.topic = "a", .params = "[1]"}};
+  EXPECT_EQ(world.refusal([&] { return world.database->progress(dead, world.now); }), "max_bytes");
+  while (!world.database->expire(world.now)) continue;
+  EXPECT_EQ(world.append("a"), 50'006U);
+}
+
 }  // namespace
 }  // namespace wirecall::local_store
