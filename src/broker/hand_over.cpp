@@ -31,6 +31,7 @@ struct HandedBroker {
   std::vector<HandedEvent> retained;
   std::vector<LinkedMethod> methods;
   std::vector<LinkedTopic> topics;
+  std::optional<std::vector<std::string>> remote;  // methods that other nodes provide
 };
 
 }  // namespace
@@ -66,8 +67,8 @@ void Router::open_store() {
 
 std::string Router::hand_over() {
   if (store_ != nullptr) store_->pause();
-  HandedBroker state;
   handed_methods_.clear();
+  HandedBroker state;
   const SessionKeys::Handed keys = sessions_.keys().hand_over(context_.now());
   state.session_key.assign(keys.key.begin(), keys.key.end());
   state.session_last = keys.last;
@@ -88,13 +89,16 @@ std::string Router::hand_over() {
   });
   // Subscriptions are not relayed from one broker to the other, and what other nodes provide they say themselves.
   std::string after;
+  std::vector<std::string> remote;
   while (const Route* const route = context_.methods.next(after)) {
     after = route->name();
     const Description& description = route->description;
+    if (route->is_provided_at_node()) remote.push_back(after);
     if (!route->is_for_nodes() || description.subscription || description.unsubscribes) continue;
     state.methods.push_back(LinkedMethod::of(*route));
     handed_methods_.insert(after);
   }
+  if (context_.realm) state.remote = std::move(remote);
   state.topics = LinkedBroker::topics(context_, nullptr);
   handed_topics_ = state.topics;
   return to_json(state) + '\n' + messages;
@@ -135,6 +139,7 @@ void Router::take_over(std::string_view text, rpc::BrokerPeer& link) {
     messages.remove_prefix(message.size());
     events_.keep_handed(one.topic, message, {.owner = one.owner, .client = one.client});
   }
+  if (context_.realm && state->remote) context_.realm->expect_methods(*std::move(state->remote));
   std::vector<Registration> registrations;
   for (LinkedMethod& one : state->methods) registrations.push_back(std::move(one).registration());
   auto& peer = static_cast<Peer&>(link);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace wirecall {
 class Method;
@@ -82,6 +83,8 @@ class Realm {
   [[nodiscard]] virtual bool busy() const noexcept = 0;
   /// A client of this broker has had an event of that topic retained, or what was retained is `gone`.
   virtual void retained_changed(std::string_view topic, bool gone) noexcept = 0;
+  /// What other nodes have provided before this process has taken over: nobody says yet that these are unknown.
+  virtual void expect_methods(std::vector<std::string> names) noexcept = 0;
 };
 
 }  // namespace wirecall::broker

@@ -72,6 +72,9 @@ Cluster::Cluster(const rpc::BrokerHost& host, broker::Router& router, std::uniqu
       unreachable_(broker::untyped_method<[](Cluster& own, Call& call) {
         call.error(own.context_.router.context().errors.bus_lost_before);
       }>("unreachable", *this)),
+      returning_(broker::untyped_method<[](Cluster& own, Call& call) {
+        call.error(own.context_.router.context().errors.node_lost_before);
+      }>("returning", *this)),
       plain_(context_, settings.plain, realm_) {
   WIRECALL_ASSERT(is_word(realm_) && is_word(context_.own) && context_.epoch != 0);
   router.topics().watch(this);
@@ -293,11 +296,14 @@ void Cluster::admit_withheld() {
 
 const Method* Cluster::find_absent(const broker::Peer& caller, std::string_view name) noexcept {
   if (caller.of_node) return &moved_;
-  if (context_.unreachable == 0) return nullptr;  // most names that are looked for here are misspelt
+  const bool expects = !expected_.empty() && context_.now() < expected_until_;
+  if (context_.unreachable == 0 && context_.returning == 0 && !expects)
+    return nullptr;  // most names that are looked for here are misspelt
   for (const auto& [node_name, node] : nodes_) {
     if (node->state() == Node::State::unreachable && node->methods().contains(name)) return &unreachable_;
+    if (node->is_to_provide(name)) return &returning_;
   }
-  return nullptr;
+  return expects && expected_.contains(name) ? &returning_ : nullptr;
 }
 
 void Cluster::each_unreachable(std::string_view method, const std::function<void(std::string_view node)>& told) const {
@@ -326,9 +332,14 @@ void Cluster::drain() noexcept {
 void Cluster::replaced() noexcept {
   if (std::exchange(replaced_, true)) return;
   plain_.end();
-  for (const auto& [name, node] : nodes_) node->leave();
+  for (const auto& [name, node] : nodes_) node->leave(true);
   forget_all();
   bus_->flush();
+}
+
+void Cluster::expect_methods(std::vector<std::string> names) noexcept {
+  broker::if_memory_allows([&] { expected_ = {names.begin(), names.end()}; });
+  expected_until_ = context_.now() + kSilence;
 }
 
 bool Cluster::busy() const noexcept {
@@ -422,9 +433,10 @@ void Cluster::take_frame(const BusMessage& message) {
   const Reading reading{context_.reading};
   if (frame->head.kind == FrameKind::leave) {
     // What a broker says that has ended may come after the first words of the one that has taken its name.
-    const Node* const node = find(frame->head.node);
-    if (node != nullptr && node->is_present(*frame)) forget(frame->head.node, "it has ended");
-    return;
+    const auto found = nodes_.find(frame->head.node);
+    if (found == nodes_.end() || !found->second->is_present(*frame)) return;
+    if (NodeLink::says_replaced(*frame)) return found->second->is_replaced();
+    return forget(frame->head.node, "it has ended");
   }
   // One that is not known yet begins with an open.
   if (frame->head.kind != FrameKind::open && !nodes_.contains(frame->head.node)) return;

@@ -41,6 +41,7 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   [[nodiscard]] bool is_degraded() const noexcept override;
   void drain() noexcept override;
   void replaced() noexcept override;
+  void expect_methods(std::vector<std::string> names) noexcept override;
   [[nodiscard]] bool busy() const noexcept override;
 
   [[nodiscard]] const Node* find(std::string_view node) const noexcept;
@@ -92,6 +93,7 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   NodeContext context_;
   const Method moved_;
   const Method unreachable_;
+  const Method returning_;
   PlainClients plain_;
   std::set<std::string, std::less<>> admissible_;  // methods that may not have to be withheld any more
   std::map<std::string, std::unique_ptr<Node>, std::less<>> nodes_;
@@ -103,7 +105,9 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   FlushTimer flush_timer_{*this};
   bool flush_pending_ = false;
   int ticks_ = 0;
-  bool replaced_ = false;  // the broker that has taken over is the node
+  bool replaced_ = false;                        // the broker that has taken over is the node
+  std::set<std::string, std::less<>> expected_;  // methods of nodes that are about to say that they have them
+  std::chrono::nanoseconds expected_until_{0};
   std::chrono::nanoseconds ticked_at_{0};
   std::chrono::nanoseconds rival_heard_{-1};  // another node has our name; negative for never
   std::uint64_t rival_ = 0;                   // its epoch

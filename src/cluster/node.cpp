@@ -89,6 +89,7 @@ Node::~Node() {
   mark_untaken(link_.reached());
   end_session(losing_);
   become(State::joining);
+  end_return();
 }
 
 void Node::become(State state) noexcept {
@@ -255,6 +256,24 @@ void Node::lose(broker::LostBy by) {
   } else {
     end_session(by);
   }
+}
+
+void Node::is_replaced() {
+  expect_return();
+  context_->log(LogLevel::info, "cluster: node " + name_ + " is replaced by another process");
+  lose(broker::LostBy::node);
+}
+
+void Node::expect_return() {
+  if (!returning_.empty() || methods_.empty()) return;
+  returning_ = methods_;
+  ++context_->returning;
+}
+
+void Node::end_return() noexcept {
+  if (returning_.empty()) return;
+  returning_.clear();
+  --context_->returning;
 }
 
 void Node::heard(const Heartbeat& heartbeat) {
@@ -462,6 +481,7 @@ void Node::take_methods(std::string_view json) {
   if (!read_method_news(json, context_->host.loop_context.codecs.codec, handlers, all)) return link_.fail();
   if (!all || state_ == State::up) return;
   become(State::up);
+  end_return();
   provider().tells_itself = true;
   context_->log(LogLevel::info,
                 "cluster: node " + name_ + " is up, with " + std::to_string(methods_.size()) + " methods");

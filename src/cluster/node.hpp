@@ -72,6 +72,7 @@ struct NodeContext {
   std::function<void(std::string_view)> may_admit{};
   bool draining = false;       ///< the node provides nothing any more
   int unreachable = 0;         ///< nodes that are Node::State::unreachable
+  int returning = 0;           ///< nodes that are to provide methods again
   int reading = 0;             ///< handlers of messages of the bus that run: meanwhile nobody is heard
   std::uint64_t sessions = 0;  ///< of links, that have begun
   std::size_t withheld = 0;    ///< methods, of all nodes
@@ -105,7 +106,10 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void tick();
   /// Nobody subscribes to what it is sent, or it has been silent for too long; or, by the bus, nothing can be sent.
   void lose(broker::LostBy by);
-  void leave() noexcept { link_.leave(); }
+  void leave(bool replaced = false) noexcept { link_.leave(replaced); }
+  /// Another process takes its place, as it has said: who calls its methods meanwhile is told that, and not that nobody
+  /// provides them.
+  void is_replaced();
   /// Whether a frame by which a node leaves is of the one that is known here, and not of one before it.
   [[nodiscard]] bool is_present(const Frame& frame) const noexcept { return link_.is_of_session(frame); }
   /// Nothing is said to it any more, by this object.
@@ -137,6 +141,8 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   [[nodiscard]] bool awaits_answers() const noexcept { return unanswered_ != 0; }
   /// What its clients provide, as far as is known.
   [[nodiscard]] const std::set<std::string, std::less<>>& methods() const noexcept { return methods_; }
+  /// Whether it is about to provide that method again, since another process takes its place.
+  [[nodiscard]] bool is_to_provide(std::string_view method) const noexcept { return returning_.contains(method); }
   /// Calls of its callers that are in progress here.
   [[nodiscard]] std::size_t calls_here() const noexcept;
   [[nodiscard]] std::uint64_t calls_sent() const noexcept { return calls_sent_; }
@@ -253,6 +259,9 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void refuse_principal(const Received& message);
   void end_session(broker::LostBy by);
   void become(State state) noexcept;
+  /// What it provides now, it is about to provide again.
+  void expect_return();
+  void end_return() noexcept;
   [[nodiscard]] broker::Peer& provider() const {
     return static_cast<broker::Peer&>(*provides_->dispatcher.join_broker());
   }
@@ -268,6 +277,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   std::set<std::string, std::less<>> methods_;
   std::map<std::string, broker::Registration, std::less<>> withheld_;  // that others here provide otherwise
   std::size_t withheld_bytes_ = 0;                                     // by which they are described
+  std::set<std::string, std::less<>> returning_;                       // before it was replaced, until they are again
   std::set<std::string, std::less<>> clients_;                         // names of its clients
   std::unique_ptr<Side> provides_;                                     // null without a session
   std::map<std::string, std::unique_ptr<Side>, std::less<>> callers_;  // by principal

@@ -138,7 +138,9 @@ void NodeLink::ping(std::string_view gone, std::string_view payload) noexcept tr
   // As if it were lost.
 }
 
-void NodeLink::leave() noexcept { static_cast<void>(send(FrameKind::leave, {})); }
+void NodeLink::leave(bool replaced) noexcept {
+  static_cast<void>(send(FrameKind::leave, replaced ? kReplaced : std::string_view{}));
+}
 
 void NodeLink::maintain() {
   opens_left_ = kOpensMax;

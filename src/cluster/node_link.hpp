@@ -93,7 +93,9 @@ class NodeLink {
   }
   /// Whether the other side is known to have got all that was sent.
   [[nodiscard]] bool is_confirmed() const noexcept { return confirmed_bytes_ == sent_bytes_; }
-  void leave() noexcept;
+  /// The other side is told that this one goes, or that another process of its name takes its place.
+  void leave(bool replaced) noexcept;
+  [[nodiscard]] static bool says_replaced(const Frame& leave) noexcept { return leave.payload == kReplaced; }
   /// Whether the frame is of the other side's present session, as far as that is known here.
   [[nodiscard]] bool is_of_session(const Frame& frame) const noexcept {
     return frame.head.from_session == peer_session_;
@@ -107,6 +109,7 @@ class NodeLink {
   enum class State : std::uint8_t { opening, open };
   static constexpr int kOpensMax = 8;
   static constexpr std::uint64_t kAll = ~std::uint64_t{0};
+  static constexpr std::string_view kReplaced{"replaced"};  // what a leave says then
   // Behind what a ping brings: bytes that had been sent before it, and bytes that have been received.
   static constexpr std::size_t kPongBytes = 2 * sizeof(std::uint64_t);
 

@@ -835,6 +835,66 @@ TEST_F(ClusterTest, ABrokerThatIsReplacedTakesNoPartAndTheOtherOneIsTheNodeAtOnc
   EXPECT_FALSE(b->cluster->busy());
 }
 
+TEST_F(ClusterTest, ABrokerThatIsReplacedIsTakenForGoneByNobody) {
+  NodeClient caller{*a};
+  NodeClient provider{*a};
+  provider.provide("cpu.add");
+  NodeClient leaves{*b};
+  leaves.provide("gpu.add");
+  advance(kMeet);
+  b->router.replaced();
+  leaves.leave();
+  advance(kHop);
+  ASSERT_NE(a->cluster->find("b"), nullptr);
+  EXPECT_EQ(caller.ask(request("gpu.add", "[1]")), remote_error("the provider's node has gone", "no"));
+  BrokerNode next{network, scheduler, "b", 0x6000000000};
+  next.cluster->expect_methods({"cpu.add"});  // as the one before has said
+  NodeClient comes{next};
+  comes.provide("gpu.add");
+  EXPECT_EQ(comes.ask(request("cpu.add", "[0]")), remote_error("the provider's node has gone", "no"));
+  EXPECT_NE(comes.ask(request("cpu.sub", "[0]")).find("-32601"), std::string::npos);
+  // Each call until then says the same, and none that nobody provides the method.
+  const cluster::Node& node = *a->cluster->find("b");
+  for (int i = 0; node.state() != cluster::Node::State::up && i != 1000; ++i) {
+    EXPECT_EQ(caller.ask(request("gpu.add", "[2]")), remote_error("the provider's node has gone", "no")) << i;
+    scheduler.advance(50us);
+  }
+  caller.send(request("gpu.add", "[3]"));
+  advance(kHop);
+  comes.send(result_reply("3", id_of(comes.received())));
+  advance(kHop);
+  EXPECT_EQ(caller.received(), result_reply("3"));
+  // So does who has come to the new one find those of other nodes.
+  comes.send(request("cpu.add", "[4]"));
+  advance(kHop);
+  provider.send(result_reply("4", id_of(provider.received())));
+  advance(kHop);
+  EXPECT_EQ(comes.received(), result_reply("4"));
+  EXPECT_EQ(a->cluster->find("b"), &node);
+}
+
+TEST_F(ClusterTest, WhatIsExpectedOfOtherNodesIsUnknownWhereTheyHaveNotSaidItInTime) {
+  BrokerNode next{network, scheduler, "c", 0x6000000000};
+  next.cluster->expect_methods({"cpu.add"});
+  NodeClient caller{next};
+  EXPECT_EQ(caller.ask(request("cpu.add", "[0]")), remote_error("the provider's node has gone", "no"));
+  advance(4s);
+  EXPECT_NE(caller.ask(request("cpu.add", "[0]")).find("-32601"), std::string::npos);
+}
+
+TEST_F(ClusterTest, ABrokerThatSaysItIsReplacedAndIsNotHasGoneAfterItsSilence) {
+  NodeClient caller{*a};
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  advance(kMeet);
+  b->router.replaced();
+  advance(2s);
+  EXPECT_EQ(caller.ask(request("gpu.add", "[1]")), remote_error("the provider's node has gone", "no"));
+  advance(2s);
+  EXPECT_EQ(a->cluster->find("b"), nullptr);
+  EXPECT_NE(caller.ask(request("gpu.add", "[1]")).find("-32601"), std::string::npos);
+}
+
 TEST_F(ClusterTest, WhatABrokerSaysThatHasEndedIsNotTakenForTheNextOfItsName) {
   NodeClient caller{*a};
   advance(kMeet);
