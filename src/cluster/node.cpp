@@ -293,6 +293,7 @@ void Node::heard(const Heartbeat& heartbeat) {
   if (!foreign && was_foreign) become(State::joining);
   if (other && !foreign) {
     context_->log(LogLevel::info, "cluster: node " + name_ + " has begun anew");
+    expect_return();  // what another process says may come before what the last one has said
     lose(broker::LostBy::node);
   }
   if (first && !foreign) link_.maintain();
