@@ -91,7 +91,7 @@ RecordWriter::RecordWriter(Buffer& out, const RecordHead& head) : out_(&out), st
   body_ = out.size();
 }
 
-bool RecordWriter::close() noexcept {
+bool RecordWriter::close() {
   const std::size_t bytes = out_->size() - body_;
   if (bytes > std::numeric_limits<std::uint32_t>::max()) {
     discard();

@@ -70,8 +70,8 @@ struct RecordHead {
 class RecordWriter {
  public:
   RecordWriter(Buffer& out, const RecordHead& head);
-  /// Ends the record. False where the body is longer than a record may be: then it is dropped.
-  [[nodiscard]] bool close() noexcept;
+  /// Ends the record. False where the body is longer than a record may be: then it is dropped. Throws std::bad_alloc.
+  [[nodiscard]] bool close();
   void discard() noexcept { out_->truncate(start_); }
 
  private:

@@ -189,8 +189,7 @@ void Node::opened() {
   told_.clear();
   retained_there_.reset();
   retained_after_.reset();
-  link_.begin_record({.kind = RecordKind::retained}).append(tell_digest(context_->retained.digest()));
-  link_.end_record();
+  tell(RecordKind::retained, [&](Buffer& out) { out.append(tell_digest(context_->retained.digest())); });
 }
 
 void Node::tell_all_methods() {
@@ -209,22 +208,31 @@ void Node::tell_all_methods() {
   tell_methods(news, true);
 }
 
+// `write` appends to the record. Without memory for it the session ends, and the next one tells all.
+template <class Write>
+void Node::tell(RecordKind kind, const Write& write) noexcept {
+  try {
+    write(link_.begin_record({.kind = kind}));
+    link_.end_record();
+  } catch (const std::bad_alloc&) {
+    link_.discard_record();
+    link_.fail();
+  }
+}
+
 void Node::tell_topics(const TopicNews& news) {
   if (!link_.is_open() || news.empty()) return;
-  news.write(link_.begin_record({.kind = RecordKind::topics}));
-  link_.end_record();
+  tell(RecordKind::topics, [&](Buffer& out) { news.write(out); });
 }
 
 void Node::tell_clients(const ClientNews& news) {
   if (!link_.is_open() || news.size() == 0) return;
-  link_.begin_record({.kind = RecordKind::clients}).append(to_json(news));
-  link_.end_record();
+  tell(RecordKind::clients, [&](Buffer& out) { out.append(to_json(news)); });
 }
 
 void Node::tell_methods(const MethodNewsWriter& news, bool all) {
   if (!link_.is_open()) return;
-  news.write(link_.begin_record({.kind = RecordKind::methods, .principal = {}}), all);
-  link_.end_record();
+  tell(RecordKind::methods, [&](Buffer& out) { news.write(out, all); });
 }
 
 void Node::ended(std::uint64_t reached) {
@@ -664,9 +672,8 @@ void Node::take_event(std::string_view group, const Received& message) {
 void Node::tell_retained(std::string_view topic) {
   if (!link_.is_open() || !context_->retained.knows(topic)) return;
   const std::optional<std::uint64_t> number = context_->router.events().retained().number_of(topic);
-  context_->retained.write(topic, number && told_.contains(*number),
-                           link_.begin_record({.kind = RecordKind::retained}));
-  link_.end_record();
+  const bool told = number && told_.contains(*number);
+  tell(RecordKind::retained, [&](Buffer& out) { context_->retained.write(topic, told, out); });
 }
 
 // As much as may wait for the node.
@@ -691,8 +698,7 @@ void Node::compare_retained(std::uint64_t digest) {
     return;
   }
   asked = {.node = this, .since = now, .last = now};
-  link_.begin_record({.kind = RecordKind::retained}).append(ask_for_retained());
-  link_.end_record();
+  tell(RecordKind::retained, [](Buffer& out) { out.append(ask_for_retained()); });
 }
 
 void Node::take_retained(std::string_view text) {

@@ -227,6 +227,8 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void ended(std::uint64_t reached) override;
   void received(const Record& record) override;
   void wants_flush() noexcept override;
+  template <class Write>
+  void tell(RecordKind kind, const Write& write) noexcept;
   [[nodiscard]] bool read(std::string_view text, Arrived& arrived);
   static void restore(Arrived& arrived);
   [[nodiscard]] bool make_json(Arrived& arrived);

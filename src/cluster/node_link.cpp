@@ -180,7 +180,7 @@ void NodeLink::become_open(std::uint64_t peer_session) {
   user_->opened();
 }
 
-void NodeLink::take(const Frame& frame) {
+void NodeLink::take(const Frame& frame) try {
   if (reading_) return fail();  // by another thread, while a handler is off the loop: as if it were lost
   switch (frame.head.kind) {
     case FrameKind::open: return take_open(frame);
@@ -189,6 +189,9 @@ void NodeLink::take(const Frame& frame) {
     case FrameKind::pong:
     case FrameKind::leave: return;  // the node's
   }
+} catch (const std::bad_alloc&) {
+  failed_ = true;
+  check();
 }
 
 void NodeLink::answer_ping(const Frame& frame) {
@@ -234,8 +237,8 @@ void NodeLink::take_data(const Frame& frame) {
   if (!is_open()) become_open(frame.head.from_session);
   if (frame.head.from_session != peer_session_) return;
   if (frame.head.sequence != taken_) return reset();
-  ++taken_;
   in_.append(frame.payload);
+  ++taken_;
   taken_bytes_ += frame.payload.size();
   read_records();
 }
@@ -243,18 +246,23 @@ void NodeLink::take_data(const Frame& frame) {
 void NodeLink::read_records() {
   const std::string_view stream = in_.padded();
   std::size_t at = 0;
-  reading_ = true;
-  while (!failed_ && at != stream.size()) {
-    const RecordRead read = read_record(stream.substr(at), bounds_.body_bytes_max);
-    if (read.status == RecordRead::Status::incomplete) break;
-    if (read.status == RecordRead::Status::malformed) {
-      failed_ = true;
-      break;
+  {
+    struct Reading {
+      bool* reading;
+      ~Reading() { *reading = false; }
+    } const ends{&reading_};
+    reading_ = true;
+    while (!failed_ && at != stream.size()) {
+      const RecordRead read = read_record(stream.substr(at), bounds_.body_bytes_max);
+      if (read.status == RecordRead::Status::incomplete) break;
+      if (read.status == RecordRead::Status::malformed) {
+        failed_ = true;
+        break;
+      }
+      at += read.bytes;
+      user_->received(read.record);
     }
-    at += read.bytes;
-    user_->received(read.record);
   }
-  reading_ = false;
   if (failed_) return check();
   if (at == in_.size()) {
     in_.clear();
