@@ -101,7 +101,6 @@ void Cluster::expired() {
   context_.host.loop_context.scheduler->start(*this, kTick);
   excuse_silence();
   if (++ticks_ % kTicksASecond == 0) send_heartbeat();
-  admit_withheld();
   retained_.expire(context_.now());
   plain_.tick();
   if (bus_->state() != Bus::State::connected || is_silenced()) return;
@@ -112,7 +111,7 @@ void Cluster::expired() {
   }
   for (const std::string& name : silent) forget(name, "it has been silent for too long");
   for (const auto& [name, node] : nodes_) node->tick();
-  bus_->flush();
+  flush();  // what there was no memory for, too
 }
 
 // Who could not be heard has not been silent: while this process was stopped, or a handler of its own has kept what the
@@ -168,9 +167,12 @@ void Cluster::wants_flush() noexcept {
 
 void Cluster::flush() {
   flush_pending_ = false;
-  tell_changes();
-  admit_withheld();
-  tell_retained();
+  // What is not told is kept, until the next tick.
+  broker::if_memory_allows([this] {
+    tell_changes();
+    admit_withheld();
+    tell_retained();
+  });
   for (const auto& [name, node] : nodes_) node->flush();
   bus_->flush();
   for (const auto& [name, node] : nodes_) node->resume();
@@ -285,12 +287,13 @@ void Cluster::tell_changed_methods() {
 }
 
 void Cluster::admit_withheld() {
-  const auto methods = std::exchange(admissible_, {});
+  auto methods = std::exchange(admissible_, {});
   if (context_.withheld == 0) return;
-  for (const std::string& method : methods) {
-    for (const auto& [name, node] : nodes_) {
-      if (!node->admit_withheld(method)) admissible_.insert(method);
-    }
+  while (!methods.empty()) {
+    auto method = methods.extract(methods.begin());
+    bool done = true;
+    for (const auto& [name, node] : nodes_) done = node->admit_withheld(method.value()) && done;
+    if (!done) admissible_.insert(std::move(method));
   }
 }
 

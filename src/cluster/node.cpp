@@ -562,7 +562,12 @@ bool Node::admit_withheld(std::string_view method) {
   if (found == withheld_.end() || provides_ == nullptr) return true;
   if (route != nullptr && !route->is_provided() && !route->description.is_of_kind(found->second.description))
     return false;
-  set_method(*take_withheld(method));
+  try {
+    set_method(*take_withheld(method));
+  } catch (const std::bad_alloc&) {
+    link_.fail();  // the next session tells all
+    return true;
+  }
   if (methods_.contains(method))
     context_->log(LogLevel::info, "cluster: node " + name_ + ": " + std::string{method} + " is called from here now");
   return true;

@@ -146,7 +146,7 @@ void NodeLink::maintain() {
   opens_left_ = kOpensMax;
   check();
   if (!is_open()) return send_open(true);
-  if (!flush_wanted_ && out_.size() > head_) flush();
+  if (out_.size() > head_) flush();
 }
 
 // ---- sessions ----
