@@ -122,6 +122,7 @@ bool Node::Sink::is_overfull() noexcept {
 }
 
 void Node::resume() {
+  if (telling_ != Telling::nothing && link_.is_open() && has_room_for_news()) context_->flush();
   if (!overfull_ || link_.waiting_bytes() > context_->host.limits.soft_output / 2) return;
   overfull_ = false;
   if (provides_ != nullptr) provides_->dispatcher.on_writable();
@@ -168,44 +169,80 @@ void Node::opened() {
   overfull_ = false;
   forget_methods();
   heard_at_ = context_->now();
-  // Names before methods: whoever knows of a method knows to whom it may be addressed.
-  ClientNews clients;
-  context_->router.context().peers.each([&](const broker::Peer& one) {
-    if (!one.name.empty()) clients.add(one.name, true);
-    if (clients.size() != kClientsInRecord) return;
-    tell_clients(clients);
-    clients = {};
-  });
-  tell_clients(clients);
-  tell_all_methods();
-  TopicNews topics;
-  context_->router.topics().each_here([&](std::string_view pattern, std::string_view group) {
-    topics.add(pattern, group, true);
-    if (topics.bytes() <= kNewsBytes) return;
-    tell_topics(topics);
-    topics.clear();
-  });
-  tell_topics(topics);
+  told_client_ = 0;
+  told_method_.clear();
+  telling_ = Telling::clients;
+  context_->flush();
   told_.clear();
   retained_there_.reset();
   retained_after_.reset();
   tell(RecordKind::retained, [&](Buffer& out) { out.append(tell_digest(context_->retained.digest())); });
 }
 
-void Node::tell_all_methods() {
+// As much as may wait for the node. Names before methods: whoever knows of a method knows to whom it may be addressed.
+// Without memory the session ends, and the next one tells all.
+void Node::tell_more() noexcept try {
+  while (link_.is_open() && telling_ != Telling::nothing && has_room_for_news()) {
+    switch (telling_) {
+      case Telling::clients: tell_more_clients(); break;
+      case Telling::own_methods: tell_own_methods(); break;
+      case Telling::methods: tell_more_methods(); break;
+      case Telling::topics: tell_all_topics(); break;
+      case Telling::nothing: break;
+    }
+  }
+} catch (const std::bad_alloc&) {
+  link_.fail();
+}
+
+bool Node::has_room_for_news() const noexcept { return link_.waiting_bytes() <= context_->host.limits.soft_output / 4; }
+
+void Node::tell_more_clients() {
+  ClientNews news;
+  const broker::PeerTable& peers = context_->router.context().peers;
+  while (const broker::Peer* const one = peers.next(told_client_)) {
+    told_client_ = one->number;
+    if (!one->name.empty()) news.add(one->name, true);
+    if (news.size() == kClientsInRecord) return tell_clients(news);
+  }
+  tell_clients(news);
+  telling_ = Telling::own_methods;
+}
+
+void Node::tell_own_methods() {
   MethodNewsWriter news;
-  if (context_->draining) return tell_methods(news, true);
-  for (const auto& own : context_->host.registry.methods()) news.add_own(*own);
+  if (!context_->draining) {
+    for (const auto& own : context_->host.registry.methods()) news.add_own(*own);
+  }
+  tell_methods(news, false);
+  telling_ = Telling::methods;
+}
+
+void Node::tell_more_methods() {
+  MethodNewsWriter news;
   const broker::MethodTable& methods = context_->router.methods();
-  std::string after;
-  for (const broker::Route* route = methods.next(after); route != nullptr; route = methods.next(after)) {
-    after = route->name();
+  while (const broker::Route* const route = context_->draining ? nullptr : methods.next(told_method_)) {
+    told_method_ = route->name();
     if (const std::uint32_t count = providers_here(*route); count != 0) news.add(*route, count);
-    if (news.bytes() <= kNewsBytes) continue;
-    tell_methods(news, false);
-    news.clear();
+    if (news.bytes() > kNewsBytes) return tell_methods(news, false);
   }
   tell_methods(news, true);
+  telling_ = Telling::topics;
+}
+
+// All at once, and no more than the other node takes.
+void Node::tell_all_topics() {
+  TopicNews news;
+  std::size_t count = 0;
+  context_->router.topics().each_here([&](std::string_view pattern, std::string_view group) {
+    if (++count > kSubscriptionsMax) return;
+    news.add(pattern, group, true);
+    if (news.bytes() <= kNewsBytes) return;
+    tell_topics(news);
+    news.clear();
+  });
+  tell_topics(news);
+  telling_ = Telling::nothing;
 }
 
 // `write` appends to the record. Without memory for it the session ends, and the next one tells all.

@@ -97,6 +97,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   /// A frame of this node's.
   void take(const Frame& frame);
   void flush() {
+    tell_more();
     if (retained_after_) tell_more_retained();
     link_.flush();
   }
@@ -217,6 +218,9 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
     EncodedText encoded = {};  // as it came, in another encoding than JSON; else empty
     Buffer text = {};          // what is JSON of that
   };
+  // What is told next of all that a session begins with.
+  enum class Telling : std::uint8_t { clients, own_methods, methods, topics, nothing };
+
   struct SentCall {
     std::uint64_t number;
     std::uint64_t end;  // of its record, in bytes of the session
@@ -248,7 +252,12 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void take_retained(std::string_view text);
   void deliver_retained(std::string_view topic, std::string_view event);
   void tell_more_retained();
-  void tell_all_methods();
+  void tell_more() noexcept;
+  void tell_more_clients();
+  void tell_own_methods();
+  void tell_more_methods();
+  void tell_all_topics();
+  [[nodiscard]] bool has_room_for_news() const noexcept;
   void take_event(std::string_view group, const Received& message);
   [[nodiscard]] broker::Peer& events_of(std::string_view group);
   [[nodiscard]] broker::Peer& publisher_for(std::string_view group);
@@ -281,7 +290,10 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   std::size_t withheld_bytes_ = 0;                                     // by which they are described
   std::set<std::string, std::less<>> returning_;                       // before it was replaced, until they are again
   std::set<std::string, std::less<>> clients_;                         // names of its clients
-  std::unique_ptr<Side> provides_;                                     // null without a session
+  Telling telling_ = Telling::nothing;
+  std::uint64_t told_client_ = 0;   // Peer::number of the last client that the node was told of
+  std::string told_method_;         // the last method
+  std::unique_ptr<Side> provides_;  // null without a session
   std::map<std::string, std::unique_ptr<Side>, std::less<>> callers_;  // by principal
   std::map<std::string, std::unique_ptr<Side>, std::less<>> events_;   // by group
   std::unique_ptr<Side> publishes_;  // for groups in which it has no subscriber; null before the first

@@ -22,8 +22,8 @@ class LinkEnd final : private NodeLink::User {
  public:
   LinkEnd(SimulatedNetwork& network, const std::string& own, const std::string& other, std::uint64_t session)
       : bus_(network),
-        link(bus_, {.own = own, .subject = other}, session,
-             {.body_bytes_max = 1 << 20, .waiting_bytes_max = 1 << 20}, *this) {
+        link(bus_, {.own = own, .subject = other}, session, {.body_bytes_max = 1 << 20, .waiting_bytes_max = 1 << 20},
+             *this) {
     bus_.subscribe(own, [this](const cluster::BusMessage& message) {
       if (const auto frame = cluster::read_frame(message.payload)) link.take(*frame);
     });
