@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/dotted_name.hpp"
+#include "broker/stream_request.hpp"
 #include "cluster/exclusive_claims.hpp"
 #include "cluster/hexadecimal.hpp"
 #include "message/own_error.hpp"
@@ -27,6 +28,8 @@ constexpr std::size_t kClientsMax = 100'000;
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max() / 4;
 // What a message may be larger than its limit, for what brokers add.
 constexpr std::size_t kEnvelopeBytes = 64 * 1024;
+// A longer record ends the session: a message that is shorter, and longer than a message may be here, is refused.
+constexpr std::size_t kRecordBytes = std::size_t{64} << 20;
 
 // A node that its peers believe: what it may do for its callers they may do, whom it names.
 class NodeCredentials final : public rpc::CredentialKind {
@@ -66,6 +69,19 @@ std::uint64_t first_session(std::uint64_t epoch, std::uint64_t number) noexcept 
   return (mixed ^ mixed >> 31) | 1;
 }
 
+NodeLink::Bounds bounds_of(const Limits& limits) {
+  return {.body_bytes_max = std::max(limits.max_message_size + kEnvelopeBytes, kRecordBytes),
+          .waiting_bytes_max = limits.hard_output};
+}
+
+Error too_much(bool is_too_long, std::string_view delivered) {
+  return message::make({.code = ErrorCode::too_large,
+                        .reason = is_too_long ? "the message is longer than the other broker takes"
+                                              : "the message nests deeper than the other broker takes",
+                        .delivered = delivered,
+                        .limit = is_too_long ? "max_message_size" : "depth"});
+}
+
 Limits limits_of_node(Limits limits) {
   limits.rate = limits.principal_rate = 0;
   limits.in_flight = limits.principal_calls = kNoLimit;
@@ -79,10 +95,7 @@ Node::Node(NodeContext& context, std::string name)
       name_(std::move(name)),
       limits_(limits_of_node(context.host.limits)),
       link_(context.bus, {.own = context.own, .subject = context.subjects.call(name_)},
-            first_session(context.epoch, ++context.sessions),
-            {.body_bytes_max = context.host.limits.max_message_size + kEnvelopeBytes,
-             .waiting_bytes_max = context.host.limits.hard_output},
-            *this),
+            first_session(context.epoch, ++context.sessions), bounds_of(context.host.limits), *this),
       heard_at_(context.now()) {}
 
 Node::~Node() {
@@ -152,8 +165,14 @@ void Node::wants_flush() noexcept { context_->flush(); }
 
 // ---- the session ----
 
-void Node::opened() {
+// They may be others since the configuration was read again.
+void Node::renew_limits() noexcept {
   limits_ = limits_of_node(context_->host.limits);
+  link_.set_bounds(bounds_of(limits_));
+}
+
+void Node::opened() {
+  renew_limits();
   provides_ = std::make_unique<Side>(*this, RecordKind::call);
   broker::Peer& peer = provider();
   peer.node = this;
@@ -214,7 +233,7 @@ void Node::tell_own_methods() {
   if (!context_->draining) {
     for (const auto& own : context_->host.registry.methods()) news.add_own(*own);
   }
-  tell_methods(news, false);
+  if (!news.empty()) tell_methods(news, false);
   telling_ = Telling::methods;
 }
 
@@ -366,6 +385,7 @@ void Node::take_pong(const Frame& pong) {
 
 void Node::tick() {
   if (state_ == State::foreign) return;
+  if (!link_.is_reading()) renew_limits();
   link_.maintain();
   resume();
   if (!link_.is_open()) return;
@@ -386,7 +406,9 @@ void Node::received(const Record& record) {
   if (record.head.kind == RecordKind::retained) return take_retained(record.body);
   if (record.head.kind == RecordKind::clients) return take_clients(record.body);
   Arrived arrived;
-  if (!read(record.body, arrived)) return link_.fail();
+  const bool is_too_long = record.body.size() > limits_.max_message_size + kEnvelopeBytes;
+  const ReadStatus status = is_too_long ? ReadStatus::too_large : read(record.body, limits_, arrived);
+  if (status != ReadStatus::done) return refuse_message(record, status == ReadStatus::too_large);
   if (record.head.kind == RecordKind::answer) return take_answer(arrived);
   if (record.head.kind == RecordKind::event) {
     restore(arrived);
@@ -396,22 +418,22 @@ void Node::received(const Record& record) {
 }
 
 // One message, which is no batch: in JSON, or, as it came, in an encoding whose params and results may stay in it.
-// False for what is none.
-bool Node::read(std::string_view text, Arrived& arrived) {
+Node::ReadStatus Node::read(std::string_view text, const Limits& limits, Arrived& arrived) {
   Received& message = arrived.received;
   const Encoding encoding = text.empty() ? Encoding::json : message::encoding_of(text.front());
   if (encoding == Encoding::json) {
-    const Scan scan = read_message(text, limits_, true, message);
-    return scan.status == ScanStatus::complete && message.kind != MessageKind::batch;
+    const Scan scan = read_message(text, limits, true, message);
+    if (scan.status == ScanStatus::too_deep) return ReadStatus::too_deep;
+    const bool is_one = scan.status == ScanStatus::complete && message.kind != MessageKind::batch;
+    return is_one ? ReadStatus::done : ReadStatus::malformed;
   }
-  using Status = message::Transcoder::Status;
-  if (!message::codec_of(encoding).is_native) return false;
+  if (!message::codec_of(encoding).is_native) return ReadStatus::malformed;
   message::NativeTranscoder& native = context_->host.loop_context.codecs.native(encoding);
   message::EnvelopeMembers members;
-  if (native.check(text, limits_, members) != Status::done || !members.is_single()) return false;
-  if (native.read(text, limits_, arrived.text, message, {}, members) != Status::done) return false;
+  if (const ReadStatus checked = native.check(text, limits, members); checked != ReadStatus::done) return checked;
+  if (!members.is_single()) return ReadStatus::malformed;
   arrived.encoded = {text, encoding};
-  return true;
+  return native.read(text, limits, arrived.text, message, {}, members);
 }
 
 // Has the message view what it holds in its encoding: for who is no dispatcher, which does so itself.
@@ -440,12 +462,60 @@ void Node::handle(rpc::Dispatcher& dispatcher, const Arrived& arrived) {
   dispatcher.handle_encoded(arrived.received, {}, arrived.encoded);
 }
 
+// Whatever another node takes may be read so.
+Limits Node::widest() const {
+  Limits limits = limits_;
+  limits.depth = kDepthMax;
+  limits.max_message_size = std::max(limits.max_message_size, kRecordBytes);
+  return limits;
+}
+
+// One that this node does not take, while the other one does. Its call ends, and nothing else.
+void Node::refuse_message(const Record& record, bool is_too_long) {
+  refuse(is_too_long ? "a message is longer than max_message_size allows here; set it alike on all nodes"
+                     : "a message nests deeper than depth allows here; set it alike on all nodes");
+  if (record.head.kind == RecordKind::event) return static_cast<void>(++events_lost_);
+  Arrived arrived;
+  if (read(record.body, widest(), arrived) != ReadStatus::done) return;
+  restore(arrived);
+  const Received& message = arrived.received;
+  if (record.head.kind == RecordKind::call) {
+    if (message.kind == MessageKind::request) answer(message, too_much(is_too_long, "no"));
+    return;
+  }
+  const bool is_answer = message.kind == MessageKind::response && message.has(Member::id);
+  end_own_call(is_answer ? std::string{message.id()} : id_of_item(message), too_much(is_too_long, "maybe"));
+}
+
+// The call whose item the notification is, as JSON text; empty for none.
+std::string Node::id_of_item(const Received& message) const {
+  if (message.kind != MessageKind::notification || message.method() != "rpc.item") return {};
+  Reader& reader = *context_->host.loop_context.codecs.readers_of(message.encoding).reader;
+  const std::string_view id = broker::members_of<1>(reader, message.params(), {"id"}).front();
+  if (id.empty()) return {};
+  reader.reset(id);
+  return reader.json();
+}
+
+// As if the node had answered so. `id` is JSON text, empty for none.
+void Node::end_own_call(const std::string& id, const Error& error) {
+  if (id.empty()) return;
+  Buffer text;
+  write_error(text, error, id);
+  Arrived ended;
+  static_cast<void>(read_message(text.padded(), limits_, true, ended.received));
+  take_answer(ended);
+}
+
 void Node::take_answer(Arrived& arrived) {
   if (provides_ == nullptr) return;
   rpc::Dispatcher& dispatcher = provides_->dispatcher;
   const Received& message = arrived.received;
   if (message.kind == MessageKind::response) {
-    if (!arrived.encoded.empty() && !dispatcher.takes_encoded(message) && !make_json(arrived)) return link_.fail();
+    if (!arrived.encoded.empty() && !dispatcher.takes_encoded(message)) {
+      const std::string id{message.id()};
+      if (!make_json(arrived)) return end_own_call(id, too_much(true, "maybe"));
+    }
     restore(arrived);
     // One that answers no call is of one that was cancelled, which is counted as long as others are in progress.
     if (dispatcher.response(message) && unanswered_ != 0 && --unanswered_ == 0) sent_calls_.clear();
@@ -486,22 +556,22 @@ void Node::drop_idle_sides() {
   });
 }
 
+void Node::answer(const Received& request, const Error& error) {
+  tell(RecordKind::answer, [&](Buffer& out) { write_error(out, error, request.id()); });
+}
+
 void Node::refuse_principal(const Received& message) {
   if (message.kind != MessageKind::request) return;
-  Buffer& out = link_.begin_record({.kind = RecordKind::answer, .principal = {}});
-  write_error(
-      out,
-      message::make(ErrorCode::unauthenticated, "the node vouches for a principal that this node does not know", "no"),
-      message.id());
-  link_.end_record();
+  answer(message, message::make(ErrorCode::unauthenticated,
+                                "the node vouches for a principal that this node does not know", "no"));
 }
 
 void Node::take_call(const Record& record, const Arrived& arrived) {
   const Received& message = arrived.received;
-  if (message.kind == MessageKind::response) return link_.fail();
+  if (message.kind == MessageKind::response) return;
   if (!record.head.principal) {
     // Of a call that is in progress, by its id, which is unique among all those of the node.
-    if (message.kind != MessageKind::notification) return link_.fail();
+    if (message.kind != MessageKind::notification) return refuse_principal(message);
     for (const auto& [principal, side] : callers_) {
       if (side->dispatcher.is_still_known()) handle(side->dispatcher, arrived);
     }
@@ -524,7 +594,7 @@ void Node::take_methods(std::string_view json) {
   const MethodNewsHandlers handlers{
       .set = [this](broker::Registration registration) { set_method(std::move(registration)); },
       .gone = [this](std::string_view method) { end_method(method); }};
-  if (!read_method_news(json, context_->host.loop_context.codecs.codec, handlers, all)) return link_.fail();
+  if (!read_method_news(json, context_->host.loop_context.codecs.codec, handlers, all)) refuse_news("methods");
   if (!all || state_ == State::up) return;
   become(State::up);
   end_return();
@@ -633,6 +703,11 @@ void Node::forget_methods() {
   methods_.clear();
 }
 
+// What is not understood is passed over: to begin anew would bring the same again.
+void Node::refuse_news(std::string_view what) {
+  refuse("what it tells of its " + std::string{what} + " is not understood, and passed over");
+}
+
 // Whatever a node says, the log is not filled with it.
 void Node::refuse(const std::string& why) {
   constexpr int kLinesMax = 10;  // of a session
@@ -673,7 +748,7 @@ broker::Peer& Node::publisher_for(std::string_view group) {
 
 void Node::take_clients(std::string_view json) {
   const auto news = from_json<ClientNews>(json);
-  if (!news) return link_.fail();
+  if (!news) return refuse_news("clients");
   for (const std::string& name : news->gone) clients_.erase(name);
   for (const std::string& name : news->set) {
     if (name.empty() || name.size() > kNameBytesMax) continue;
@@ -697,7 +772,7 @@ void Node::take_topics(std::string_view json) {
       ++subscriptions_;
     }
   };
-  if (!read_topic_news(json, context_->host.loop_context.codecs.codec, take)) link_.fail();
+  if (!read_topic_news(json, context_->host.loop_context.codecs.codec, take)) refuse_news("topics");
 }
 
 void Node::take_event(std::string_view group, const Received& message) {
@@ -745,7 +820,7 @@ void Node::compare_retained(std::uint64_t digest) {
 
 void Node::take_retained(std::string_view text) {
   const std::optional<RetainedText> read = read_retained(text);
-  if (!read) return link_.fail();
+  if (!read) return refuse_news("retained events");
   const RetainedHead& head = read->head;
   if (head.digest) return compare_retained(read_hexadecimal(*head.digest).value_or(0));
   if (head.ask) {
@@ -757,14 +832,14 @@ void Node::take_retained(std::string_view text) {
   if (!read->event.empty()) {
     Buffer padded{read->event};
     Arrived event;
-    if (!this->read(padded.padded(), event)) return link_.fail();
+    const ReadStatus status = this->read(padded.padded(), widest(), event);
     const Received& message = event.received;
-    if (message.kind != MessageKind::notification || message.method_escaped || !head.topic ||
-        message.method() != *head.topic)
-      return link_.fail();
+    if (status != ReadStatus::done || message.kind != MessageKind::notification || message.method_escaped ||
+        !head.topic || message.method() != *head.topic)
+      return refuse_news("retained events");
   }
   switch (context_->retained.take(head, read->event, context_->now())) {
-    case RetainedReplica::Taken::malformed: return link_.fail();
+    case RetainedReplica::Taken::malformed: return refuse_news("retained events");
     case RetainedReplica::Taken::known: return;
     case RetainedReplica::Taken::outdone: return context_->retained_outdone(*head.topic);
     case RetainedReplica::Taken::newer:
@@ -777,7 +852,7 @@ void Node::take_retained(std::string_view text) {
 void Node::deliver_retained(std::string_view topic, std::string_view event) {
   Buffer text{event};
   Arrived read;
-  if (!this->read(text.padded(), read)) return;
+  if (this->read(text.padded(), widest(), read) != ReadStatus::done) return;
   restore(read);
   const Received& message = read.received;
   const auto number = context_->router.events().retained().number_of(topic);

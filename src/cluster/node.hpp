@@ -218,6 +218,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
     EncodedText encoded = {};  // as it came, in another encoding than JSON; else empty
     Buffer text = {};          // what is JSON of that
   };
+  using ReadStatus = message::Transcoder::Status;
   // What is told next of all that a session begins with.
   enum class Telling : std::uint8_t { clients, own_methods, methods, topics, nothing };
 
@@ -227,18 +228,24 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   };
   static constexpr std::size_t kSentCallsMax = std::size_t{1} << 18;  // beyond, the oldest may have come
 
+  void renew_limits() noexcept;
   void opened() override;
   void ended(std::uint64_t reached) override;
   void received(const Record& record) override;
   void wants_flush() noexcept override;
   template <class Write>
   void tell(RecordKind kind, const Write& write) noexcept;
-  [[nodiscard]] bool read(std::string_view text, Arrived& arrived);
+  [[nodiscard]] ReadStatus read(std::string_view text, const Limits& limits, Arrived& arrived);
   static void restore(Arrived& arrived);
   [[nodiscard]] bool make_json(Arrived& arrived);
   static void handle(rpc::Dispatcher& dispatcher, const Arrived& arrived);
+  [[nodiscard]] Limits widest() const;
+  void refuse_message(const Record& record, bool is_too_long);
+  [[nodiscard]] std::string id_of_item(const Received& message) const;
+  void end_own_call(const std::string& id, const Error& error);
   void take_call(const Record& record, const Arrived& arrived);
   void take_answer(Arrived& arrived);
+  void answer(const Received& request, const Error& error);
   void take_methods(std::string_view json);
   void set_method(broker::Registration registration);
   void end_former(const broker::Registration& registration);
@@ -247,6 +254,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   [[nodiscard]] bool drop_method(std::string_view method);
   void forget_methods();
   void refuse(const std::string& why);
+  void refuse_news(std::string_view what);
   void take_topics(std::string_view json);
   void take_clients(std::string_view json);
   void take_retained(std::string_view text);

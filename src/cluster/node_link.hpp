@@ -50,6 +50,8 @@ class NodeLink {
   NodeLink(Bus& bus, Names names, std::uint64_t session, const Bounds& bounds, User& user);
   NodeLink(NodeLink&&) = delete;
 
+  /// From now on.
+  void set_bounds(const Bounds& bounds) noexcept { bounds_ = bounds; }
   [[nodiscard]] bool is_open() const noexcept { return state_ == State::open; }
   /// Bytes that wait to be sent.
   [[nodiscard]] std::size_t waiting_bytes() const noexcept { return out_.size() + bus_->waiting_bytes(); }
@@ -125,7 +127,7 @@ class NodeLink {
 
   Bus* bus_;
   const Names names_;
-  const Bounds bounds_;
+  Bounds bounds_;
   User* user_;
   State state_ = State::opening;
   std::uint64_t session_;

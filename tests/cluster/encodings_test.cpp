@@ -105,6 +105,12 @@ class EncodingsTest : public testing::TestWithParam<Encoding> {
     return static_cast<char>(is_cbor() ? 0x81 : 0x91) + value;
   }
   [[nodiscard]] static std::string number(std::size_t small) { return {static_cast<char>(small)}; }
+  // An id of any size.
+  [[nodiscard]] static std::string wide(std::size_t id) {
+    std::string all{is_cbor() ? "\x1B" : "\xCF"};
+    for (int shift = 56; shift >= 0; shift -= 8) all += static_cast<char>(id >> shift & 0xFF);
+    return all;
+  }
   [[nodiscard]] static std::string long_one() { return is_cbor() ? "\x18\x01" : "\xCC\x01"; }
   [[nodiscard]] static std::string not_a_number() {
     using namespace std::string_literals;
@@ -264,6 +270,39 @@ TEST_P(EncodingsTest, ItemsStayAsTheyAre) {
   advance(kHop);
   EXPECT_TRUE(caller.received().contains(text("value") + long_one()));
   EXPECT_EQ(caller.received(), answered(long_one(), 3));
+}
+
+TEST_P(EncodingsTest, WhatNestsDeeperThanTheOtherNodeTakesEndsItsCallAlone) {
+  Limits narrow;
+  narrow.depth = 16;
+  BrokerNode c{network, scheduler, "c", 0x3000000000, {}, narrow};
+  EncodedClient here{*a, GetParam()};
+  EncodedClient there{c, GetParam()};
+  provide(here, "here");
+  provide(there, "there");
+  advance(kMeet);
+  std::string deep = long_one();
+  for (int level = 0; level != 40; ++level) deep = array(deep);
+  const auto refused = [](EncodedClient& client) {
+    const std::string answer = client.received();
+    return answer.starts_with('{') ? answer : client.json_of(answer);
+  };
+  here.send(called("there", deep));
+  advance(kHop);
+  EXPECT_EQ(there.received(), "");
+  EXPECT_TRUE(refused(here).contains(R"("origin":"remote","delivered":"no","limit":"depth")"));
+  there.send(called("here", array(long_one())));
+  advance(kHop);
+  here.send(message({{"jsonrpc", text("2.0")}, {"result", deep}, {"id", wide(id_in(here, here.received()))}}));
+  advance(kHop);
+  EXPECT_TRUE(refused(there).contains(R"("origin":"remote","delivered":"maybe","limit":"depth")"));
+  there.send(map({{"jsonrpc", text("2.0")}, {"method", text("here")}, {"id", number(3)}, {"stream", number(2)}}));
+  advance(kHop);
+  here.send(told("rpc.item", map({{"id", wide(id_in(here, here.received()))}, {"value", deep}})));
+  advance(kHop);
+  EXPECT_TRUE(refused(there).contains(R"("origin":"remote","delivered":"maybe","limit":"depth")"));
+  EXPECT_EQ(a->cluster->find("c")->sessions_lost(), 0U);
+  EXPECT_EQ(c.cluster->find("a")->sessions_lost(), 0U);
 }
 
 TEST_P(EncodingsTest, EventsStayAsTheyAreForThoseWhoSpeakTheSame) {
