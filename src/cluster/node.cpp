@@ -82,6 +82,19 @@ Error too_much(bool is_too_long, std::string_view delivered) {
                         .limit = is_too_long ? "max_message_size" : "depth"});
 }
 
+struct AboutMethod {
+  std::optional<std::string> method;
+};
+
+// The method that an event of the other broker's own is about, of which those alone are told who may call it; empty for
+// an event about none, and nothing for one that should name a method, and does not.
+std::optional<std::string> method_announced(const Received& event) {
+  if (event.method() != "rpc.method.registered" && event.method() != "rpc.method.unregistered") return std::string{};
+  if (event.params().empty()) return std::nullopt;
+  const auto about = from_json<AboutMethod>(event.params());
+  return about && about->method && !about->method->empty() ? about->method : std::nullopt;
+}
+
 Limits limits_of_node(Limits limits) {
   limits.rate = limits.principal_rate = 0;
   limits.in_flight = limits.principal_calls = kNoLimit;
@@ -778,10 +791,12 @@ void Node::take_topics(std::string_view json) {
 void Node::take_event(std::string_view group, const Received& message) {
   if (message.kind != MessageKind::notification || message.method_escaped || !is_name(message.method())) return;
   if (message.method() == "rpc.lagged") return static_cast<void>(++events_lost_);
+  const std::optional<std::string> about = method_announced(message);
+  if (!about) return;
   Buffer text{message.text};
   context_->router.events().deliver(
       &publisher_for(group),
-      {.topic = message.method(), .text = text.view(), .params = message.params(), .owned = &text});
+      {.topic = message.method(), .text = text.view(), .params = message.params(), .method = *about, .owned = &text});
 }
 
 // ---- what is retained ----

@@ -1319,6 +1319,29 @@ TEST_F(ClusterAccessTest, ACallEndsWhosePrincipalIsTakenAwayAtTheOtherNode) {
   EXPECT_EQ(answers.find("\"result\""), std::string::npos) << answers;
 }
 
+TEST_F(ClusterAccessTest, OfMethodsOfOtherNodesThoseAreToldWhoMayCallThem) {
+  const auto subscribing = [](std::string name, std::vector<std::string> call) {
+    Principal one = principal(std::move(name), std::move(call));
+    one.subscribe = {"rpc.>"};
+    return one;
+  };
+  know(*a, {subscribing("ada", {"gpu.*"}), subscribing("bob", {"other"})});
+  know(*b, {principal("worker", {}, {">"})});
+  NodeClient ada{*a};
+  NodeClient bob{*a};
+  greet(ada, "ada");
+  greet(bob, "bob");
+  for (NodeClient* const one : {&ada, &bob})
+    EXPECT_EQ(one->ask(request("rpc.subscribe", R"({"topic":"rpc.method.*"})")), result_reply("true"));
+  advance(kMeet);
+  NodeClient provider{*b};
+  greet(provider, "worker");
+  provider.provide("gpu.add");
+  advance(kHop);
+  EXPECT_NE(ada.received().find(R"("method":"gpu.add")"), std::string::npos);
+  EXPECT_EQ(bob.received(), "");
+}
+
 TEST_F(ClusterAccessTest, AStreamComesFromANodeAtWhichPeersSayWhoTheyAre) {
   know(*a, {principal("ada", {"gpu.*"})});
   know(*b, {principal("ada", {"gpu.*"}), principal("worker", {}, {">"})});
