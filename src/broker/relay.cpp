@@ -162,7 +162,6 @@ void Relay::relay_to(Provider& chosen, Route& route, Call& call, const Received&
       relayed.extras = std::make_unique<RelayExtras>();
       if (long_id) relayed.extras->id.set(caller.shared_load(), message.id().size());
       if (keeps) relayed.extras->request.keep(message.text, caller.shared_load());
-      relayed.extras->from = from_of(*provider, caller, message);
       relayed.extras->asked_by = &caller;
       relayed.extras->asker = caller.number;
       if (route.description.subscription)
@@ -230,11 +229,8 @@ void Relay::fail_unsent(SlotNumber slot, const Error& error) noexcept {
 void Relay::send_kept(SlotNumber slot) noexcept {
   try {
     const Provider& provider = *calls_[slot].provider;
-    const Peer* caller = nullptr;
-    if (provider.at_node) [[unlikely]] {
-      caller = context_->peers.find(calls_[slot].extras->asker);
-      if (caller == nullptr) return fail_unsent(slot, context_->errors.cancelled_before);
-    }
+    const Peer* const caller = context_->peers.find(calls_[slot].extras->asker);
+    if (provider.at_node && caller == nullptr) return fail_unsent(slot, context_->errors.cancelled_before);
     if (calls_[slot].extras->to_all) {
       if (has_budget(provider, calls_[slot].extras->to_all->size())) return writer_->send_to_all(slot, caller);
       return fail_unsent(slot, provider_holds_too_much());
@@ -251,7 +247,8 @@ void Relay::send_kept(SlotNumber slot) noexcept {
     if (const std::optional<Error> why = writer_->read_kept(text, wanted, read, message)) {
       return fail_unsent(slot, *why);
     }
-    writer_->send(slot, message, caller, calls_[slot].extras->from);
+    const std::string from = caller != nullptr ? from_of(provider, *caller, message) : std::string{};
+    writer_->send(slot, message, caller, from);
     if (!provider.options.idempotent && !provider.options.linked && !provider.at_node)
       calls_[slot].extras->request.release();
   } catch (const std::bad_alloc&) {

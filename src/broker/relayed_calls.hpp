@@ -88,8 +88,7 @@ struct RelayExtras {
   rpc::HeldBytes id;                           ///< of an id of more than rpc::kBytesUncounted
   std::shared_ptr<const RequestToAll> to_all;  ///< the request of rpc.call_all, until it has been sent
   KeptRequest request;                         ///< as it came: of a call that waits, or that may be made again
-  std::string from;                            ///< with it, who made it (BrokerContext::from_of)
-  const Peer* asked_by = nullptr;  ///< the same: whose turn it is to wait; to be compared, since it may have gone
+  const Peer* asked_by = nullptr;  ///< with it: whose turn it is to wait; to be compared, since it may have gone
   std::uint64_t asker = 0;         ///< the same: its Peer::number
 };
 

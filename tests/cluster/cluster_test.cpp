@@ -868,6 +868,31 @@ TEST_F(ClusterTest, AProviderIsToldWhoCallsAtAnotherNodeWhereItsBrokerTellsThat)
   EXPECT_EQ(silent.received().find("\"from\""), std::string::npos);
 }
 
+TEST_F(ClusterTest, WhoIsAskedInPlaceOfALostNodeIsToldWhoCallsAsItsBrokerTells) {
+  for (const bool discloses : {false, true}) {
+    SimulatedNetwork other{scheduler};
+    BrokerNode d{other, scheduler, "d", 0x4000000000, {.disclose_callers = discloses}};
+    BrokerNode e{other, scheduler, "e", 0x5000000000, {.disclose_callers = true}};
+    NodeClient own{d};
+    own.provide("gpu.add", R"(,"concurrency":1,"idempotent":true)");
+    NodeClient there{e};
+    there.provide("gpu.add", R"(,"idempotent":true)");
+    NodeClient caller{d};
+    static_cast<void>(caller.ask(request("rpc.hello", R"({"name":"ada"})")));
+    advance(kMeet);
+    caller.send(request("gpu.add", "[1]", "1"));
+    caller.send(request("gpu.add", "[2]", "2"));
+    advance(kHop);
+    EXPECT_NE(there.received().find(R"("from":"ada")"), std::string::npos);
+    own.send(result_reply("1", id_of(own.received())));
+    e.bus->become(cluster::Bus::State::disconnected);  // as if it were killed
+    advance(300ms);
+    const std::string asked = own.received();
+    EXPECT_NE(asked.find("[2]"), std::string::npos);
+    EXPECT_EQ(asked.find(R"("from":"ada")") != std::string::npos, discloses) << asked;
+  }
+}
+
 // ---- who is stopped, or replaced ----
 
 TEST_F(ClusterTest, ABrokerThatWasStoppedHasNotFoundTheOthersSilent) {
