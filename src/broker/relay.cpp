@@ -210,7 +210,7 @@ bool Relay::moves_within_budget(SlotNumber slot, std::string_view text) noexcept
   RelayExtras& extras = *call.extras;
   const Provider& provider = *call.provider;
   const Peer* const caller = context_->peers.find(extras.asker);
-  if (provider.options.idempotent || provider.options.linked || caller == nullptr)
+  if (provider.options.idempotent || provider.options.linked || provider.at_node || caller == nullptr)
     return has_budget(provider, text.size());
   const std::size_t before = caller->load().held_bytes;
   extras.request.uncount();
