@@ -91,7 +91,9 @@ void Registrar::register_methods(Peer& peer, std::vector<Registration> registrat
 
 void Registrar::register_one(Peer& peer, Registration one) {
   Route* route = context_->methods.find_registered(one.name);
-  Provider* const linked = route != nullptr && !one.options.linked ? route->linked() : nullptr;
+  // A client that has come over takes the place of the one that it was; what another node has is no such thing.
+  const bool replaces = route != nullptr && !one.options.linked && !peer.of_node;
+  Provider* const linked = replaces ? route->linked() : nullptr;
   if (route != nullptr && !route->is_held()) {
     // What its last providers still have to answer ends with them; what they had agreed on does not hold.
     route->renew(one.policy, std::move(one.hash_param), std::move(one.description));

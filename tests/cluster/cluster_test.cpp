@@ -893,6 +893,47 @@ TEST_F(ClusterTest, WhoIsAskedInPlaceOfALostNodeIsToldWhoCallsAsItsBrokerTells) 
   }
 }
 
+TEST_F(ClusterTest, ACallThatHasWaitedForANodeCountsForItsCallerUntilItIsAnswered) {
+  Limits limits;
+  limits.soft_output = 100'000;
+  BrokerNode c{network, scheduler, "c", 0x3000000000, {}, limits};
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  NodeClient caller{c};
+  advance(kMeet);
+  const std::string params = "[\"" + std::string(200'000, 'x') + "\"]";
+  const auto held = [&] {
+    return static_cast<broker::Peer&>(*caller.dispatcher->join_broker()).load().held_bytes;
+  };
+  caller.send(request("gpu.add", params, "1"));
+  caller.send(request("gpu.add", params, "2"));  // waits until the first one has left
+  EXPECT_GE(held(), params.size());
+  advance(kHop);
+  ASSERT_EQ(provider.sink.messages.size(), 2U);
+  EXPECT_GE(held(), params.size());
+  for (const std::string& asked : std::exchange(provider.sink.messages, {})) provider.send(result_reply("1", id_of(asked)));
+  advance(kHop);
+  EXPECT_EQ(caller.sink.messages.size(), 2U);
+  EXPECT_EQ(held(), 0U);
+}
+
+TEST_F(ClusterTest, WhatTheClientsOfThePredecessorProvideIsProvidedThoughAnotherNodeHasIt) {
+  SimulatedNetwork other{scheduler};
+  BrokerNode old{other, scheduler, "a", 0x500000000};
+  NodeClient stays{old};
+  stays.provide("gpu.add");
+  NodeClient link{*a};
+  a->router.take_over(old.router.hand_over(), link.dispatcher->trust());
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  advance(kMeet);
+  ASSERT_TRUE(a->router.methods().find("gpu.add")->is_at_nodes());
+  EXPECT_NE(a->router.methods().find("gpu.add")->linked(), nullptr);
+  NodeClient comes{*a};
+  comes.provide("gpu.add");  // it has come over
+  EXPECT_EQ(a->router.methods().find("gpu.add")->linked(), nullptr);
+}
+
 // ---- who is stopped, or replaced ----
 
 TEST_F(ClusterTest, ABrokerThatWasStoppedHasNotFoundTheOthersSilent) {
