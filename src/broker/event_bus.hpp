@@ -59,10 +59,17 @@ class EventBus {
   /// One that another broker has kept, as far as there is room. Throws std::bad_alloc.
   void keep_handed(std::string_view topic, std::string_view message, const Retained::By& by) {
     std::size_t evicted = 0;
-    if (retained_.keep(topic, message, by, evicted) == Retained::Kept::yes && context_->realm)
-      context_->realm->retained_changed(topic, false);
+    const auto tell = [this](std::string_view of, bool gone) {
+      if (context_->realm) context_->realm->retained_changed(of, gone);
+    };
+    const Retained::Kept kept =
+        retained_.keep(topic, message, by, evicted, [&](std::string_view gone) { tell(gone, true); });
+    if (kept == Retained::Kept::yes) tell(topic, false);
   }
-  void clear_handed(std::string_view topic) noexcept { retained_.clear(topic); }
+  void clear_handed(std::string_view topic) noexcept {
+    retained_.clear(topic);
+    if (context_->realm) context_->realm->retained_changed(topic, true);
+  }
   /// Steps that have been spent on matching events with patterns, since the beginning.
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
 

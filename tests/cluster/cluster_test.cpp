@@ -1183,6 +1183,32 @@ class ClusterRetainedTest : public ClusterTest {
   }
 };
 
+TEST_F(ClusterRetainedTest, WhatAClientOfThePredecessorDeletesIsGoneAtAllNodes) {
+  advance(kMeet);
+  publish(*a, "door", "[1]");
+  advance(kHop);
+  ASSERT_EQ(retained(*b, "door"), notification("door", "[1]"));
+  a->router.events().clear_handed("door");
+  advance(kHop);
+  EXPECT_EQ(retained(*b, "door"), "");
+}
+
+TEST_F(ClusterRetainedTest, WhatGivesWayToAValueOfThePredecessorIsGoneAtAllNodes) {
+  Limits limits;
+  limits.retained_bytes = limits.principal_retained_bytes = 2'000;
+  BrokerNode c{network, scheduler, "c", 0x3000000000, {}, limits};
+  advance(kMeet);
+  const std::string large = "[\"" + std::string(1'500, 'x') + "\"]";
+  publish(c, "door", large);
+  advance(kHop);
+  ASSERT_EQ(retained(*b, "door"), notification("door", large));
+  const std::string event = notification("window", "[\"" + std::string(300, 'x') + "\"]");
+  c.router.events().keep_handed("window", event, {.owner = "other", .client = "other"});
+  advance(kHop);
+  EXPECT_EQ(retained(*b, "window"), event);
+  EXPECT_EQ(retained(*b, "door"), "");
+}
+
 TEST_F(ClusterRetainedTest, WhatIsRetainedAtOneNodeIsRetainedAtAll) {
   advance(kMeet);
   publish(*a, "door", "[1]");
