@@ -7,11 +7,12 @@
 
 namespace wirecall::broker {
 
-// What another node has made of itself is remote here; and though it has asked nobody, one before it may have.
+// What another node has made of itself is remote here; of a broker's own errors that a linked one hands on it says the
+// truth. Though nobody has been asked there, one before it may have been.
 static OwnErrorEdits edits_of(const RelayedCall& call, const Provider& provider) noexcept {
-  if (!provider.at_node) [[likely]]
-    return {};
-  return {.origin = R"("remote")", .maybe = call.asked};
+  return {.origin = provider.at_node ? std::string_view{R"("remote")"} : std::string_view{},
+          .keeps_origin = provider.options.linked,
+          .maybe = call.asked};
 }
 
 void Answers::deliver(SlotNumber slot, const Received& message, Provider& provider) {
@@ -35,11 +36,8 @@ void Answers::deliver(SlotNumber slot, const Received& message, Provider& provid
       return calls_.forget(slot);
     }
     Buffer stripped;
-    // Of a broker's own errors that says the truth.
     const CleanResponse relayed =
-        provider.options.linked
-            ? CleanResponse{.text = message.text, .id = message.id(), .error = {}, .code = 0}
-            : without_origin(message, *context_->loop.codecs.readers.reader, stripped, edits_of(call, provider));
+        without_origin(message, *context_->loop.codecs.readers.reader, stripped, edits_of(call, provider));
     append_message_as(message_sink, MessageForm::text(call.form.sent),
                       [&](Buffer& out) { message::append_replaced(out, relayed.text, relayed.id, call.id()); });
   } catch (const std::bad_alloc&) {

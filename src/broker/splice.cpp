@@ -83,14 +83,25 @@ ErrorParts parts_of(std::string_view error, Reader& reader) {
   return parts;
 }
 
-// Puts into `splice`, whose text the error is a part of, what becomes of its `data.origin`; whether there is one.
-bool edit_origin(Splice& splice, const ErrorParts& parts, Reader& reader, const OwnErrorEdits& edits) {
+bool has_origin(const ErrorParts& parts, Reader& reader) {
   if (parts.data.empty()) return false;
+  reader.reset(parts.data);
+  static_cast<void>(reader.begin_object());
+  bool found = false;
+  for (std::string_view name; reader.next_member(name); static_cast<void>(reader.skip()))
+    found = found || name == "origin";
+  return found;
+}
+
+// Puts into `splice`, whose text the error is a part of, what becomes of its data where they have an origin; whether
+// anything does.
+bool edit_origin(Splice& splice, const ErrorParts& parts, Reader& reader, const OwnErrorEdits& edits) {
+  if (!has_origin(parts, reader)) return false;
   bool any = false;
   reader.reset(parts.data);
   static_cast<void>(reader.begin_object());
   for (std::string_view name; reader.next_member(name);) {
-    const bool is_origin = name == "origin";
+    const bool is_origin = !edits.keeps_origin && name == "origin";
     const bool is_delivered = edits.maybe && name == "delivered";
     const std::string_view value = reader.skip();
     if ((!is_origin && !is_delivered) || splice.is_full()) continue;

@@ -54,14 +54,15 @@ struct CleanResponse {
   int code = 0;            ///< of its error; 0 for a result
 };
 
-/// What becomes of an error that another node has made of itself.
+/// What becomes of an error that another side has made of itself, which has a `data.origin`.
 struct OwnErrorEdits {
   std::string_view origin = {};  ///< of `data`, JSON text; empty for none
+  bool keeps_origin = false;     ///< it stays as it is
   bool maybe = false;            ///< `data.delivered` is that
 };
 
 /// The response without `data.origin`, or with that which `edits` say, where there was one; `changed` holds its text
-/// then. `response` is well formed.
+/// then. A `data.delivered` without an origin is the provider's own. `response` is well formed.
 [[nodiscard]] CleanResponse without_origin(const Received& response, Reader& reader, Buffer& changed,
                                            const OwnErrorEdits& edits = {});
 

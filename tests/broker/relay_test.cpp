@@ -319,6 +319,23 @@ TEST_F(Relay, an_idempotent_call_is_asked_of_another_provider_once) {
   EXPECT_EQ(caller.received(), provider_lost("maybe"));
 }
 
+TEST_F(Relay, what_the_second_provider_of_a_call_refuses_may_have_been_done_by_the_first) {
+  for (const std::string_view origin : {R"("origin":"local",)", ""}) {
+    Client first{world};
+    Client second{world};
+    for (Client* one : {&first, &second}) one->provide("add", R"(,"idempotent":true,"policy":"first")");
+    caller.send(request("add", "[1]"));
+    first.leave();
+    const std::string head = R"({"reason":"x",)";
+    second.send(error_reply(-32005, "Limit exceeded", head + std::string{origin} + R"("delivered":"no"})",
+                            id_of(second.received())));
+    // Without an origin it is the provider's own word.
+    const std::string_view delivered = origin.empty() ? R"("delivered":"no"})" : R"("delivered":"maybe"})";
+    EXPECT_EQ(caller.received(), error_reply(-32005, "Limit exceeded", head + std::string{delivered}));
+    second.leave();
+  }
+}
+
 TEST_F(Relay, a_call_that_may_have_been_done_is_not_done_twice) {
   Client second{world};
   provider.provide("add", R"(,"policy":"first")");
