@@ -534,11 +534,21 @@ void Node::take_answer(Arrived& arrived) {
     if (dispatcher.response(message) && unanswered_ != 0 && --unanswered_ == 0) sent_calls_.clear();
     return;
   }
-  if (message.kind != MessageKind::notification) return;
+  if (!belongs_to_a_call(message)) return;
   const rpc::Authority* const authority = context_->host.loop_context.services.authority.get();
   if (authority != nullptr && !dispatcher.is_still_known())
     dispatcher.identify(kNodes.find(*authority, {}), {kNodes, name_});
   handle(dispatcher, arrived);
+}
+
+// Whether it is what comes before an answer, or behind one that has begun a subscription: nothing else is for our
+// callers, and the node is nobody who may call.
+bool Node::belongs_to_a_call(const Received& message) const {
+  if (message.kind != MessageKind::notification || message.method_escaped) return false;
+  const std::string_view name = message.method();
+  if (name == "rpc.item" || name == "rpc.credit" || name == "$/progress") return true;
+  const auto& source = provider().source;
+  return source != nullptr && source->notifications.contains(name);
 }
 
 Node::Side* Node::side_of(std::string_view principal) {

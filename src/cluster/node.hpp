@@ -179,7 +179,12 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
     }
     [[nodiscard]] bool writable() noexcept override { return !is_overfull(); }
     [[nodiscard]] bool is_overfull() noexcept override;
-    [[nodiscard]] rpc::PeerCapabilities capabilities() const noexcept override { return rpc::PeerCapabilities::all(); }
+    // But handlers cannot call their callers at another node.
+    [[nodiscard]] rpc::PeerCapabilities capabilities() const noexcept override {
+      rpc::PeerCapabilities can = rpc::PeerCapabilities::all();
+      can.calls_back = false;
+      return can;
+    }
     [[nodiscard]] std::string peer_source() const override { return "node:" + node_->name_; }
     [[nodiscard]] std::string_view protocol() const noexcept override { return "cluster"; }
     [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return node_->link_.waiting_bytes(); }
@@ -245,6 +250,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void end_own_call(const std::string& id, const Error& error);
   void take_call(const Record& record, const Arrived& arrived);
   void take_answer(Arrived& arrived);
+  [[nodiscard]] bool belongs_to_a_call(const Received& message) const;
   void answer(const Received& request, const Error& error);
   void take_methods(std::string_view json);
   void set_method(broker::Registration registration);

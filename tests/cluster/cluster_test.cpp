@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/cluster/cluster_world.hpp"
+#include "wirecall/caller.hpp"
 #include "wirecall/registry.hpp"
 
 namespace wirecall::test {
@@ -440,6 +441,32 @@ TEST_F(ClusterTest, ManyCallsOfOneTurnLeaveAsOneMessage) {
   advance(200us);
   EXPECT_EQ(network.published - before, 1U);
   EXPECT_EQ(provider.sink.messages.size(), 100U);
+}
+
+TEST_F(ClusterTest, AHandlerDoesNotCallItsCallerAtAnotherNode) {
+  SimulatedNetwork other{scheduler};
+  BrokerNode d{other, scheduler, "d", 0x4000000000};
+  int refused = 0;
+  d.registry.method("own.ask", [&refused](Context context) -> Task<int> {
+    const Caller caller{context};
+    caller.notify("own.note", 1);
+    try {
+      static_cast<void>(co_await caller.call<int>("own.note", 1));
+    } catch (const Error& error) {
+      refused = error.code();
+    }
+    co_return 2;
+  });
+  int noted = 0;
+  BrokerNode e{other, scheduler, "e", 0x5000000000};
+  e.registry.method("own.note", [&noted](int) { return ++noted; });
+  NodeClient caller{e};
+  advance(kMeet);
+  caller.send(request("own.ask", "[]"));
+  advance(kHop);
+  EXPECT_EQ(caller.received(), result_reply("2"));
+  EXPECT_EQ(refused, -32001);
+  EXPECT_EQ(noted, 0);
 }
 
 TEST_F(ClusterTest, AMethodOfTheProcessItselfIsCalledFromOtherNodes) {
@@ -902,16 +929,15 @@ TEST_F(ClusterTest, ACallThatHasWaitedForANodeCountsForItsCallerUntilItIsAnswere
   NodeClient caller{c};
   advance(kMeet);
   const std::string params = "[\"" + std::string(200'000, 'x') + "\"]";
-  const auto held = [&] {
-    return static_cast<broker::Peer&>(*caller.dispatcher->join_broker()).load().held_bytes;
-  };
+  const auto held = [&] { return static_cast<broker::Peer&>(*caller.dispatcher->join_broker()).load().held_bytes; };
   caller.send(request("gpu.add", params, "1"));
   caller.send(request("gpu.add", params, "2"));  // waits until the first one has left
   EXPECT_GE(held(), params.size());
   advance(kHop);
   ASSERT_EQ(provider.sink.messages.size(), 2U);
   EXPECT_GE(held(), params.size());
-  for (const std::string& asked : std::exchange(provider.sink.messages, {})) provider.send(result_reply("1", id_of(asked)));
+  for (const std::string& asked : std::exchange(provider.sink.messages, {}))
+    provider.send(result_reply("1", id_of(asked)));
   advance(kHop);
   EXPECT_EQ(caller.sink.messages.size(), 2U);
   EXPECT_EQ(held(), 0U);
