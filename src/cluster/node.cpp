@@ -95,6 +95,10 @@ std::optional<std::string> method_announced(const Received& event) {
   return about && about->method && !about->method->empty() ? about->method : std::nullopt;
 }
 
+Error revoked() {
+  return message::make(ErrorCode::unauthenticated, "the principal may do other things than before", "maybe");
+}
+
 Limits limits_of_node(Limits limits) {
   limits.rate = limits.principal_rate = 0;
   limits.in_flight = limits.principal_calls = kNoLimit;
@@ -398,7 +402,10 @@ void Node::take_pong(const Frame& pong) {
 
 void Node::tick() {
   if (state_ == State::foreign) return;
-  if (!link_.is_reading()) renew_limits();
+  if (!link_.is_reading()) {
+    renew_limits();
+    end_revoked();
+  }
   link_.maintain();
   resume();
   if (!link_.is_open()) return;
@@ -556,8 +563,7 @@ Node::Side* Node::side_of(std::string_view principal) {
   const Principal* const known = authority != nullptr ? authority->find_named(principal) : nullptr;
   auto found = callers_.find(principal);
   if (found != callers_.end() && !found->second->dispatcher.is_still_known()) {
-    found->second->dispatcher.end_calls(
-        message::make(ErrorCode::unauthenticated, "the principal may do other things than before", "maybe"));
+    found->second->dispatcher.end_calls(revoked());
     callers_.erase(found);
     found = callers_.end();
   }
@@ -571,6 +577,23 @@ Node::Side* Node::side_of(std::string_view principal) {
   peer.of_node = true;
   if (known != nullptr) side.dispatcher.identify(known, {kVouched, std::string{principal}});
   return &side;
+}
+
+// The calls of a principal that may do other things than before end, as those of any client do, and its next ones are
+// admitted anew.
+void Node::end_revoked() noexcept {
+  const auto& authority = context_->host.loop_context.services.authority;
+  if (authority_ == authority) return;
+  broker::if_memory_allows([&] {
+    const Error error = revoked();
+    std::erase_if(callers_, [&](const auto& one) {
+      rpc::Dispatcher& dispatcher = one.second->dispatcher;
+      if (dispatcher.is_still_known()) return false;
+      dispatcher.end_calls(error);
+      return true;
+    });
+    authority_ = authority;
+  });
 }
 
 void Node::drop_idle_sides() {

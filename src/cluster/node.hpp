@@ -280,6 +280,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void remember_call();
   void mark_untaken(std::uint64_t reached) noexcept;
   [[nodiscard]] Side* side_of(std::string_view principal);
+  void end_revoked() noexcept;
   void drop_idle_sides();
   void refuse_principal(const Received& message);
   void end_session(broker::LostBy by);
@@ -310,6 +311,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   std::unique_ptr<Side> provides_;  // null without a session
   std::map<std::string, std::unique_ptr<Side>, std::less<>> callers_;  // by principal
   std::map<std::string, std::unique_ptr<Side>, std::less<>> events_;   // by group
+  std::shared_ptr<const rpc::Authority> authority_;                    // by which all of these are still known
   std::unique_ptr<Side> publishes_;  // for groups in which it has no subscriber; null before the first
   ToldNumbers told_numbers_{*this};
   std::set<std::uint64_t> told_;  // numbers of retained events that were sent as events since the last flush

@@ -1437,6 +1437,26 @@ TEST_F(ClusterAccessTest, ACallEndsWhosePrincipalIsTakenAwayAtTheOtherNode) {
   EXPECT_EQ(answers.find("\"result\""), std::string::npos) << answers;
 }
 
+TEST_F(ClusterAccessTest, ACallEndsAtOnceWhosePrincipalIsTakenAwayAtTheOtherNodeThoughNothingFollows) {
+  know(*a, {principal("ada", {"gpu.*"})});
+  know(*b, {principal("ada", {"gpu.*"}), principal("worker", {}, {">"})});
+  NodeClient provider{*b};
+  greet(provider, "worker");
+  provider.provide("gpu.add");
+  NodeClient ada{*a};
+  greet(ada, "ada");
+  advance(kMeet);
+  ada.send(request("gpu.add", "[1]", "7"));
+  advance(kHop);
+  const std::string asked = provider.received();
+  ASSERT_NE(asked, "");
+  know(*b, {principal("worker", {}, {">"})});
+  advance(300ms);
+  const std::string answer = ada.received();
+  EXPECT_NE(answer.find("-32004"), std::string::npos) << answer;
+  EXPECT_EQ(provider.received(), cancel_notification(id_of(asked)));
+}
+
 TEST_F(ClusterAccessTest, OfMethodsOfOtherNodesThoseAreToldWhoMayCallThem) {
   const auto subscribing = [](std::string name, std::vector<std::string> call) {
     Principal one = principal(std::move(name), std::move(call));
