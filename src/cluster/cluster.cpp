@@ -424,8 +424,9 @@ void Cluster::take_heartbeat(const BusMessage& message) {
   Node* const node = node_of(heartbeat->node);
   if (node == nullptr) return;
   const bool known = node->last_heartbeat().epoch == heartbeat->epoch;
-  node->heard(*heartbeat);
+  // It may not have heard of us, which it has to before it is asked for a session.
   if (!known) send_heartbeat(heartbeat->node);
+  node->heard(*heartbeat);
   if (heartbeat->retained && is_settled()) node->compare_retained(*heartbeat->retained);
 }
 

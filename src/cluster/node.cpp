@@ -377,7 +377,10 @@ void Node::heard(const Heartbeat& heartbeat) {
     expect_return();  // what another process says may come before what the last one has said
     lose(broker::LostBy::node);
   }
-  if (first && !foreign) link_.maintain();
+  if (!first || foreign) return;
+  // What it has claimed (exclusive_claims.hpp) before it was known since when it is there is claimed anew.
+  if (link_.is_open()) return lose(broker::LostBy::node);
+  link_.maintain();
 }
 
 void Node::take(const Frame& frame) {

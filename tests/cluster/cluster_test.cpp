@@ -1564,7 +1564,7 @@ TEST_F(ClusterTest, TheTokenOfAProgressGoesToTheProviderAtTheOtherNode) {
 // A node that says what no broker would.
 class HostileNode {
  public:
-  explicit HostileNode(SimulatedNetwork& network) : bus_(network) {
+  explicit HostileNode(SimulatedNetwork& network, bool is_heard = true) : bus_(network) {
     bus_.subscribe("wc.shop.n.x.call", [this](const cluster::BusMessage& message) {
       if (const auto frame = cluster::read_frame(message.payload)) {
         session = frame->head.from_session;
@@ -1572,8 +1572,9 @@ class HostileNode {
       }
       ++answers;
     });
-    static_cast<void>(bus_.publish("wc.shop.hb", {}, R"({"node":"x","epoch":"9","version":1})"));
+    if (is_heard) beat();
   }
+  void beat() { static_cast<void>(bus_.publish("wc.shop.hb", {}, R"({"node":"x","epoch":"9","version":1})")); }
   void say(cluster::FrameKind kind, std::string_view payload, std::string_view name = "x") {
     Buffer out;
     cluster::append_frame_head(out, {.kind = kind,
@@ -1749,6 +1750,19 @@ TEST_F(ClusterAttackTest, AFloodOfOpensIsAnsweredByFew) {
   for (int i = 0; i != 1000; ++i) node->say(cluster::FrameKind::open, "?");
   advance(200us);
   EXPECT_LE(node->answers - before, 16);
+}
+
+TEST_F(ClusterTest, WhatIsToldBeforeTheFirstHeartbeatIsToldAnewBehindIt) {
+  HostileNode x{network, false};
+  x.say(cluster::FrameKind::open, "?");
+  advance(kHop);
+  x.tell(cluster::RecordKind::methods, R"({"set":[[1,{"method":"gpu.add","policy":"exclusive"}]],"all":true})");
+  advance(kHop);
+  ASSERT_TRUE(a->cluster->find("x")->methods().contains("gpu.add"));
+  x.beat();
+  advance(kHop);
+  EXPECT_EQ(a->cluster->find("x")->sessions_lost(), 1U);
+  EXPECT_FALSE(a->cluster->find("x")->methods().contains("gpu.add"));
 }
 
 TEST_F(ClusterTest, OneNodeOfTwoWithOneNameTakesNoPart) {
