@@ -73,8 +73,9 @@ void CallAll::expect(const Route& route, const Peer& caller, Scatter& scatter) {
     }
   }
   if (context_->realm == nullptr || caller.of_node) return;
-  context_->realm->each_unreachable(
-      scatter.method, [&](std::string_view node) { scatter.unreachable.push_back(results.expect_node(node, 1)); });
+  context_->realm->each_absent(scatter.method, [&](std::string_view node, LostBy by) {
+    scatter.absent.emplace_back(results.expect_node(node, 1), by);
+  });
 }
 
 void CallAll::call(Call& call) {
@@ -134,7 +135,7 @@ void CallAll::call(Call& call) {
     results->end([&](std::uint64_t number) { relay_->caller_ended(number, outcome); });
   });
   results->set_sink(call.detach());
-  for (const std::uint32_t index : scatter.front().unreachable) results->set(index, context_->errors.bus_lost_before);
+  for (const auto& [index, by] : scatter.front().absent) results->set(index, context_->errors.lost(by, false));
   begin(std::move(scatter));
 }
 

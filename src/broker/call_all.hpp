@@ -40,10 +40,10 @@ class CallAll {
     std::string route;  // its name
     std::string method;
     CallBounds bounds;
-    bool kept;                                    // whether the request is kept for providers that are not free
-    std::vector<std::uint64_t> providers = {};    // in the order of their indices
-    std::uint32_t asked = 0;                      // so many of them
-    std::vector<std::uint32_t> unreachable = {};  // indices of nodes that cannot be asked
+    bool kept;                                  // whether the request is kept for providers that are not free
+    std::vector<std::uint64_t> providers = {};  // in the order of their indices
+    std::uint32_t asked = 0;                    // so many of them
+    std::vector<std::pair<std::uint32_t, LostBy>> absent = {};  // indices of nodes that cannot be asked, and why
 
     [[nodiscard]] bool is_done() const noexcept { return asked == providers.size() || results->has_ended(); }
   };

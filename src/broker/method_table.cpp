@@ -294,15 +294,12 @@ Route* MethodTable::find(std::string_view name) const noexcept {
   if (name.ends_with('>')) return nullptr;  // the name of a prefix is not one that can be called
   if (Route* const route = find_registered(name)) return route;
   if (prefixes_ == 0 || !is_name(name)) return nullptr;
-  // A prefix stands in the table as "gpu.>": its bytes are made of the name's, longest first, and ">" is all names.
-  char prefix[kNameBytesMax + 2];
-  std::copy(name.begin(), name.end(), prefix);
-  for (std::size_t size = name.size(); size != 0; --size) {
-    if (prefix[size - 1] != '.') continue;
-    prefix[size] = '>';
-    if (Route* const route = find_registered({prefix, size + 1})) return route;
-  }
-  return find_registered(">");
+  Route* route = nullptr;
+  static_cast<void>(any_prefix(name, [&](std::string_view prefix) {
+    route = find_registered(prefix);
+    return route != nullptr;
+  }));
+  return route;
 }
 
 std::string_view MethodTable::nearest(std::string_view name, const Principal* principal) const noexcept {

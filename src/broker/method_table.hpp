@@ -228,6 +228,20 @@ class Route {
   std::uint32_t random_ = 0x9E3779B9;
 };
 
+/// Whether `found(prefix)` is true of any name under which a prefix of `name`, a valid one, may be registered, the
+/// longest first: "a.b.>", "a.>", ">" of "a.b.c".
+template <class Found>
+[[nodiscard]] bool any_prefix(std::string_view name, const Found& found) {
+  char prefix[kNameBytesMax + 2];
+  std::copy(name.begin(), name.end(), prefix);
+  for (std::size_t size = name.size(); size != 0; --size) {
+    if (prefix[size - 1] != '.') continue;
+    prefix[size] = '>';
+    if (found(std::string_view{prefix, size + 1})) return true;
+  }
+  return found(std::string_view{">"});
+}
+
 /// As a registration says it: "hash:name".
 [[nodiscard]] std::string policy_text(const Route& route);
 

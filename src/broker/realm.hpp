@@ -63,12 +63,13 @@ class Realm {
   virtual void provided_changed(std::string_view method) noexcept = 0;
   /// A client of this broker has that name from now on, or none has it any more.
   virtual void client_changed(std::string_view name) noexcept = 0;
-  /// What answers calls of a method that nobody provides whom `caller` may be given: one that is known to be
-  /// unreachable, or, where the caller is another node, any. Null for a method that is unknown.
+  /// What answers calls of a method that nobody provides whom `caller` may be given: one of a node that cannot be
+  /// reached, or whose session begins anew, or, where the caller is another node, any. Null for a method that is
+  /// unknown.
   [[nodiscard]] virtual const Method* find_absent(const Peer& caller, std::string_view name) noexcept = 0;
-  /// Calls `told` with each node that is unreachable and whose clients provide the method, as far as is known.
-  virtual void each_unreachable(std::string_view method,
-                                const std::function<void(std::string_view node)>& told) const = 0;
+  using Absent = std::function<void(std::string_view node, LostBy by)>;
+  /// Calls `told` with each such node whose clients provide the method, as far as is known.
+  virtual void each_absent(std::string_view method, const Absent& told) const = 0;
   /// This node's own name.
   [[nodiscard]] virtual std::string_view node() const noexcept = 0;
   /// What rpc.cluster answers.

@@ -72,9 +72,9 @@ Cluster::Cluster(const rpc::BrokerHost& host, broker::Router& router, std::uniqu
       unreachable_(broker::untyped_method<[](Cluster& own, Call& call) {
         call.error(own.context_.router.context().errors.bus_lost_before);
       }>("unreachable", *this)),
-      returning_(broker::untyped_method<[](Cluster& own, Call& call) {
+      lost_(broker::untyped_method<[](Cluster& own, Call& call) {
         call.error(own.context_.router.context().errors.node_lost_before);
-      }>("returning", *this)),
+      }>("lost", *this)),
       plain_(context_, settings.plain, realm_) {
   WIRECALL_ASSERT(is_word(realm_) && is_word(context_.own) && context_.epoch != 0);
   router.topics().watch(this);
@@ -300,18 +300,20 @@ void Cluster::admit_withheld() {
 const Method* Cluster::find_absent(const broker::Peer& caller, std::string_view name) noexcept {
   if (caller.of_node) return &moved_;
   const bool expects = !expected_.empty() && context_.now() < expected_until_;
-  if (context_.unreachable == 0 && context_.returning == 0 && !expects)
-    return nullptr;  // most names that are looked for here are misspelt
+  if (context_.absent == 0 && !expects) return nullptr;  // most names that are looked for here are misspelt
+  const Method* absent = expects && expected_.contains(name) ? &lost_ : nullptr;
   for (const auto& [node_name, node] : nodes_) {
-    if (node->state() == Node::State::unreachable && node->methods().contains(name)) return &unreachable_;
-    if (node->is_to_provide(name)) return &returning_;
+    const std::optional<broker::LostBy> by = node->lost_by(name);
+    if (by == broker::LostBy::bus) return &unreachable_;
+    if (by) absent = &lost_;  // until it is up again
   }
-  return expects && expected_.contains(name) ? &returning_ : nullptr;
+  return absent;
 }
 
-void Cluster::each_unreachable(std::string_view method, const std::function<void(std::string_view node)>& told) const {
+void Cluster::each_absent(std::string_view method, const Absent& told) const {
+  if (context_.absent == 0) return;
   for (const auto& [name, node] : nodes_) {
-    if (node->state() == Node::State::unreachable && node->methods().contains(method)) told(name);
+    if (const std::optional<broker::LostBy> by = node->lost_by(method)) told(name, *by);
   }
 }
 
@@ -439,7 +441,7 @@ void Cluster::take_frame(const BusMessage& message) {
     // What a broker says that has ended may come after the first words of the one that has taken its name.
     const auto found = nodes_.find(frame->head.node);
     if (found == nodes_.end() || !found->second->is_present(*frame)) return;
-    if (NodeLink::says_replaced(*frame)) return found->second->is_replaced();
+    if (NodeLink::says_replaced(*frame)) return found->second->be_replaced();
     return forget(frame->head.node, "it has ended");
   }
   // One that is not known yet begins with an open.

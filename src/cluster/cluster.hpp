@@ -35,7 +35,7 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   void retained_changed(std::string_view topic, bool gone) noexcept override;
   void client_changed(std::string_view name) noexcept override;
   [[nodiscard]] const Method* find_absent(const broker::Peer& caller, std::string_view name) noexcept override;
-  void each_unreachable(std::string_view method, const std::function<void(std::string_view node)>& told) const override;
+  void each_absent(std::string_view method, const Absent& told) const override;
   [[nodiscard]] std::string_view node() const noexcept override { return context_.own; }
   [[nodiscard]] std::shared_ptr<rpc::Rendering> tell(rpc::Asker asker) const override;
   [[nodiscard]] bool is_degraded() const noexcept override;
@@ -93,7 +93,7 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   NodeContext context_;
   const Method moved_;
   const Method unreachable_;
-  const Method returning_;
+  const Method lost_;
   PlainClients plain_;
   std::set<std::string, std::less<>> admissible_;  // methods that may not have to be withheld any more
   std::map<std::string, std::unique_ptr<Node>, std::less<>> nodes_;

@@ -113,19 +113,20 @@ Node::Node(NodeContext& context, std::string name)
       limits_(limits_of_node(context.host.limits)),
       link_(context.bus, {.own = context.own, .subject = context.subjects.call(name_)},
             first_session(context.epoch, ++context.sessions), bounds_of(context.host.limits), *this),
-      heard_at_(context.now()) {}
+      heard_at_(context.now()) {
+  ++context.absent;
+}
 
 Node::~Node() {
   mark_untaken(link_.reached());
   end_session(losing_);
-  become(State::joining);
-  end_return();
+  context_->absent -= is_absent() ? 1 : 0;
 }
 
 void Node::become(State state) noexcept {
-  if (state_ == State::unreachable) --context_->unreachable;
+  context_->absent -= is_absent() ? 1 : 0;
   state_ = state;
-  if (state_ == State::unreachable) ++context_->unreachable;
+  context_->absent += is_absent() ? 1 : 0;
 }
 
 // ---- messages that go there ----
@@ -339,22 +340,9 @@ void Node::lose(broker::LostBy by) {
   }
 }
 
-void Node::is_replaced() {
-  expect_return();
+void Node::be_replaced() {
   context_->log(LogLevel::info, "cluster: node " + name_ + " is replaced by another process");
   lose(broker::LostBy::node);
-}
-
-void Node::expect_return() {
-  if (!returning_.empty() || methods_.empty()) return;
-  returning_ = methods_;
-  ++context_->returning;
-}
-
-void Node::end_return() noexcept {
-  if (returning_.empty()) return;
-  returning_.clear();
-  --context_->returning;
 }
 
 void Node::heard(const Heartbeat& heartbeat) {
@@ -374,7 +362,6 @@ void Node::heard(const Heartbeat& heartbeat) {
   if (!foreign && was_foreign) become(State::joining);
   if (other && !foreign) {
     context_->log(LogLevel::info, "cluster: node " + name_ + " has begun anew");
-    expect_return();  // what another process says may come before what the last one has said
     lose(broker::LostBy::node);
   }
   if (!first || foreign) return;
@@ -646,7 +633,7 @@ void Node::take_methods(std::string_view json) {
   if (!read_method_news(json, context_->host.loop_context.codecs.codec, handlers, all)) refuse_news("methods");
   if (!all || state_ == State::up) return;
   become(State::up);
-  end_return();
+  former_methods_.clear();
   provider().tells_itself = true;
   context_->log(LogLevel::info,
                 "cluster: node " + name_ + " is up, with " + std::to_string(methods_.size()) + " methods");
@@ -749,6 +736,7 @@ void Node::forget_methods() {
   if (context_->withheld != 0) {
     for (const std::string& method : methods_) context_->may_admit(method);
   }
+  if (former_methods_.size() < kMethodsMax) former_methods_.merge(methods_);
   methods_.clear();
 }
 
@@ -912,6 +900,17 @@ void Node::deliver_retained(std::string_view topic, std::string_view event) {
                                                      .params = message.params(),
                                                      .owned = &text,
                                                      .retained = number.value_or(0)});
+}
+
+std::optional<broker::LostBy> Node::lost_by(std::string_view method) const noexcept {
+  if (!is_absent()) return std::nullopt;
+  const auto are_of = [method](const auto& names) {
+    const auto has = [&names](std::string_view name) { return names.contains(name); };
+    return has(method) || (is_name(method) && broker::any_prefix(method, has));
+  };
+  if (state_ == State::unreachable && are_of(methods_)) return broker::LostBy::bus;
+  if (!are_of(former_methods_) || are_of(methods_)) return std::nullopt;
+  return state_ == State::unreachable ? broker::LostBy::bus : broker::LostBy::node;
 }
 
 std::size_t Node::calls_here() const noexcept {

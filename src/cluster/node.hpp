@@ -71,8 +71,7 @@ struct NodeContext {
   /// on.
   std::function<void(std::string_view)> may_admit{};
   bool draining = false;       ///< the node provides nothing any more
-  int unreachable = 0;         ///< nodes that are Node::State::unreachable
-  int returning = 0;           ///< nodes that are to provide methods again
+  int absent = 0;              ///< nodes that are Node::State::joining or unreachable
   int reading = 0;             ///< handlers of messages of the bus that run: meanwhile nobody is heard
   std::uint64_t sessions = 0;  ///< of links, that have begun
   std::size_t withheld = 0;    ///< methods, of all nodes
@@ -110,7 +109,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void leave(bool replaced = false) noexcept { link_.leave(replaced); }
   /// Another process takes its place, as it has said: who calls its methods meanwhile is told that, and not that nobody
   /// provides them.
-  void is_replaced();
+  void be_replaced();
   /// Whether a frame by which a node leaves is of the one that is known here, and not of one before it.
   [[nodiscard]] bool is_present(const Frame& frame) const noexcept { return link_.is_of_session(frame); }
   /// Nothing is said to it any more, by this object.
@@ -142,8 +141,9 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   [[nodiscard]] bool awaits_answers() const noexcept { return unanswered_ != 0; }
   /// What its clients provide, as far as is known.
   [[nodiscard]] const std::set<std::string, std::less<>>& methods() const noexcept { return methods_; }
-  /// Whether it is about to provide that method again, since another process takes its place.
-  [[nodiscard]] bool is_to_provide(std::string_view method) const noexcept { return returning_.contains(method); }
+  /// Why a method that its clients provide, by that name or by a prefix, cannot be called there now: where the node is
+  /// joining, by what it has said before. Nothing for all other methods.
+  [[nodiscard]] std::optional<broker::LostBy> lost_by(std::string_view method) const noexcept;
   /// Calls of its callers that are in progress here.
   [[nodiscard]] std::size_t calls_here() const noexcept;
   [[nodiscard]] std::uint64_t calls_sent() const noexcept { return calls_sent_; }
@@ -285,9 +285,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void refuse_principal(const Received& message);
   void end_session(broker::LostBy by);
   void become(State state) noexcept;
-  /// What it provides now, it is about to provide again.
-  void expect_return();
-  void end_return() noexcept;
+  [[nodiscard]] bool is_absent() const noexcept { return state_ == State::joining || state_ == State::unreachable; }
   [[nodiscard]] broker::Peer& provider() const {
     return static_cast<broker::Peer&>(*provides_->dispatcher.join_broker());
   }
@@ -301,9 +299,9 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   std::chrono::nanoseconds heard_at_;
   std::chrono::nanoseconds latency_{0};
   std::set<std::string, std::less<>> methods_;
+  std::set<std::string, std::less<>> former_methods_;  // of sessions before, until all of this one's are known
   std::map<std::string, broker::Registration, std::less<>> withheld_;  // that others here provide otherwise
   std::size_t withheld_bytes_ = 0;                                     // by which they are described
-  std::set<std::string, std::less<>> returning_;                       // before it was replaced, until they are again
   std::set<std::string, std::less<>> clients_;                         // names of its clients
   Telling telling_ = Telling::nothing;
   std::uint64_t told_client_ = 0;   // Peer::number of the last client that the node was told of

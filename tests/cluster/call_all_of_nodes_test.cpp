@@ -173,6 +173,33 @@ TEST_F(CallAllOfNodes, WithoutTheBusTheOutcomesOfOtherNodesSaySo) {
   EXPECT_EQ(caller.dispatcher->in_flight(), 0U);
 }
 
+TEST_F(CallAllOfNodes, ANodeWhoseSessionBeginsAnewIsOneOutcome) {
+  NodeClient own{*a};
+  NodeClient far{*b};
+  for (NodeClient* const one : {&own, &far}) one->provide("version");
+  NodeClient caller{*a};
+  advance(kMeet);
+  network.lost_of_million = 1'000'000;
+  far.provide("other");
+  advance(kHop);
+  network.lost_of_million = 0;
+  far.provide("another");
+  advance(100us);  // a knows that something was lost
+  ASSERT_EQ(a->cluster->find("b")->state(), cluster::Node::State::joining);
+  caller.send(all);
+  answer(own, "1");
+  EXPECT_EQ(caller.received(),
+            result_reply(R"([{"result":1},{"node":"b",)" + lost("the provider's node has gone", "remote", "no") + "}]",
+                         "\"all\""));
+  advance(kMeet);
+  caller.send(all);
+  advance(kHop);
+  answer(own, "2");
+  answer(far, "3");
+  advance(kHop);
+  EXPECT_EQ(caller.received(), result_reply(R"([{"result":2},{"node":"b","result":3}])", "\"all\""));
+}
+
 TEST_F(CallAllOfNodes, AProviderThatGoesBeforeTheCallComesIsNotDelivered) {
   NodeClient own{*a};
   own.provide("version");

@@ -292,6 +292,40 @@ TEST_F(ClusterTest, ALostFrameEndsTheSessionAndAllThatWasUnderWay) {
   EXPECT_EQ(caller.received(), result_reply("3", "3"));
 }
 
+TEST_F(ClusterTest, WhileASessionBeginsAnewItsMethodsAreNotUnknown) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  provider.provide("tpu.>");
+  NodeClient caller{*a};
+  advance(kMeet);
+  network.lost_of_million = 1'000'000;
+  caller.send(request("gpu.add", "[1]", "1"));
+  advance(kHop);
+  network.lost_of_million = 0;
+  caller.send(request("gpu.add", "[2]", "2"));
+  advance(100us);  // a knows that something was lost
+  ASSERT_EQ(a->cluster->find("b")->state(), cluster::Node::State::joining);
+  static_cast<void>(caller.received());
+  const auto lost = [](std::string_view id) {
+    return remote_error("the provider's node has gone", "no", "remote", id);
+  };
+  EXPECT_EQ(caller.ask(request("gpu.add", "[3]", "3")), lost("3"));
+  EXPECT_EQ(caller.ask(request("tpu.add", "[4]", "4")), lost("4"));
+  EXPECT_NE(caller.ask(request("other", "[5]", "5")).find("-32601"), std::string::npos);
+  EXPECT_EQ(provider.ask(request("rpc.unregister", R"({"method":"gpu.add"})")), result_reply("1"));
+  advance(kMeet);
+  EXPECT_NE(caller.ask(request("gpu.add", "[6]", "6")).find("-32601"), std::string::npos);
+}
+
+TEST_F(ClusterTest, WithoutTheBusMethodsOfAPrefixAreNotUnknownEither) {
+  NodeClient provider{*b};
+  provider.provide("tpu.>");
+  NodeClient caller{*a};
+  advance(kMeet);
+  a->bus->become(cluster::Bus::State::disconnected);
+  EXPECT_EQ(caller.ask(request("tpu.add", "[1]")), remote_error("the bus between the nodes has failed", "no", "bus"));
+}
+
 TEST_F(ClusterTest, OfALostFrameThoseBeforeItMayHaveBeenDeliveredAndThoseBehindItHaveNot) {
   NodeClient provider{*b};
   provider.provide("gpu.add");
