@@ -84,7 +84,7 @@ Cluster::Cluster(const rpc::BrokerHost& host, broker::Router& router, std::uniqu
   bus_->subscribe_to_absence(context_.subjects.gone(context_.own, "*"),
                              [this](const BusMessage& message) { take_gone(message); });
   send_heartbeat();
-  ticked_at_ = context_.now();
+  connected_at_ = ticked_at_ = context_.now();
   host.loop_context.scheduler->start(*this, kTick);
 }
 
@@ -102,7 +102,7 @@ void Cluster::expired() {
   excuse_silence();
   if (++ticks_ % kTicksASecond == 0) send_heartbeat();
   retained_.expire(context_.now());
-  plain_.tick();
+  plain_.tick(!is_silenced() && (plain_.takes_part() || knows_others()));
   if (bus_->state() != Bus::State::connected || is_silenced()) return;
   const nanoseconds now = context_.now();
   std::vector<std::string> silent;
@@ -112,6 +112,15 @@ void Cluster::expired() {
   for (const std::string& name : silent) forget(name, "it has been silent for too long");
   for (const auto& [name, node] : nodes_) node->tick();
   flush();  // what there was no memory for, too
+}
+
+// Whether it knows what the nodes provide that were there when the bus was connected; and after a time, whether or not
+// one of them cannot be joined.
+bool Cluster::knows_others() const noexcept {
+  if (bus_->state() != Bus::State::connected) return false;
+  return now() - connected_at_ > kSilence || std::ranges::all_of(nodes_, [](const auto& node) {
+           return node.second->state() == Node::State::up || node.second->state() == Node::State::foreign;
+         });
 }
 
 // Who could not be heard has not been silent: while this process was stopped, or a handler of its own has kept what the
@@ -356,6 +365,7 @@ bool Cluster::busy() const noexcept {
 
 void Cluster::bus_changed() {
   if (bus_->state() == Bus::State::connected) {
+    connected_at_ = now();
     context_.log(LogLevel::info, "cluster: the bus is connected: " + bus_->url());
     plain_.tick();  // whom plain clients act as is known by now
     // Whoever is still there says so within a second.

@@ -81,6 +81,7 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   [[nodiscard]] Node* node_of(std::string_view name);
   void forget(std::string_view name, std::string_view why);
   void forget_all() noexcept;
+  [[nodiscard]] bool knows_others() const noexcept;
   void excuse_silence();
   void send_heartbeat() noexcept { send_heartbeat({}); }
   void send_heartbeat(std::string_view to) noexcept;
@@ -109,6 +110,7 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   std::set<std::string, std::less<>> expected_;  // methods of nodes that are about to say that they have them
   std::chrono::nanoseconds expected_until_{0};
   std::chrono::nanoseconds ticked_at_{0};
+  std::chrono::nanoseconds connected_at_{0};  // since when the bus is connected, or this has begun
   std::chrono::nanoseconds rival_heard_{-1};  // another node has our name; negative for never
   std::uint64_t rival_ = 0;                   // its epoch
 };

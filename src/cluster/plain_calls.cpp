@@ -177,22 +177,20 @@ void PlainCalls::Request::clear() noexcept {
 // ---- all of them ----
 
 PlainCalls::PlainCalls(NodeContext& context, std::string principal)
-    : context_(&context), principal_(std::move(principal)) {
-  take_part();
-}
+    : context_(&context), principal_(std::move(principal)) {}
 
 PlainCalls::~PlainCalls() = default;
 
-void PlainCalls::take_part() {
-  if (takes_part_ || drained_ || !principal()) return;
-  context_->bus.subscribe_in_group(context_->subjects.methods() + '>', std::string{kGroup},
-                                   [this](const BusMessage& message) { take(message); });
-  takes_part_ = true;
-  told_of_refusal_ = false;
-}
-
-void PlainCalls::take_no_part() noexcept {
-  if (std::exchange(takes_part_, false)) context_->bus.unsubscribe(context_->subjects.methods() + '>');
+void PlainCalls::take_part(bool takes) {
+  if (takes == takes_part_) return;
+  const std::string subject = context_->subjects.methods() + '>';
+  if (takes) {
+    context_->bus.subscribe_in_group(subject, std::string{kGroup},
+                                     [this](const BusMessage& message) { take(message); });
+  } else {
+    context_->bus.unsubscribe(subject);
+  }
+  takes_part_ = takes;
 }
 
 std::optional<const Principal*> PlainCalls::principal() const noexcept {
@@ -301,7 +299,7 @@ void PlainCalls::count(const Request& request, bool failed, std::string_view ans
 
 void PlainCalls::drain() noexcept {
   drained_ = true;
-  take_no_part();
+  broker::if_memory_allows([this] { take_part(false); });  // else with the next tick
 }
 
 void PlainCalls::abandon() noexcept {
@@ -309,11 +307,13 @@ void PlainCalls::abandon() noexcept {
   std::erase_if(requests_, [](const auto& one) { return !one.second->is_serving(); });
 }
 
-void PlainCalls::tick() noexcept {
-  broker::if_memory_allows([this] {
-    if (principal()) return take_part();
-    take_no_part();
-    if (principal_.empty() || std::exchange(told_of_refusal_, true)) return;
+void PlainCalls::tick(bool may_take) noexcept {
+  // Without memory, in a later tick.
+  broker::if_memory_allows([&] {
+    const bool known = principal().has_value();
+    take_part(may_take && known && !drained_);
+    told_of_refusal_ = told_of_refusal_ && !known;
+    if (known || principal_.empty() || std::exchange(told_of_refusal_, true)) return;
     context_->log(LogLevel::warning, "cluster: calls of plain NATS clients, at " + context_->subjects.methods() +
                                          ">, are left to other brokers: " + refusal_reason());
   });

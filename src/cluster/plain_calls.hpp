@@ -42,13 +42,15 @@ class PlainCalls {
   [[nodiscard]] std::optional<const Principal*> principal() const noexcept;
   /// By methods of this realm that have been called.
   [[nodiscard]] const std::map<std::string, Counts, std::less<>>& counts() const noexcept { return counts_; }
+  /// Whether this broker takes what comes, as one of the realm's; at first it does not.
+  [[nodiscard]] bool takes_part() const noexcept { return takes_part_; }
   /// Others take what comes from now on.
   void drain() noexcept;
   /// Who called before the bus was lost is not answered any more.
   void abandon() noexcept;
-  /// Now and then: takes part or not, as the principal is known or not, and ends the calls of one that may do other
-  /// things than before.
-  void tick() noexcept;
+  /// Now and then: takes part where it may and the principal is known, and else does not; and ends the calls of one
+  /// that may do other things than before.
+  void tick(bool may_take) noexcept;
   [[nodiscard]] bool busy() const noexcept { return !requests_.empty(); }
 
  private:
@@ -62,8 +64,7 @@ class PlainCalls {
   void count(const Request& request, bool failed, std::string_view answer_error);
   void finish(Request& request) noexcept;
   [[nodiscard]] std::string refusal_reason() const;
-  void take_part();
-  void take_no_part() noexcept;
+  void take_part(bool takes);
   void end_calls_of_former() noexcept;
 
   NodeContext* context_;

@@ -30,10 +30,12 @@ class PlainClients {
     drain();
     events_.end();
   }
+  /// Whether this broker serves calls of theirs; at first it does not.
+  [[nodiscard]] bool takes_part() const noexcept { return calls_.takes_part(); }
   void bus_lost() noexcept { calls_.abandon(); }
-  /// Every kTick of the cluster's.
-  void tick() {
-    calls_.tick();
+  /// Every kTick of the cluster's: whether it may serve them.
+  void tick(bool may_take) {
+    calls_.tick(may_take);
     events_.resume();
   }
   /// Whether calls of theirs are in progress.

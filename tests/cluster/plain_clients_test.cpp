@@ -41,7 +41,7 @@ class PlainClient {
 
 class PlainClientsTest : public testing::Test {
  protected:
-  static constexpr auto kMeet = 100ms;
+  static constexpr auto kMeet = 300ms;
   static constexpr auto kHop = 1ms;
   static constexpr auto kTick = 251ms;
 
@@ -71,6 +71,33 @@ class PlainClientsTest : public testing::Test {
   std::unique_ptr<BrokerNode> b;
   PlainClient plain{network};
 };
+
+TEST_F(PlainClientsTest, ABrokerTakesCallsOnceItKnowsTheOthersAndNotWhereAnotherHasItsName) {
+  NodeClient provider{*b};
+  provider.provide("gpu.add");
+  scheduler.advance(kHop);
+  const auto expect_served = [&] {
+    for (int i = 0; i != 16; ++i) {  // whichever node takes it
+      plain.send("gpu.add", request("gpu.add", "[1,2]"));
+      scheduler.advance(kHop);
+      provider.send(result_reply("3", id_of(provider.received())));
+      scheduler.advance(kHop);
+      EXPECT_EQ(plain.received(), result_reply("3"));
+    }
+  };
+  const cluster::PlainSettings settings{.principal = "anonymous", .topics = {}};
+  network.delay = 40ms;  // so long it knows nobody
+  BrokerNode c{network, scheduler, "c", ++epoch << 40, {}, {}, settings};
+  network.delay = 40us;
+  expect_served();
+  scheduler.advance(1s);
+  expect_served();
+  // It is a's time to be silent, which knows no other node then.
+  BrokerNode twin{network, scheduler, "a", ++epoch << 40, {}, {}, settings};
+  scheduler.advance(2s);
+  ASSERT_TRUE(a->cluster->is_degraded());
+  expect_served();
+}
 
 TEST_F(PlainClientsTest, ACallGoesToTheProviderAtWhicheverNodeItIsAndTheAnswerIsTheReply) {
   NodeClient provider{*b};
