@@ -557,6 +557,24 @@ TEST_F(ClusterTest, AMethodThatIsToldInALostFrameIsKnownSoon) {
   EXPECT_TRUE(a->cluster->find("b")->methods().contains("gpu.add"));
 }
 
+TEST_F(ClusterTest, ABrokerThatJoinsIsGreetedByEachAndGreetsEachAndNobodyElseHearsOfIt) {
+  SimulatedNetwork other{scheduler};
+  std::vector<std::unique_ptr<BrokerNode>> nodes;
+  for (int i = 0; i != 20; ++i) {
+    nodes.push_back(std::make_unique<BrokerNode>(other, scheduler, "n" + std::to_string(i),
+                                                 static_cast<std::uint64_t>(i + 1) << 32));
+  }
+  advance(1100ms);
+  SimulatedBus heard{other};
+  int heartbeats = 0;
+  heard.subscribe("wc.shop.hb", [&](const cluster::BusMessage&) { ++heartbeats; });
+  BrokerNode joins{other, scheduler, "joins", 0x9000000000};
+  advance(kMeet);
+  EXPECT_EQ(heartbeats, 1);
+  for (const auto& node : nodes) EXPECT_EQ(node->cluster->find("joins")->state(), cluster::Node::State::up);
+  for (const auto& node : nodes) EXPECT_EQ(node->cluster->find("joins")->sessions_lost(), 0U);
+}
+
 TEST_F(ClusterTest, WhereNothingIsSentNobodyIsPinged) {
   NodeClient provider{*b};
   provider.provide("gpu.add");
