@@ -549,16 +549,16 @@ bool Node::belongs_to_a_call(const Received& message) const {
 }
 
 Node::Side* Node::side_of(std::string_view principal) {
-  const rpc::Authority* const authority = context_->host.loop_context.services.authority.get();
-  const Principal* const known = authority != nullptr ? authority->find_named(principal) : nullptr;
   auto found = callers_.find(principal);
   if (found != callers_.end() && !found->second->dispatcher.is_still_known()) {
     found->second->dispatcher.end_calls(revoked());
     callers_.erase(found);
     found = callers_.end();
   }
-  if (authority != nullptr && known == nullptr) return nullptr;
   if (found != callers_.end()) return found->second.get();
+  const rpc::Authority* const authority = context_->host.loop_context.services.authority.get();
+  const Principal* const known = authority != nullptr ? authority->find_named(principal) : nullptr;
+  if (authority != nullptr && known == nullptr) return nullptr;
   if (callers_.size() >= kSidesMax) drop_idle_sides();
   found = callers_.emplace(std::string{principal}, std::make_unique<Side>(*this, RecordKind::answer)).first;
   Side& side = *found->second;
