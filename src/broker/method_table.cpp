@@ -108,6 +108,19 @@ void Route::remove(const Provider& provider) noexcept {
   if (accounts) account();
 }
 
+static std::uint64_t mixed(std::uint64_t value) noexcept {
+  value *= 0x9E3779B97F4A7C15;
+  value ^= value >> 29;
+  return value * 0xBF58476D1CE4E5B9;
+}
+
+// The same on each machine, which std::hash need not be; and the same whether or not there are other nodes.
+static std::uint64_t stable_hash(std::string_view text) noexcept {
+  std::uint64_t hash = 0xCBF29CE484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+  return mixed(hash);
+}
+
 // The next one in turn that has the least to do; or, where the policy is round_robin, that is free, if any is.
 Provider* Route::in_turn(const Provider* but, bool here) noexcept {
   const bool by_load = policy_ == Policy::least_inflight;
@@ -160,19 +173,13 @@ Provider* Route::choose(std::string_view params, Reader& reader, const Provider*
     }
     case Policy::hash: {
       // Rendezvous: a provider that comes or goes moves no other's calls.
-      return by_hash(std::hash<std::string_view>{}(hashed_value(params, hash_param_, reader)), but, false);
+      return by_hash(stable_hash(hashed_value(params, hash_param_, reader)), but, false);
     }
   }
   return nullptr;
 }
 
-static std::uint64_t mixed(std::uint64_t value) noexcept {
-  value *= 0x9E3779B97F4A7C15;
-  value ^= value >> 29;
-  return value * 0xBF58476D1CE4E5B9;
-}
-
-Provider* Route::by_hash(std::size_t value, const Provider* but, bool here) noexcept {
+Provider* Route::by_hash(std::uint64_t value, const Provider* but, bool here) noexcept {
   Provider* best = nullptr;
   std::uint64_t best_weight = 0;
   for (const auto& provider : providers_) {
@@ -186,13 +193,6 @@ Provider* Route::by_hash(std::size_t value, const Provider* but, bool here) noex
 }
 
 // ---- providers at several nodes ----
-
-// The same on each machine, which std::hash need not be.
-static std::uint64_t stable_hash(std::string_view text) noexcept {
-  std::uint64_t hash = 0xCBF29CE484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
-  return mixed(hash);
-}
 
 // Of the other nodes the one with the least to do, as far as that is known here; of these, the nearest.
 Provider* Route::nearest_node(const Provider* but) noexcept {
@@ -217,6 +217,9 @@ Provider* Route::nearest_node(const Provider* but) noexcept {
   return best;
 }
 
+// A node of more providers has no larger share.
+constexpr std::uint32_t kHashedMax = 256;
+
 // Rendezvous among the providers of all nodes, each of which is known by its node's name and its number there. Which of
 // a node's own it is that node decides, alike for all callers.
 Provider* Route::by_hash_in_realm(std::uint64_t value, const RealmChoice& choice) noexcept {
@@ -227,7 +230,7 @@ Provider* Route::by_hash_in_realm(std::uint64_t value, const RealmChoice& choice
   std::uint64_t best_weight = 0;
   const auto offer = [&](std::string_view node, std::uint32_t count, Provider* provider) {
     const std::uint64_t seed = stable_hash(node) ^ value;
-    for (std::uint32_t i = 0; i != count; ++i) {
+    for (std::uint32_t i = 0; i != std::min(count, kHashedMax); ++i) {
       const std::uint64_t weight = mixed(seed + i);
       if ((best != nullptr || is_own) && weight <= best_weight) continue;
       best = provider;

@@ -211,7 +211,7 @@ class Route {
 
  private:
   [[nodiscard]] Provider* in_turn(const Provider* but, bool here = false) noexcept;
-  [[nodiscard]] Provider* by_hash(std::size_t value, const Provider* but, bool here) noexcept;
+  [[nodiscard]] Provider* by_hash(std::uint64_t value, const Provider* but, bool here) noexcept;
   [[nodiscard]] Provider* nearest_node(const Provider* but) noexcept;
   [[nodiscard]] Provider* by_hash_in_realm(std::uint64_t value, const RealmChoice& choice) noexcept;
   void account() const noexcept;

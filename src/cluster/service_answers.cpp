@@ -102,7 +102,10 @@ std::string ServiceAnswers::write(Verb verb) const {
   std::size_t left_out = 0;
   constexpr std::size_t kRoomForCount = 64;
   const std::size_t fixed = text.size() + rest.size() + kRoomForCount;
+  const std::size_t least_fixed = context_->subjects.methods().size() + std::size(R"("name":"","subject":"")");
   const auto add = [&](std::string_view method) {
+    const std::size_t least = least_fixed + 2 * method.size();  // not to write what finds no room
+    if (fixed + endpoints.size() + least > context_->bus.payload_bytes_max()) return static_cast<void>(++left_out);
     const std::string one = endpoint(verb, method);
     if (fixed + endpoints.size() + one.size() > context_->bus.payload_bytes_max()) return static_cast<void>(++left_out);
     if (!endpoints.empty()) endpoints += ',';

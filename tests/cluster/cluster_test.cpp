@@ -871,6 +871,40 @@ TEST_F(ClusterTest, MoreThanMayWaitForANodeIsToldInShares) {
   EXPECT_EQ(c.cluster->find("d")->sessions_lost(), 0U);
 }
 
+TEST_F(ClusterTest, ByHashACallStaysWithItsProviderThoughOthersComeAtAnotherNode) {
+  constexpr std::string_view kByUser = R"(,"policy":"hash:user")";
+  std::vector<std::unique_ptr<NodeClient>> providers;
+  for (int i = 0; i != 3; ++i) {
+    providers.push_back(std::make_unique<NodeClient>(*a));
+    providers.back()->provide("cart", kByUser);
+  }
+  NodeClient caller{*a};
+  // The index of who is asked; 3 for one at the other node.
+  const auto asked_for = [&](int user) {
+    caller.send(request("cart", R"({"user":)" + std::to_string(user) + "}"));
+    std::size_t asked = 0;
+    while (asked != providers.size() && providers[asked]->received().empty()) ++asked;
+    return asked;
+  };
+  std::vector<std::size_t> before;
+  for (int user = 0; user != 64; ++user) before.push_back(asked_for(user));
+  EXPECT_EQ(std::set<std::size_t>(before.begin(), before.end()).size(), 3U);
+  NodeClient there{*b};
+  there.provide("cart", kByUser);
+  advance(kMeet);
+  std::size_t gone = 0;
+  for (int user = 0; user != 64; ++user) {
+    const std::size_t asked = asked_for(user);
+    if (asked == 3) {
+      ++gone;
+    } else {
+      EXPECT_EQ(asked, before[static_cast<std::size_t>(user)]) << user;
+    }
+  }
+  EXPECT_GT(gone, 0U);
+  EXPECT_LT(gone, 48U);
+}
+
 // ---- to whom, and whose ----
 
 TEST_F(ClusterTest, ACallToAClientOfAnotherNodeIsThatOnesAlone) {
@@ -1691,6 +1725,19 @@ TEST_F(ClusterAttackTest, AMillionMethodsAreNotAllTaken) {
   advance(kHop);
   EXPECT_LE(a->cluster->find("x")->methods().size(), 100'000U);
   EXPECT_LE(a->router.methods().size(), 100'001U);
+}
+
+TEST_F(ClusterAttackTest, ANodeThatSaysThatItHasAnyNumberOfProvidersDelaysNoCall) {
+  NodeClient own{*a};
+  own.provide("cart", R"(,"policy":"hash:user")");
+  node->tell(cluster::RecordKind::methods,
+             R"({"set":[[4294967295,{"method":"cart","policy":"hash:user"}]],"all":true})");
+  advance(kHop);
+  NodeClient caller{*a};
+  for (int user = 0; user != 1000; ++user) {
+    caller.send(request("cart", R"({"user":)" + std::to_string(user) + "}", std::to_string(user)));
+  }
+  EXPECT_GT(a->router.relayed_calls().in_use(), 0U);
 }
 
 TEST_F(ClusterAttackTest, AHundredThousandPrincipalsAreNoMoreThanOneWhereNobodyHasToSayWhoHeIs) {
