@@ -114,8 +114,9 @@ Delivered EventBus::deliver(Peer* publisher, const NewEvent& event) {
                                   [](Subscriber& one) { return one.peer->takes_events(); });
   const std::size_t bytes = event.text.size();
   Delivered delivered;
-  if (!FanOut::fits_turn(chosen.size(), bytes) || (!chosen.empty() && fan_outs_->is_being_told(event.topic)))
-      [[unlikely]]
+  const bool follows = fan_outs_->is_being_told(event.topic) ||
+                       (fan_outs_->is_telling_of_node() && publisher != nullptr && publisher->of_node);
+  if (!FanOut::fits_turn(chosen.size(), bytes) || (follows && !chosen.empty())) [[unlikely]]
     delivered.later = fan_outs_->begin(publisher, event, chosen);
   // An event for many costs whoever publishes it more of a turn than its message.
   if (delivered.later == nullptr) [[likely]] {

@@ -13,8 +13,10 @@ const FanOut* FanOuts::begin(Peer* publisher, const NewEvent& event, std::span<S
   try {
     last_of_topic_.reserve(last_of_topic_.size() + 1);
     const bool own = is_reserved(event.topic);
-    std::shared_ptr<void> input = publisher != nullptr && !own ? publisher->sink().hold_input() : nullptr;
-    if (input == nullptr && !own) return nullptr;
+    const bool of_node = publisher != nullptr && publisher->of_node;
+    if (of_node && node_bytes_ + event.text.size() > context_->limits.hard_output) return nullptr;
+    std::shared_ptr<void> input = publisher != nullptr && !own && !of_node ? publisher->sink().hold_input() : nullptr;
+    if (input == nullptr && !own && !of_node) return nullptr;
     auto answer = own ? nullptr : std::make_shared<DeliveredCount>();
     std::vector<FanOut::Recipient> recipients;
     recipients.reserve(chosen.size());
@@ -30,6 +32,7 @@ const FanOut* FanOuts::begin(Peer* publisher, const NewEvent& event, std::span<S
     begun.recipients = std::move(recipients);
     if (begun.retained != 0) retained_.insert(retained_.end(), begun.retained);
     if (!own) follow_same_topic(begun);
+    if (of_node) follow_of_node(begun);
     for (Subscriber* const one : chosen) {
       Peer& peer = *one->peer;
       if (!event.method.empty() && !rpc::may_call(peer.principal, event.method)) continue;
@@ -51,16 +54,29 @@ void FanOuts::follow_same_topic(FanOut& begun) {
   const auto last = last_of_topic_.find(begun.topic);
   if (last != last_of_topic_.end()) {
     last->second->follower = &begun;
-    begun.waits = true;
+    ++begun.waits;
     last_of_topic_.erase(last);
   }
   last_of_topic_.emplace(begun.topic, &begun);
 }
 
+void FanOuts::follow_of_node(FanOut& begun) noexcept {
+  begun.of_node = true;
+  node_bytes_ += begun.text.size();
+  if (last_of_node_ != nullptr) {
+    last_of_node_->follower_of_node = &begun;
+    ++begun.waits;
+  }
+  last_of_node_ = &begun;
+}
+
 void FanOuts::end(const FanOut& done) noexcept {
   if (announced_ == &done) announced_ = nullptr;
   if (done.retained != 0) retained_.erase(done.retained);
-  if (done.follower != nullptr) done.follower->waits = false;
+  if (done.follower != nullptr) --done.follower->waits;
+  if (done.follower_of_node != nullptr) --done.follower_of_node->waits;
+  if (last_of_node_ == &done) last_of_node_ = nullptr;
+  if (done.of_node) node_bytes_ -= done.text.size();
   const auto last = last_of_topic_.find(done.topic);
   if (last != last_of_topic_.end() && last->second == &done) last_of_topic_.erase(last);
 }
@@ -105,7 +121,7 @@ void FanOuts::resume() noexcept {
 void FanOuts::work_off() noexcept {
   while (!list_.empty() && !budget_.is_spent()) {
     FanOut& first = list_.front();
-    if (!first.waits) if_memory_allows([&] { tell_rest(first); });
+    if (first.waits == 0) if_memory_allows([&] { tell_rest(first); });
     if (first.is_done()) {
       end(first);
       list_.pop_front();

@@ -1,6 +1,7 @@
 // FanOuts: events for many, and large ones, that are told over several turns. Who is told is decided when an event is
 // published; who leaves or unsubscribes before his turn comes is not. Until all have been told, nothing more that the
-// publisher sends is looked at, so that nothing of its own overtakes the event. One thread.
+// publisher sends is looked at, so that nothing of its own overtakes the event. What another node sends cannot be held:
+// each of its events that comes meanwhile waits here behind the one before. One thread.
 #pragma once
 
 #include <list>
@@ -70,7 +71,7 @@ class FanOut final : private rpc::MemoryConsumer {
   } catch (const std::bad_alloc&) {
   }
   [[nodiscard]] bool is_evicted() const noexcept { return evicted_; }
-  [[nodiscard]] bool is_done() const noexcept { return !waits && at == recipients.size(); }
+  [[nodiscard]] bool is_done() const noexcept { return waits == 0 && at == recipients.size(); }
 
   const std::string topic;
   const Buffer text;
@@ -79,8 +80,10 @@ class FanOut final : private rpc::MemoryConsumer {
   std::size_t at = 0;                      ///< the first of them that has not been told
   std::uint64_t number = 0;                ///< Subscriptions::last_event
   std::uint64_t retained = 0;              ///< its number (NewEvent::retained)
-  bool waits = false;                      ///< for an event of the same topic, which it must not overtake
-  FanOut* follower = nullptr;              ///< that waits for this one; null for none
+  bool of_node = false;                    ///< it was published at another node
+  int waits = 0;                           ///< for so many events that it must not overtake
+  FanOut* follower = nullptr;              ///< of the same topic, that waits for this one; null for none
+  FanOut* follower_of_node = nullptr;      ///< the same where both were published at other nodes
   std::shared_ptr<DeliveredCount> answer;  ///< counts those who have been told; null for an event of the broker's own
   std::shared_ptr<void> input;             ///< the publisher's (MessageSink::hold_input); likewise
 
@@ -118,6 +121,8 @@ class FanOuts {
   [[nodiscard]] bool is_being_told(std::string_view topic) const noexcept {
     return !list_.empty() && last_of_topic_.contains(topic);
   }
+  /// Whether an event that was published at another node still is, which others of its node must not overtake.
+  [[nodiscard]] bool is_telling_of_node() const noexcept { return last_of_node_ != nullptr; }
   /// The smallest number of retained events that are still being told; 0 for none.
   [[nodiscard]] std::uint64_t first_retained() const noexcept { return retained_.empty() ? 0 : *retained_.begin(); }
   /// Whether one of the broker's own is, which the others must not overtake.
@@ -125,6 +130,7 @@ class FanOuts {
 
  private:
   void follow_same_topic(FanOut& begun);
+  void follow_of_node(FanOut& begun) noexcept;
   void end(const FanOut& done) noexcept;
   void tell_rest(FanOut& fan_out);
   [[nodiscard]] Peer* find_recipient(const FanOut& fan_out, const FanOut::Recipient& recipient) noexcept;
@@ -135,6 +141,8 @@ class FanOuts {
   std::list<FanOut> list_;                                       // they take turns
   std::unordered_map<std::string_view, FanOut*> last_of_topic_;  // of each topic, the one that was published last
   std::set<std::uint64_t> retained_;                             // FanOut::retained of all that have one
+  FanOut* last_of_node_ = nullptr;                               // of those published at other nodes; null for none
+  std::size_t node_bytes_ = 0;                                   // that these hold
   const FanOut* announced_ = nullptr;                            // of the broker's own; null for none
   TurnBudget budget_;                                            // in bytes
 };

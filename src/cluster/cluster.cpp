@@ -348,6 +348,11 @@ void Cluster::replaced() noexcept {
   plain_.end();
   for (const auto& [name, node] : nodes_) node->leave(true);
   forget_all();
+  // So that the others learn it where the other process has gone.
+  broker::if_memory_allows([this] {
+    bus_->unsubscribe(context_.subjects.call(context_.own));
+    bus_->unsubscribe(context_.subjects.heartbeat());
+  });
   bus_->flush();
 }
 

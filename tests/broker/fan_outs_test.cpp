@@ -67,6 +67,42 @@ class FanOuts : public testing::Test {
   Client publisher{world};
 };
 
+// What another node sends cannot be held: its peer has no input.
+TEST_F(FanOuts, events_of_another_node_are_told_over_several_turns_and_stay_in_order) {
+  publisher.sink->holds_input = false;
+  subscribe(kCrowd);
+  subscribe(1, "other");
+  EXPECT_EQ(subscribers.back()->ask(subscribing("news")), result_reply("true"));
+  auto& node = static_cast<broker::Peer&>(*publisher.dispatcher->join_broker());
+  node.of_node = true;
+  const auto publish = [&](std::string_view topic, std::string_view params) {
+    const std::string text = notification(topic, params);
+    world.router.events().deliver(&node, {.topic = topic, .text = text, .params = params});
+  };
+  publish("news", "[1]");
+  publish("other", "[2]");
+  publish("news", "[3]");
+  EXPECT_EQ(told(), 0U);
+  for (std::size_t before = 0; world.scheduler.expire_one(); before = told()) EXPECT_LE(told() - before, kToldInTurn);
+  const std::string both = notification("news", "[1]") + "\n" + notification("news", "[3]");
+  for (std::size_t i = 0; i != kCrowd; ++i) EXPECT_EQ(subscribers[i]->received(), both);
+  EXPECT_EQ(subscribers.back()->received(),
+            notification("news", "[1]") + "\n" + notification("other", "[2]") + "\n" + notification("news", "[3]"));
+}
+
+TEST_F(FanOuts, an_event_of_another_node_does_not_overtake_one_of_its_topic) {
+  subscribe(kCrowd);
+  publisher.send(notification("news", "[1]"));
+  Client other{world};
+  auto& node = static_cast<broker::Peer&>(*other.dispatcher->join_broker());
+  node.of_node = true;
+  const std::string text = notification("news", "[2]");
+  world.router.events().deliver(&node, {.topic = "news", .text = text, .params = "[2]"});
+  while (world.scheduler.expire_one()) {
+  }
+  for (const auto& one : subscribers) EXPECT_EQ(one->received(), notification("news", "[1]") + "\n" + text);
+}
+
 TEST_F(FanOuts, an_event_for_many_is_told_over_several_turns) {
   subscribe(kCrowd);
   publisher.send(notification("news", "[1]"));
