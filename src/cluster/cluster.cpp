@@ -91,6 +91,8 @@ Cluster::Cluster(const rpc::BrokerHost& host, broker::Router& router, std::uniqu
 Cluster::~Cluster() {
   for (const auto& [name, node] : nodes_) node->leave();
   context_.router.topics().watch(nullptr);
+  flush_pending_ = true;  // so that what ends here starts no timer
+  nodes_.clear();
   context_.host.loop_context.stop(*this);
   context_.host.loop_context.stop(flush_timer_);
 }

@@ -4,11 +4,14 @@
 #include <cstring>
 
 #include "base/dotted_name.hpp"
+#include "broker/methods.hpp"
 #include "broker/stream_request.hpp"
 #include "cluster/exclusive_claims.hpp"
 #include "cluster/hexadecimal.hpp"
 #include "message/own_error.hpp"
 #include "rpc/access.hpp"
+#include "rpc/admission.hpp"
+#include "rpc/reserved.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::cluster {
@@ -93,6 +96,13 @@ std::optional<std::string> method_announced(const Received& event) {
   if (event.params().empty()) return std::nullopt;
   const auto about = from_json<AboutMethod>(event.params());
   return about && about->method && !about->method->empty() ? about->method : std::nullopt;
+}
+
+// Whether a call is one that its caller's own broker serves: it holds for a connection, or is said in its own name.
+bool is_for_own_broker(std::string_view name) {
+  if (name == "rpc.hello") return true;
+  const rpc::ReservedMethod* const reserved = broker::find_broker_method(name);
+  return reserved != nullptr && reserved->needs != rpc::ReservedMethod::Needs::nothing;
 }
 
 Error revoked() {
@@ -605,9 +615,13 @@ void Node::refuse_principal(const Received& message) {
 void Node::take_call(const Record& record, const Arrived& arrived) {
   const Received& message = arrived.received;
   if (message.kind == MessageKind::response) return;
+  std::string unescaped;
+  if (message.method_escaped) unescaped = from_json<std::string>(message[Member::method]).value_or("");
+  const std::string_view name = message.method_escaped ? std::string_view{unescaped} : message.method();
   if (!record.head.principal) {
     // Of a call that is in progress, by its id, which is unique among all those of the node.
     if (message.kind != MessageKind::notification) return refuse_principal(message);
+    if (is_for_own_broker(name) && !rpc::belongs_to_a_call(message)) return;
     for (const auto& [principal, side] : callers_) {
       if (side->dispatcher.is_still_known()) handle(side->dispatcher, arrived);
     }
@@ -617,6 +631,11 @@ void Node::take_call(const Record& record, const Arrived& arrived) {
   const bool named = context_->host.loop_context.services.authority != nullptr;
   Side* const side = side_of(named ? *record.head.principal : std::string_view{});
   if (side == nullptr) return refuse_principal(message);
+  if (is_for_own_broker(name)) {
+    if (message.kind == MessageKind::request)
+      answer(message, Error::with_data(ErrorCode::invalid_request, R"({"reason":"needs_connection"})"));
+    return;
+  }
   const bool bounded = record.head.left_ms < limits_.call_timeout_ms;
   side->dispatcher.limit_timeout(bounded ? record.head.left_ms : rpc::Dispatcher::kNoTimeout);
   handle(side->dispatcher, arrived);

@@ -155,6 +155,7 @@ class NatsBus final : public HeaderBus {
   void take_messages();
   void add(std::string subject, Handler handler, std::string group = {}, bool to_absence = false);
   bool subscribe_at(Subscription& subscription);
+  void subscribe_or_complain(Subscription& subscription);
   void nobody_subscribes(const std::string& subject);
   void become(State state);
   void want_write();
@@ -397,8 +398,10 @@ void NatsBus::connected() {
     const std::scoped_lock lock{closure_->shared->mutex};
     connection_ = std::exchange(closure_->shared->made, nullptr);
   }
+  // It may have been given up by now, which was told before this.
+  if (nats_.natsConnection_Status(connection_) == NATS_CONN_STATUS_CLOSED) return closed();
   for (const auto& subscription : subscriptions_) {
-    if (!subscription->ended) static_cast<void>(subscribe_at(*subscription));
+    if (!subscription->ended) subscribe_or_complain(*subscription);
   }
   link_changed();
 }
@@ -478,6 +481,11 @@ bool NatsBus::subscribe_at(Subscription& subscription) {
   return true;
 }
 
+void NatsBus::subscribe_or_complain(Subscription& subscription) {
+  if (!subscribe_at(subscription))
+    complain("it takes no subscription to " + subscription.subject + ": what is sent there does not come");
+}
+
 void NatsBus::nobody_subscribes(const std::string& subject) {
   for (const auto& subscription : subscriptions_) {
     if (subscription->to_absence)
@@ -511,7 +519,7 @@ void NatsBus::add(std::string subject, Handler handler, std::string group, bool 
                                                            .to_absence = to_absence});
   subscriptions_.push_back(std::move(added));
   if (connection_ == nullptr) return;
-  static_cast<void>(subscribe_at(*subscriptions_.back()));
+  subscribe_or_complain(*subscriptions_.back());
   want_write();
 }
 

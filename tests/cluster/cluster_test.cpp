@@ -1740,6 +1740,22 @@ TEST_F(ClusterAttackTest, ANodeThatSaysThatItHasAnyNumberOfProvidersDelaysNoCall
   EXPECT_GT(a->router.relayed_calls().in_use(), 0U);
 }
 
+TEST_F(ClusterAttackTest, WhatHoldsForAConnectionIsNotSaidByCallsOfANode) {
+  for (const std::optional<std::string_view> principal : {std::optional<std::string_view>{""}, {}}) {
+    node->tell(cluster::RecordKind::call, request("rpc.hello", R"({"name":"eve"})"), principal);
+    node->tell(cluster::RecordKind::call, request("rpc.register", R"({"method":"evil"})"), principal);
+    node->tell(cluster::RecordKind::call, notification("rpc.register", R"({"method":"evil"})"), principal);
+    node->tell(cluster::RecordKind::call,
+               R"({"jsonrpc":"2.0","method":"rpc.r\u0065gister","params":{"method":"evil"}})", principal);
+    node->tell(cluster::RecordKind::call, request("rpc.subscribe", R"({"topic":">"})"), principal);
+  }
+  advance(kHop);
+  EXPECT_EQ(a->router.methods().find("evil"), nullptr);
+  EXPECT_EQ(a->router.context().peers.find("eve"), nullptr);
+  EXPECT_TRUE(a->router.topics().empty());
+  EXPECT_EQ(a->cluster->find("x")->sessions_lost(), 0U);
+}
+
 TEST_F(ClusterAttackTest, AHundredThousandPrincipalsAreNoMoreThanOneWhereNobodyHasToSayWhoHeIs) {
   NodeClient provider{*a};
   provider.provide("slow");
