@@ -20,9 +20,9 @@ struct RelayedCredit {
   std::uint64_t withheld = 0;  ///< that the receiver takes besides, and the sender has not been told of
   std::size_t item_bytes = 0;  ///< of the largest item so far
 
-  /// The receiver takes so many items more.
   /// What the sender was told of is not told any more: another one is asked.
   void take_back() noexcept { grant(std::exchange(credit, 0)); }
+  /// The receiver takes so many items more.
   void grant(std::uint64_t more) noexcept { withheld += std::min(more, kEndless - withheld); }
   /// How much the sender is to be told of, where what it may send is to fill half of `bytes`. None for little of much:
   /// that is kept until there is more.

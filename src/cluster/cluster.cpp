@@ -150,7 +150,6 @@ void Cluster::send_heartbeat(std::string_view to) noexcept try {
                                      .epoch = context_.epoch,
                                      .version = kProtocolVersion,
                                      .load = load(),
-                                     .methods = static_cast<std::uint32_t>(context_.router.methods().size()),
                                      .draining = context_.draining,
                                      .retained = is_settled() ? std::optional{retained_.digest()} : std::nullopt})));
 } catch (const std::bad_alloc&) {

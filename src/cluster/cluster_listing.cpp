@@ -1,6 +1,8 @@
 // See cluster_listing.hpp.
 #include "cluster/cluster_listing.hpp"
 
+#include "cluster/hexadecimal.hpp"
+
 namespace wirecall::cluster {
 
 namespace {
@@ -49,10 +51,8 @@ std::string row_of(const Node& node, std::chrono::nanoseconds now) {
 }  // namespace
 
 std::string epoch_text(std::uint64_t epoch) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[epoch >> shift & 15];
-  return text;
+  const std::string digits = hexadecimal(epoch);
+  return std::string(2 * sizeof epoch - digits.size(), '0') + digits;
 }
 
 bool ClusterListing::write_piece() {

@@ -13,8 +13,11 @@ namespace wirecall::cluster {
 constexpr std::size_t kHeartbeatBytesMax = 4096;
 
 std::string write_heartbeat(const Heartbeat& heartbeat) {
-  Value value{{"node", heartbeat.node}, {"epoch", hexadecimal(heartbeat.epoch)}, {"version", heartbeat.version},
-              {"load", heartbeat.load}, {"methods", heartbeat.methods},          {"draining", heartbeat.draining}};
+  Value value{{"node", heartbeat.node},
+              {"epoch", hexadecimal(heartbeat.epoch)},
+              {"version", heartbeat.version},
+              {"load", heartbeat.load},
+              {"draining", heartbeat.draining}};
   if (heartbeat.retained) value["retained"] = hexadecimal(*heartbeat.retained);
   return value.dump();
 }
@@ -41,7 +44,6 @@ std::optional<Heartbeat> read_heartbeat(std::string_view json) try {
   heartbeat.epoch = *number;
   if (!is_word(heartbeat.node)) return std::nullopt;
   heartbeat.load = number_of(*parsed, "load").value_or(0);
-  heartbeat.methods = number_of(*parsed, "methods").value_or(0);
   const Value* const draining = parsed->find("draining");
   heartbeat.draining = draining != nullptr && draining->is_bool() && draining->as_bool();
   const Value* const retained = parsed->find("retained");

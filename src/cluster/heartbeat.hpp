@@ -14,7 +14,6 @@ struct Heartbeat {
   std::uint64_t epoch = 0;    ///< another one each time that a node begins
   std::uint32_t version = 0;  ///< of the protocol
   std::uint32_t load = 0;     ///< calls in progress
-  std::uint32_t methods = 0;  ///< that the node's own clients provide
   bool draining = false;
   std::optional<std::uint64_t> retained = {};  ///< the digest of what it retains, once that is settled
 };

@@ -20,7 +20,8 @@ namespace wirecall::cluster {
 
 class NodeLink {
  public:
-  /// Who has the link. Called from `take`, `flush` and `maintain` only.
+  /// Who has the link. Called from `take`, `take_pong`, `flush`, `maintain` and `reset`; `wants_flush` from whatever
+  /// writes as well.
   class User {
    public:
     /// Both sides have begun a session: nothing of an earlier one is under way.

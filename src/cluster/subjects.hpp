@@ -20,8 +20,7 @@ inline constexpr std::size_t kWordBytesMax = 63;
 }
 
 /// A method or topic as words of a subject: it is split at its dots as it is; bytes that are not visible ASCII, and
-/// `%`,
-/// `*` and `>`, are %XX. Throws std::bad_alloc.
+/// `%`, `*` and `>`, are %XX. Throws std::bad_alloc.
 [[nodiscard]] inline std::string subject_of_name(std::string_view name) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
   std::string subject;
