@@ -8,6 +8,7 @@
 #include "broker/stream_request.hpp"
 #include "cluster/exclusive_claims.hpp"
 #include "cluster/hexadecimal.hpp"
+#include "cluster/named_credentials.hpp"
 #include "message/own_error.hpp"
 #include "rpc/access.hpp"
 #include "rpc/admission.hpp"
@@ -50,19 +51,8 @@ class NodeCredentials final : public rpc::CredentialKind {
   }
 };
 
-// A principal for whom a node vouches, by name.
-class VouchedCredentials final : public rpc::CredentialKind {
- public:
-  [[nodiscard]] std::string_view revoked() const noexcept override {
-    return "the principal for whom a node has vouched is not known any more";
-  }
-  [[nodiscard]] const Principal* find(const rpc::Authority& authority, std::string_view shown) const noexcept override {
-    return authority.find_named(shown);
-  }
-};
-
 const NodeCredentials kNodes;
-const VouchedCredentials kVouched;
+const NamedCredentials kVouched{"the principal for whom a node has vouched is not known any more"};
 
 // Told from those of all other links, also of a broker that has had this name before.
 std::uint64_t first_session(std::uint64_t epoch, std::uint64_t number) noexcept {

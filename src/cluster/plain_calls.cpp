@@ -1,6 +1,7 @@
 // See plain_calls.hpp.
 #include "cluster/plain_calls.hpp"
 
+#include "cluster/named_credentials.hpp"
 #include "message/explain.hpp"
 #include "message/own_error.hpp"
 #include "rpc/access.hpp"
@@ -16,18 +17,7 @@ constexpr std::string_view kAnonymous = "anonymous";
 constexpr std::size_t kBytesKept = 64 * 1024;
 constexpr std::size_t kErrorBytesMax = 200;
 
-// The principal of the options: who calls shows nothing.
-class NamedCredentials final : public rpc::CredentialKind {
- public:
-  [[nodiscard]] std::string_view revoked() const noexcept override {
-    return "the principal of plain NATS clients is not known any more";
-  }
-  [[nodiscard]] const Principal* find(const rpc::Authority& authority, std::string_view shown) const noexcept override {
-    return authority.find_named(shown);
-  }
-};
-
-const NamedCredentials kNamed;
+const NamedCredentials kNamed{"the principal of plain NATS clients is not known any more"};
 
 // Whether a message, or each of a batch, calls `method`, by whose subject it came.
 bool calls(const Received& message, std::string_view method) {

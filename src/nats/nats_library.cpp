@@ -18,9 +18,8 @@ NatsLibrary::NatsLibrary() {
   }
   if (library == nullptr) {
     throw std::runtime_error{
-        "cluster: libnats is not installed, by which brokers are joined: install Debian's libnats3.4, or another 3.4 "
-        "to "
-        "3.9"};
+        "cluster: libnats is not installed, by which brokers are joined: install Debian's libnats3.4, or another "
+        "3.4 to 3.9"};
   }
 #define WIRECALL_NATS_LOAD(function)                                            \
   function = reinterpret_cast<decltype(function)>(::dlsym(library, #function)); \
