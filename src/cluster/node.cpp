@@ -418,7 +418,7 @@ void Node::received(const Record& record) {
   Arrived arrived;
   const bool is_too_long = record.body.size() > limits_.max_message_size + kEnvelopeBytes;
   const ReadStatus status = is_too_long ? ReadStatus::too_large : read(record.body, limits_, arrived);
-  if (status != ReadStatus::done) return refuse_message(record, status == ReadStatus::too_large);
+  if (status != ReadStatus::done) return refuse_message(record, status);
   if (record.head.kind == RecordKind::answer) return take_answer(arrived);
   if (record.head.kind == RecordKind::event) {
     restore(arrived);
@@ -481,9 +481,11 @@ Limits Node::widest() const {
 }
 
 // One that this node does not take, while the other one does. Its call ends, and nothing else.
-void Node::refuse_message(const Record& record, bool is_too_long) {
-  refuse(is_too_long ? "a message is longer than max_message_size allows here; set it alike on all nodes"
-                     : "a message nests deeper than depth allows here; set it alike on all nodes");
+void Node::refuse_message(const Record& record, ReadStatus status) {
+  const bool is_too_long = status == ReadStatus::too_large;
+  refuse(status == ReadStatus::malformed ? "a message is not understood, and passed over"
+         : is_too_long ? "a message is longer than max_message_size allows here; set it alike on all nodes"
+                       : "a message nests deeper than depth allows here; set it alike on all nodes");
   if (record.head.kind == RecordKind::event) return static_cast<void>(++events_lost_);
   Arrived arrived;
   if (read(record.body, widest(), arrived) != ReadStatus::done) return;

@@ -245,7 +245,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   [[nodiscard]] bool make_json(Arrived& arrived);
   static void handle(rpc::Dispatcher& dispatcher, const Arrived& arrived);
   [[nodiscard]] Limits widest() const;
-  void refuse_message(const Record& record, bool is_too_long);
+  void refuse_message(const Record& record, ReadStatus status);
   [[nodiscard]] std::string id_of_item(const Received& message) const;
   void end_own_call(const std::string& id, const Error& error);
   void take_call(const Record& record, const Arrived& arrived);
