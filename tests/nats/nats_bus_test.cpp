@@ -240,11 +240,12 @@ TEST_F(NatsBusTest, PlainCallsThatAreOnTheWayToABrokerThatDrainsAreAnswered) {
     for (const std::string& asked : std::exchange(provider.sink.messages, {}))
       provider.send(result_reply("1", id_of(asked)));
   };
-  ASSERT_TRUE(until([&] {  // the broker's subscription has come
+  const auto has_served = [](const NatsBroker& broker) { return broker.cluster->find("a")->calls_sent() != 0; };
+  ASSERT_TRUE(until([&] {  // the brokers' subscriptions have come
     static_cast<void>(call(0));
     plain->flush();
     serve();
-    return !answers.empty();
+    return !answers.empty() && has_served(c) && has_served(d);
   }));
   for (int i = 1; i <= kCalls; ++i) ASSERT_TRUE(call(i));
   plain->flush();
@@ -254,7 +255,12 @@ TEST_F(NatsBusTest, PlainCallsThatAreOnTheWayToABrokerThatDrainsAreAnswered) {
     serve();
     return answers.size() == kCalls + 1;
   })) << answers.size();
-  EXPECT_TRUE(until([&] { return !c.cluster->busy(); }, 4s));
+  EXPECT_TRUE(until(
+      [&] {
+        serve();
+        return !c.cluster->busy();
+      },
+      4s));
 }
 
 TEST_F(NatsBusTest, ABrokerOfPlainTopicsBegins) {

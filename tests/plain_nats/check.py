@@ -75,6 +75,17 @@ class Plain:
     async def ask(self, subject, text, seconds=WAIT_SECONDS):
         return (await self.connection.request(subject, text.encode(), timeout=seconds)).data.decode()
 
+    async def are_taken(self):
+        """Brokers take calls once they know the others."""
+        from nats.errors import NoRespondersError
+
+        for _ in range(200):
+            try:
+                return await self.call("gpu.nothing")
+            except NoRespondersError:
+                await asyncio.sleep(0.05)
+        raise AssertionError("no broker takes calls")
+
     async def call(self, method, *params, **more):
         message = {"jsonrpc": "2.0", "method": method, "params": list(params), "id": "n", **more}
         return json.loads(await self.ask(f"wc.shop.m.{method}", json.dumps(message)))
@@ -231,6 +242,7 @@ async def run(nats, brokers, go):
     connection = await client.connect(url, allow_reconnect=False, error_cb=told)
     plain = Plain(connection, refused, brokers, url, go)
     for step in (
+        plain.are_taken,
         plain.calls,
         plain.events,
         plain.services,
