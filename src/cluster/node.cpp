@@ -607,9 +607,14 @@ void Node::refuse_principal(const Received& message) {
 void Node::take_call(const Record& record, const Arrived& arrived) {
   const Received& message = arrived.received;
   if (message.kind == MessageKind::response) return;
-  std::string unescaped;
-  if (message.method_escaped) unescaped = from_json<std::string>(message[Member::method]).value_or("");
-  const std::string_view name = message.method_escaped ? std::string_view{unescaped} : message.method();
+  // Of what is no request its own dispatcher says so.
+  const bool is_call = message.kind == MessageKind::request || message.kind == MessageKind::notification;
+  std::string name;
+  if (is_call && message.method_escaped) {
+    name = from_json<std::string>(message[Member::method]).value_or("");
+  } else if (is_call) {
+    name = message.method();
+  }
   if (!record.head.principal) {
     // Of a call that is in progress, by its id, which is unique among all those of the node.
     if (message.kind != MessageKind::notification) return refuse_principal(message);

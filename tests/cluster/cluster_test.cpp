@@ -1748,6 +1748,9 @@ TEST_F(ClusterAttackTest, WhatHoldsForAConnectionIsNotSaidByCallsOfANode) {
     node->tell(cluster::RecordKind::call,
                R"({"jsonrpc":"2.0","method":"rpc.r\u0065gister","params":{"method":"evil"}})", principal);
     node->tell(cluster::RecordKind::call, request("rpc.subscribe", R"({"topic":">"})"), principal);
+    for (const std::string_view invalid :
+         {R"({"jsonrpc":"2.0","id":1})", R"({"jsonrpc":"2.0","method":5,"id":1})", "7"})
+      node->tell(cluster::RecordKind::call, invalid, principal);
   }
   advance(kHop);
   EXPECT_EQ(a->router.methods().find("evil"), nullptr);
