@@ -13,7 +13,6 @@
 
 #include "cli/restart/restart_protocol.hpp"
 #include "transport/user_folder.hpp"
-#include "wirecall/reflect.hpp"
 
 namespace wirecall::cli {
 
@@ -58,13 +57,6 @@ Descriptor connect_to(const std::string& path) {
   if (error == ENOENT || error == ECONNREFUSED) return Descriptor{};
   if (error != 0) throw RestartError{path + ": " + std::strerror(error)};
   return socket;
-}
-
-template <class T>
-T understood(const RestartMessage& message) {
-  auto said = from_json<T>(message.text);
-  if (!said) throw RestartError{"what the other process says is not understood: " + said.error().message()};
-  return *std::move(said);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/descriptor.hpp"
+#include "wirecall/reflect.hpp"
 
 namespace wirecall::cli {
 
@@ -24,6 +25,14 @@ struct RestartMessage {
   std::string text;
   std::vector<runtime::Descriptor> descriptors;
 };
+
+/// What is said there, a struct as JSON. Throws RestartError for another text.
+template <class T>
+[[nodiscard]] T understood(const RestartMessage& message) {
+  auto said = from_json<T>(message.text);
+  if (!said) throw RestartError{"what the other process says is not understood: " + said.error().message()};
+  return *std::move(said);
+}
 
 class RestartChannel {
  public:

@@ -22,7 +22,6 @@
 #include "runtime/system.hpp"
 #include "transport/setup.hpp"
 #include "transport/user_folder.hpp"
-#include "wirecall/reflect.hpp"
 
 extern char** environ;
 
@@ -196,13 +195,6 @@ void Successor::meet_one() {
                                 pollfd{.fd = signals_.get(), .events = POLLIN, .revents = 0}};
   ::poll(waiting.data(), waiting.size(), kShortagePause);
   throw RestartError{std::string{std::strerror(error)}.append("; ").append(cure)};
-}
-
-template <class T>
-static T understood(const RestartMessage& message) {
-  auto said = from_json<T>(message.text);
-  if (!said) throw RestartError{"what the other process says is not understood: " + said.error().message()};
-  return *std::move(said);
 }
 
 void Successor::hand_over(Descriptor socket, Started* child) {
