@@ -1044,6 +1044,7 @@ class OldServer {
     EXPECT_TRUE(ready && ready->error.empty());
   }
   void hang_up() { channel_.reset(); }
+  void go() { channel_->send(to_json(RestartGo{.go = true}), kTime); }
   RestartPrepared hand_over(std::string_view state = kState) {
     channel_->send(state, kTime);
     return *from_json<RestartPrepared>(channel_->receive(kTime, kRestartBytesMax).text);
@@ -1090,6 +1091,50 @@ TEST_F(Restart, one_that_takes_over_serves_in_place_of_an_old_process_that_nobod
   const std::string log = other.read_error_until("Methods:");
   ASSERT_NE(log.find("this process serves in place of one that has died"), std::string::npos) << log;
   EXPECT_TRUE(is_served());
+}
+
+/// A process may open so many descriptors more while this lives.
+class Spare {
+ public:
+  Spare(pid_t pid, rlim_t descriptors) : pid_(pid) {
+    const std::filesystem::path all{"/proc/" + std::to_string(pid) + "/fd"};
+    rlim_t limit = 0;
+    for (rlim_t left = descriptors + 1; left != 0; ++limit)
+      left -= std::filesystem::is_symlink(all / std::to_string(limit)) ? 0 : 1;
+    prlimit(pid, RLIMIT_NOFILE, nullptr, &before_);
+    const rlimit now{.rlim_cur = limit - 1, .rlim_max = before_.rlim_max};
+    EXPECT_EQ(prlimit(pid, RLIMIT_NOFILE, &now, nullptr), 0);
+  }
+  Spare(Spare&&) = delete;
+  ~Spare() { prlimit(pid_, RLIMIT_NOFILE, &before_, nullptr); }
+
+ private:
+  pid_t pid_;
+  rlimit before_{};
+};
+
+TEST_F(Restart, one_that_may_open_no_descriptors_gives_up_in_time_or_serves) {
+  make_runtime_folder();
+  int taken_over = 0;
+  for (rlim_t spare = 0; spare < 6; ++spare) {
+    OldServer old{path(), folder_.socket()};
+    Process other{serve({"--replace"})};
+    old.await_ready();
+    std::optional<Spare> few{std::in_place, other.id(), spare};
+    if (!old.hand_over().prepared) {
+      EXPECT_EQ(other.wait(), 3) << spare;
+      continue;
+    }
+    ++taken_over;
+    old.go();
+    const std::string log = other.read_error_until("Methods:");
+    ASSERT_NE(log.find("Methods:"), std::string::npos) << spare << log;
+    few.reset();
+    EXPECT_TRUE(is_served()) << spare;
+    other.signal(SIGTERM);
+    EXPECT_EQ(other.wait(), 0) << spare;
+  }
+  EXPECT_GT(taken_over, 0);
 }
 
 TEST_F(Restart, what_is_said_to_who_hears_no_more_fails_and_what_was_said_before_holds) {
