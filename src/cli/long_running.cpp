@@ -9,6 +9,9 @@
 
 namespace wirecall::cli {
 
+/// The timeout of rpc.unregister, after whose answer no further call comes.
+constexpr std::chrono::milliseconds kUnregister{1000};
+
 // By HTTP nobody can be called, nor told of events, but by GET /events.
 static const Target& require_connection(const Target& target) {
   const auto http = [](const std::string& url) { return url.starts_with("http://") || url.starts_with("https://"); };
@@ -28,6 +31,10 @@ static bool is_refusal(const Error& error) {
 
 LongRunning::LongRunning(const Target& target)
     : client_(endpoints_of(require_connection(target)), client_options_of(target)) {}
+
+void LongRunning::unregister(const std::string& method) {
+  static_cast<void>(client_.request("rpc.unregister", method).timeout(kUnregister).try_call());
+}
 
 void LongRunning::end(int status) {
   const std::scoped_lock lock{mutex_};

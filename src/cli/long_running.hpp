@@ -26,6 +26,9 @@ class LongRunning {
   /// Connects, tells the user `what` is done once the broker has accepted all, and stays; at the end calls `leave`.
   /// Returns the exit status.
   [[nodiscard]] int stay(const std::string& what, const std::function<void()>& leave = [] {});
+  /// In `leave`: the client provides the method no more. Those calls of it that have been sent here by then have come
+  /// when this returns; they are to be answered before the connection ends.
+  void unregister(const std::string& method);
 
  private:
   [[nodiscard]] std::optional<int> status() const;

@@ -20,6 +20,7 @@
 #include "cli/terminal.hpp"
 #include "cli/view/members.hpp"
 #include "cli/view/table.hpp"
+#include "runtime/descriptor.hpp"
 #include "wirecall/call.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/detail/blocking_pool.hpp"
@@ -32,55 +33,38 @@ extern char** environ;
 namespace wirecall::cli {
 namespace {
 
-using std::chrono::milliseconds;
-
-/// The timeout of the last rpc.unregister, after whose answer no further call comes.
-constexpr milliseconds kUnregisterWork{1000};
+using runtime::Descriptor;
 
 // ---- programs ----
 
 /// What a program has written, or why it has failed.
 using Written = std::expected<std::string, std::string>;
 
-class Descriptor {
- public:
-  explicit Descriptor(int number) noexcept : number_(number) {}
-  Descriptor(Descriptor&&) = delete;
-  ~Descriptor() { close(); }
-  [[nodiscard]] int number() const noexcept { return number_; }
-  void close() noexcept {
-    if (number_ >= 0) ::close(std::exchange(number_, -1));
-  }
-
- private:
-  int number_;
-};
-
 /// Runs the program with `input` as its standard input; blocks until it has ended.
 Written run_program(const std::vector<std::string>& words, std::string_view input) {
   const Descriptor in{::memfd_create("wirecall", MFD_CLOEXEC)};
   int ends[2];
-  if (in.number() < 0 || ::pipe2(ends, O_CLOEXEC) != 0) return std::unexpected(std::string{std::strerror(errno)});
+  if (in.get() < 0 || ::pipe2(ends, O_CLOEXEC) != 0) return std::unexpected(std::string{std::strerror(errno)});
   const Descriptor out{ends[0]};
   Descriptor theirs{ends[1]};
-  if (::write(in.number(), input.data(), input.size()) != static_cast<ssize_t>(input.size()))
+  if (::write(in.get(), input.data(), input.size()) != static_cast<ssize_t>(input.size()))
     return std::unexpected(std::string{"no memory for its input"});
-  ::lseek(in.number(), 0, SEEK_SET);
+  ::lseek(in.get(), 0, SEEK_SET);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, in.number(), STDIN_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, theirs.number(), STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, in.get(), STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, theirs.get(), STDOUT_FILENO);
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   pid_t process = 0;
   const int error = ::posix_spawnp(&process, words.front().c_str(), &actions, nullptr, arguments.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
-  theirs.close();
+  theirs = Descriptor{};
   if (error != 0) return std::unexpected(fmt::format("cannot run {}: {}", words.front(), std::strerror(error)));
   std::string written;
   std::array<char, 65'536> part;
-  for (ssize_t size; (size = ::read(out.number(), part.data(), part.size())) > 0;)
+  for (ssize_t size; (size = ::read(out.get(), part.data(), part.size())) > 0;)
     written.append(part.data(), static_cast<std::size_t>(size));
   int status = 0;
   while (::waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
@@ -253,8 +237,7 @@ int QueueCommand::work() {
   options.concurrency = concurrency_.value_or(1);
   client.provide(method, [](Rest<Value>) { return Value{}; }, options);
   return command.stay("works on " + method, [&] {
-    // Calls that have been sent here are answered before the connection ends.
-    static_cast<void>(client.request("rpc.unregister", method).timeout(kUnregisterWork).try_call());
+    command.unregister(method);
     replies.wait();
   });
 }

@@ -24,9 +24,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// The timeout of the last rpc.unregister, after whose answer no further call comes.
-constexpr milliseconds kUnregister{1000};
-
 template <std::size_t>
 using AnyValue = Value;
 
@@ -162,8 +159,7 @@ int ReplyCommand::run() {
   });
   provide(client, method_, options_);
   return command.stay("provides " + method_, [&] {
-    // Calls that have been sent here are answered before the connection ends.
-    static_cast<void>(client.request("rpc.unregister", method_).timeout(kUnregister).try_call());
+    command.unregister(method_);
     replies.wait();
   });
 }
