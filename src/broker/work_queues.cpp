@@ -135,6 +135,8 @@ class WorkQueues::Queue final : private Timer {
     looks_at_ = scheduler->now() + time;
   }
 
+  [[nodiscard]] bool is_idle() const noexcept { return running == 0 && !taking && unsaved.empty(); }
+
   std::size_t running = 0;
   std::vector<std::pair<RunningJob, durable::JobOutcome>> unsaved;  ///< what has become of jobs, and is not safe
   bool taking = false;
@@ -213,10 +215,24 @@ WorkQueues::WorkQueues(BrokerContext& context, DurableTopics& topics, durable::S
 
 void WorkQueues::open(durable::Store& store) {
   store_ = &store;
-  for (const std::string& method : store.waiting_methods()) {
-    auto& queue = queues_[method];
-    if (queue == nullptr) queue = std::make_unique<Queue>(*this, method);
-    queue->look_in(nanoseconds{0});
+  for (const std::string& method : store.waiting_methods()) queue_of(method).look_in(nanoseconds{0});
+  store.on_jobs(
+      [this](const std::set<std::string>& methods, bool all) { if_memory_allows([&] { jobs_came(methods, all); }); });
+}
+
+WorkQueues::Queue& WorkQueues::queue_of(const std::string& method) {
+  auto& queue = queues_[method];
+  if (queue == nullptr) queue = std::make_unique<Queue>(*this, method);
+  return *queue;
+}
+
+// Of the others nothing need be known until somebody says that there are jobs.
+void WorkQueues::jobs_came(const std::set<std::string>& methods, bool all) {
+  if (all)
+    std::erase_if(queues_, [&](const auto& one) { return one.second->is_idle() && !methods.contains(one.first); });
+  for (const std::string& method : methods) {
+    queue_of(method);
+    pump(method);
   }
 }
 
@@ -282,8 +298,7 @@ void WorkQueues::push(Call& call) {
       if (outcome->duplicate) row.duplicate = true;
       answer(sink, row);
       if (outcome->duplicate) return;
-      auto& queue = queues_[method];
-      if (queue == nullptr) queue = std::make_unique<Queue>(*this, method);
+      queue_of(method);
       pump(method);
     });
   });
@@ -373,8 +388,7 @@ void WorkQueues::change(Call& call, void (durable::Store::*act)(std::uint64_t id
             if_memory_allows([&] {
               if (!outcome) return sink.error(error_of(outcome.error()));
               answer(sink, true);
-              auto& queue = queues_[method];
-              if (queue == nullptr) queue = std::make_unique<Queue>(*this, method);
+              queue_of(method);
               pump(method);
               free_if_empty(method);
             });

@@ -57,6 +57,8 @@ class WorkQueues {
   void change(Call& call, void (durable::Store::*act)(std::uint64_t id, durable::Then<durable::Done> then));
 
   [[nodiscard]] durable::Store& require_store() const;
+  Queue& queue_of(const std::string& method);
+  void jobs_came(const std::set<std::string>& methods, bool all);
   [[nodiscard]] std::size_t window_of(const std::string& method) const;
   void pump(const std::string& method);
   void take(const std::string& method, Queue& queue, std::size_t count);

@@ -16,6 +16,7 @@
 #include <expected>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -208,6 +209,10 @@ struct Peek {
   std::string asker = {};                               ///< as of Fetch
 };
 
+/// There may be jobs of those methods that wait, which other processes have pushed, or did not end; of no other methods
+/// where these are `all`.
+using ToldOfJobs = std::function<void(const std::set<std::string>& methods, bool all)>;
+
 class Store {
  public:
   virtual ~Store() = default;
@@ -245,6 +250,8 @@ class Store {
   /// Those of a shared store, of all processes.
   virtual void list_consumers(Then<std::vector<ConsumerState>> then) { then(std::vector<ConsumerState>{}); }
 
+  /// `told` is called by a shared store, from now on. Once.
+  virtual void on_jobs(ToldOfJobs told) { static_cast<void>(told); }
   virtual void push(NewJob job, Then<Pushed> then) = 0;
   /// Jobs that are due, which run from then on.
   virtual void take(Take take, Then<Taken> then) = 0;

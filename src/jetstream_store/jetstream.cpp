@@ -75,6 +75,32 @@ void JetStream::request(std::string_view subject, std::string_view payload, dura
   publish(number, subject, payload, headers);
 }
 
+void JetStream::request_all(std::vector<std::pair<std::string, std::string>> asked,
+                            durable::Then<std::vector<std::optional<Value>>> then) {
+  struct Asking {
+    durable::Then<std::vector<std::optional<Value>>> then;
+    std::vector<std::optional<Value>> answers;
+    std::size_t left;
+    std::optional<Failure> failure;
+  };
+  auto asking = std::make_shared<Asking>(Asking{.then = std::move(then),
+                                                .answers = std::vector<std::optional<Value>>(asked.size()),
+                                                .left = asked.size(),
+                                                .failure = std::nullopt});
+  for (std::size_t at = 0; at != asked.size(); ++at) {
+    request(asked[at].first, asked[at].second, [asking, at](durable::Outcome<Value> outcome) {
+      if (outcome) {
+        asking->answers[at] = *std::move(outcome);
+      } else if (outcome.error().kind != Failure::Kind::unknown) {
+        asking->failure = outcome.error();
+      }
+      if (--asking->left != 0) return;
+      if (asking->failure) return asking->then(std::unexpected(*std::move(asking->failure)));
+      asking->then(std::move(asking->answers));
+    });
+  }
+}
+
 void JetStream::send(std::string_view subject, std::string_view payload) {
   static_cast<void>(bus_->publish(subject, {}, payload));
   wants_flush();
@@ -82,13 +108,14 @@ void JetStream::send(std::string_view subject, std::string_view payload) {
 
 // What is there is taken at once; where nothing is, one message is waited for, and the others taken the next time.
 void JetStream::pull(const std::string& stream, const std::string& consumer, std::size_t count, std::size_t bytes,
-                     durable::Then<std::vector<PulledMessage>> then) {
+                     Wait wait, durable::Then<std::vector<PulledMessage>> then) {
   const std::uint64_t number = add({.deadline = scheduler_->now() + kAnswerTime,
                                     .pulled = std::move(then),
                                     .consumer = consumer,
                                     .stream = stream,
                                     .count = count,
-                                    .bytes = bytes});
+                                    .bytes = bytes,
+                                    .wait = wait});
   pulls_[stream + '.' + consumer] = number;
   ask(number, false);
 }
@@ -122,7 +149,7 @@ void JetStream::take(const cluster::BusMessage& message) {
       return fail(number, {.why = "JetStream does not answer: nats-server has to run with it (-js)"});
     if (message.status == "409" && waiter.waits)  // it has been forgotten, or NATS is about to end
       return fail(number, {.kind = Failure::Kind::unknown, .why = "JetStream has ended the consumer"});
-    if (!waiter.waits && waiter.messages.empty()) return ask(number, true);
+    if (waiter.wait == Wait::yes && !waiter.waits && waiter.messages.empty()) return ask(number, true);
     return end_pull(number);
   }
   if (message.no_responders)

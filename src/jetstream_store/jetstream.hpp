@@ -7,7 +7,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "durable/store.hpp"
@@ -47,9 +49,19 @@ class JetStream {
   /// `then` is called with the answer, never from within: `unknown` where JetStream says that there is no such thing.
   void request(std::string_view subject, std::string_view payload, durable::Then<Value> then,
                const Headers& headers = {});
-  /// At most `count` messages for the consumer; the first is waited for a while. One at a time for each consumer.
-  void pull(const std::string& stream, const std::string& consumer, std::size_t count, std::size_t bytes,
+  /// The same of several at once, a subject and a payload each: `then` is called with all answers, and nothing for one
+  /// that says that there is no such thing.
+  void request_all(std::vector<std::pair<std::string, std::string>> asked,
+                   durable::Then<std::vector<std::optional<Value>>> then);
+  /// Whether a pull waits a while for the first message where there is none.
+  enum class Wait : bool { no, yes };
+  /// At most `count` messages for the consumer. One at a time for each consumer.
+  void pull(const std::string& stream, const std::string& consumer, std::size_t count, std::size_t bytes, Wait wait,
             durable::Then<std::vector<PulledMessage>> then);
+  /// `handler` is called with each message to that subject.
+  void subscribe(std::string subject, cluster::Bus::Handler handler) {
+    bus_->subscribe(std::move(subject), std::move(handler));
+  }
   /// Nobody waits for it, and it may be lost.
   void send(std::string_view subject, std::string_view payload);
 
@@ -70,6 +82,7 @@ class JetStream {
     std::string stream = {};
     std::size_t count = 0;
     std::size_t bytes = 0;
+    Wait wait = Wait::no;
     bool waits = false;  // for the first message
     std::vector<PulledMessage> messages = {};
   };

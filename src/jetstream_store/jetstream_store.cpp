@@ -2,12 +2,11 @@
 #include "jetstream_store/jetstream_store.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 
 #include "base/dotted_name.hpp"
 #include "cluster/subjects.hpp"
-#include "codec/base64.hpp"
+#include "jetstream_store/jetstream_answers.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/reflect.hpp"
 
@@ -37,17 +36,6 @@ struct Described {
   std::uint32_t max_in_flight = 0;
 };
 
-std::string nanoseconds_of(std::uint64_t ms) { return std::to_string(ms) + (ms == 0 ? "" : "000000"); }
-
-// FNV-1a: a name of a pattern, which has characters that names of streams have not. The same at each node.
-std::string token_of(std::string_view pattern) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : pattern) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  char digits[16];
-  const auto end = std::to_chars(digits, digits + sizeof digits, hash, 16).ptr;
-  return {digits, end};
-}
-
 // A pattern of topics as one of subjects.
 std::string subjects_of(std::string_view pattern) {
   std::string subjects;
@@ -74,61 +62,6 @@ bool meet(std::string_view a, std::string_view b) noexcept {
   return a.empty() && b.empty();
 }
 
-// Of headers, which are one line each.
-std::string header_text(std::string_view text) { return cluster::subject_of_name(text); }
-
-const Value* find(const Value& value, std::string_view name) noexcept {
-  return value.is_object() ? value.find(name) : nullptr;
-}
-const Value* find(const Value& value, std::string_view name, std::string_view member) noexcept {
-  const Value* const inner = find(value, name);
-  return inner != nullptr ? find(*inner, member) : nullptr;
-}
-std::uint64_t number(const Value* value) { return value != nullptr && value->is_number() ? value->as_uint() : 0; }
-std::string text(const Value* value) {
-  return value != nullptr && value->is_string() ? value->as_string() : std::string{};
-}
-
-std::string decoded(const std::string& base64) {
-  std::string bytes(base64.size() / 4 * 3, '\0');
-  const std::size_t size = codec::base64_decode(base64, reinterpret_cast<std::byte*>(bytes.data()));
-  bytes.resize(size == codec::kNotBase64 ? 0 : size);
-  return bytes;
-}
-
-// Of "2026-11-30T05:48:07.562095629Z", as milliseconds since 1970.
-std::int64_t ms_of(std::string_view time) noexcept {
-  const auto digits = [time](std::size_t at, std::size_t count) {
-    int value = 0;
-    if (time.size() >= at + count) std::from_chars(time.data() + at, time.data() + at + count, value);
-    return value;
-  };
-  using namespace std::chrono;
-  const sys_days day{year{digits(0, 4)} / month{static_cast<unsigned>(digits(5, 2))} /
-                     std::chrono::day{static_cast<unsigned>(digits(8, 2))}};
-  const auto whole = day + hours{digits(11, 2)} + minutes{digits(14, 2)} + seconds{digits(17, 2)};
-  return duration_cast<milliseconds>(whole.time_since_epoch()).count() +
-         (time.size() > 23 && time[19] == '.' ? digits(20, 3) : 0);
-}
-
-// "$JS.ACK.STREAM.CONSUMER.DELIVERIES.SEQ.N.NANOSECONDS.LEFT"
-struct Delivery {
-  std::uint64_t seq = 0;
-  std::uint32_t deliveries = 0;
-  std::int64_t at_ms = 0;
-};
-Delivery delivery_of(std::string_view reply) noexcept {
-  std::uint64_t numbers[5]{};
-  for (int i = 0; i != 4; ++i) static_cast<void>(take_word(reply));
-  for (std::uint64_t& one : numbers) {
-    const std::string_view word = take_word(reply);
-    std::from_chars(word.data(), word.data() + word.size(), one);
-  }
-  return {.seq = numbers[1],
-          .deliveries = static_cast<std::uint32_t>(numbers[0]),
-          .at_ms = static_cast<std::int64_t>(numbers[3] / 1'000'000)};
-}
-
 }  // namespace
 
 // ---- the streams ----
@@ -141,14 +74,17 @@ JetStreamStore::JetStreamStore(JetStreamStoreOptions options, std::unique_ptr<ne
       retry_timer_([this] {
         for (const std::size_t at : std::set{missing_}) make_stream(at);
       }),
+      jobs_(options_.realm, options_.jobs, jetstream_, scheduler),
       jetstream_(std::move(bus), std::move(inbox), scheduler) {
   for (const durable::TopicRule& rule : options_.rules) {
     const std::string token = rule.pattern.empty() ? "other" : token_of(rule.pattern);
-    missing_.insert(streams_.size());
     streams_.push_back({.name = "wirecall_" + options_.realm + "_events_" + token,
                         .prefix = "wc." + options_.realm + ".d." + token + '.',
                         .rule = rule});
+    wanted_.push_back({streams_.back().name, configuration(streams_.back())});
   }
+  for (WantedStream& stream : jobs_.streams()) wanted_.push_back(std::move(stream));
+  for (std::size_t at = 0; at != wanted_.size(); ++at) missing_.insert(at);
   why_missing_ = "NATS is not connected yet";
   jetstream_.on_connection([this](bool connected) { connection_changed(connected); });
 }
@@ -158,6 +94,7 @@ JetStreamStore::~JetStreamStore() {
   for (const auto& [name, opened] : opened_) {
     for (const auto& [seq, reply] : opened.held) give_back(reply, 0);
   }
+  jobs_.give_back();
   scheduler_->stop(retry_timer_);
   scheduler_->stop(answer_timer_);
 }
@@ -167,6 +104,7 @@ void JetStreamStore::leave() {
   for (auto& [name, opened] : opened_) {
     for (const auto& [seq, reply] : std::exchange(opened.held, {})) give_back(reply, 0);
   }
+  jobs_.give_back();
 }
 
 // Each time anew: who has lost its memory meanwhile is told again.
@@ -175,9 +113,10 @@ void JetStreamStore::connection_changed(bool connected) {
   if (!connected) {
     why_missing_ = "the connection to NATS is lost";
     for (auto& [name, opened] : opened_) opened.held.clear();  // they come again
+    jobs_.lost();
     return;
   }
-  for (std::size_t at = 0; at != streams_.size(); ++at) {
+  for (std::size_t at = 0; at != wanted_.size(); ++at) {
     missing_.insert(at);
     make_stream(at);
   }
@@ -198,18 +137,20 @@ std::string JetStreamStore::configuration(const Stream& stream) const {
 }
 
 void JetStreamStore::make_stream(std::size_t at) {
-  const Stream& stream = streams_[at];
   const auto there = [this, at](const Outcome<Value>& outcome) {
     if (!outcome) return stream_failed(at, outcome.error());
     missing_.erase(at);
-    if (missing_.empty()) (*log_)(LogLevel::info, "durable: JetStream is there: " + jetstream_.url());
+    if (!missing_.empty()) return;
+    (*log_)(LogLevel::info, "durable: JetStream is there: " + jetstream_.url());
+    jobs_.begin();
   };
+  const WantedStream& stream = wanted_[at];
   jetstream_.request(
-      "$JS.API.STREAM.CREATE." + stream.name, configuration(stream), [this, at, there](const Outcome<Value>& outcome) {
+      "$JS.API.STREAM.CREATE." + stream.name, stream.configuration, [this, at, there](const Outcome<Value>& outcome) {
         if (outcome) return there(outcome);
         // It may be there with other limits.
-        const Stream& known = streams_[at];
-        jetstream_.request("$JS.API.STREAM.UPDATE." + known.name, configuration(known),
+        const WantedStream& known = wanted_[at];
+        jetstream_.request("$JS.API.STREAM.UPDATE." + known.name, known.configuration,
                            [this, at, there, first = outcome.error()](const Outcome<Value>& updated) {
                              const bool is_none = !updated && updated.error().kind == Failure::Kind::unknown;
                              if (is_none) return stream_failed(at, first);
@@ -219,9 +160,9 @@ void JetStreamStore::make_stream(std::size_t at) {
 }
 
 void JetStreamStore::stream_failed(std::size_t at, const Failure& failure) {
-  const std::string why = streams_[at].name + ": " + failure.why;
+  const std::string why = wanted_[at].name + ": " + failure.why;
   if (why != std::exchange(why_missing_, why) && jetstream_.is_connected())
-    (*log_)(LogLevel::error, "durable: JetStream has no room for durable topics: " + why);
+    (*log_)(LogLevel::error, "durable: JetStream has no room for durable topics and queues: " + why);
   scheduler_->stop(retry_timer_);
   if (jetstream_.is_connected()) scheduler_->start(retry_timer_, kRetry);
 }
@@ -349,17 +290,14 @@ void JetStreamStore::read_next(std::shared_ptr<Reading> reading) {
     const bool is_end = !outcome && outcome.error().kind == Failure::Kind::unknown;
     if (!outcome && !is_end) return reading->then(std::unexpected(outcome.error()));
     if (is_end) return reading->then(std::move(fetched));
-    const Value* const message = find(*outcome, "message");
-    if (message == nullptr)
-      return reading->then(std::unexpected(Failure{.why = "JetStream's answer is not understood"}));
-    const std::string subject_of_event = text(find(*message, "subject"));
+    StoredMessage message = stored_message(*outcome);
+    if (message.seq == 0) return reading->then(std::unexpected(Failure{.why = "JetStream's answer is not understood"}));
+    const std::size_t prefix = std::min(reading->stream->prefix.size(), message.subject.size());
     durable::Event event{
-        .seq = number(find(*message, "seq")),
-        .at_ms = ms_of(text(find(*message, "time"))),
-        .topic = cluster::name_of_subject(std::string_view{subject_of_event}.substr(
-                                              std::min(reading->stream->prefix.size(), subject_of_event.size())))
-                     .value_or(subject_of_event),
-        .params = decoded(text(find(*message, "data")))};
+        .seq = message.seq,
+        .at_ms = message.at_ms,
+        .topic = cluster::name_of_subject(std::string_view{message.subject}.substr(prefix)).value_or(message.subject),
+        .params = std::move(message.data)};
     if (!fetched.events.empty() && reading->bytes + event.params.size() > reading->fetch.bytes)
       return reading->then(std::move(fetched));
     reading->bytes += event.params.size();
@@ -370,30 +308,11 @@ void JetStreamStore::read_next(std::shared_ptr<Reading> reading) {
   });
 }
 
-void JetStreamStore::ask_all(std::function<std::string(const Stream&)> subject,
+void JetStreamStore::ask_all(const std::function<std::string(const Stream&)>& subject,
                              Then<std::vector<std::optional<Value>>> then) {
-  struct Asking {
-    Then<std::vector<std::optional<Value>>> then;
-    std::vector<std::optional<Value>> answers;
-    std::size_t left;
-    std::optional<Failure> failure;
-  };
-  auto asking = std::make_shared<Asking>(Asking{.then = std::move(then),
-                                                .answers = std::vector<std::optional<Value>>(streams_.size()),
-                                                .left = streams_.size(),
-                                                .failure = std::nullopt});
-  for (std::size_t at = 0; at != streams_.size(); ++at) {
-    jetstream_.request(subject(streams_[at]), {}, [asking, at](Outcome<Value> outcome) {
-      if (outcome) {
-        asking->answers[at] = *std::move(outcome);
-      } else if (outcome.error().kind != Failure::Kind::unknown) {
-        asking->failure = outcome.error();
-      }
-      if (--asking->left != 0) return;
-      if (asking->failure) return asking->then(std::unexpected(*std::move(asking->failure)));
-      asking->then(std::move(asking->answers));
-    });
-  }
+  std::vector<std::pair<std::string, std::string>> asked;
+  for (const Stream& stream : streams_) asked.emplace_back(subject(stream), std::string{});
+  jetstream_.request_all(std::move(asked), std::move(then));
 }
 
 void JetStreamStore::list_topics(Then<std::vector<durable::TopicCounts>> then) {
@@ -503,7 +422,7 @@ void JetStreamStore::pull(const durable::Fetch& fetch, Opened& opened, Then<dura
   const Stream& stream = streams_[opened.stream];
   opened.pulls = true;
   jetstream_.pull(
-      stream.name, fetch.consumer, fetch.count, fetch.bytes,
+      stream.name, fetch.consumer, fetch.count, fetch.bytes, JetStream::Wait::yes,
       [this, name = fetch.consumer, then = std::move(then)](Outcome<std::vector<PulledMessage>> outcome) mutable {
         const auto found = opened_.find(name);
         if (found == opened_.end()) {
@@ -619,12 +538,41 @@ void JetStreamStore::list_consumers_from(std::size_t at, std::size_t offset,
 
 // ---- jobs ----
 
-template <class T>
-void JetStreamStore::refuse(Then<T> then) {
-  fail_later(
-      std::move(then),
-      {.kind = Failure::Kind::refused,
-       .why = "work queues are not in JetStream in this version: give one broker a durable.path that is a folder"});
+void JetStreamStore::push(durable::NewJob job, Then<durable::Pushed> then) {
+  if (!require_usable(then)) return;
+  if (jobs_.fits(job)) return jobs_.push(std::move(job), std::move(then));
+  fail_later(std::move(then),
+             {.kind = Failure::Kind::full, .why = "the job is longer than NATS takes at once", .limit = "max_payload"});
+}
+
+void JetStreamStore::take(durable::Take take, Then<durable::Taken> then) {
+  if (require_usable(then)) jobs_.take(std::move(take), std::move(then));
+}
+
+void JetStreamStore::finish(durable::JobOutcome outcome, Then<durable::Done> then) {
+  if (!require_usable(then)) return;
+  if (jobs_.runs(outcome.id)) return jobs_.finish(std::move(outcome), std::move(then));
+  fail_later(std::move(then), {.kind = Failure::Kind::unknown, .why = "the job does not run here"});
+}
+
+void JetStreamStore::find_job(std::uint64_t id, Then<durable::Job> then) {
+  if (require_usable(then)) jobs_.find_job(id, std::move(then));
+}
+
+void JetStreamStore::list_queues(Then<std::vector<durable::QueueCounts>> then) {
+  if (require_usable(then)) jobs_.list_queues(std::move(then));
+}
+
+void JetStreamStore::peek(durable::Peek peek, Then<std::vector<durable::Job>> then) {
+  if (require_usable(then)) jobs_.peek(std::move(peek), std::move(then));
+}
+
+void JetStreamStore::retry_job(std::uint64_t id, Then<durable::Done> then) {
+  if (require_usable(then)) jobs_.retry_job(id, std::move(then));
+}
+
+void JetStreamStore::drop_job(std::uint64_t id, Then<durable::Done> then) {
+  if (require_usable(then)) jobs_.drop_job(id, std::move(then));
 }
 
 }  // namespace wirecall::jetstream_store

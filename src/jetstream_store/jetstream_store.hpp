@@ -1,7 +1,8 @@
 // JetStreamStore: a Store in JetStream, which the brokers of a realm share. The topics of each rule are a stream, and
 // so are all others; a consumer is a pull consumer with explicit acknowledgements, which knows for all nodes what has
 // been given to whom. What is kept is safe as far as nats-server keeps its word (docs/durable.md "In a cluster"). The
-// streams are made when NATS is reached; until then, and while it is not, everything fails at once. It has no jobs.
+// streams are made when NATS is reached; until then, and while it is not, everything fails at once. Its jobs are a
+// JetStreamJobs.
 // Thread: the loop's.
 #pragma once
 
@@ -10,6 +11,7 @@
 
 #include "durable/store.hpp"
 #include "jetstream_store/jetstream.hpp"
+#include "jetstream_store/jetstream_jobs.hpp"
 #include "wirecall/log.hpp"
 
 namespace wirecall::jetstream_store {
@@ -18,6 +20,7 @@ struct JetStreamStoreOptions {
   std::string realm;
   std::vector<durable::TopicRule> rules = {};  ///< that of all other topics is last, with an empty pattern
   std::uint64_t dedup_ms = 120'000;            ///< for which a msg_id is remembered
+  JobLimits jobs = {};
 };
 
 class JetStreamStore final : public durable::Store {
@@ -45,14 +48,15 @@ class JetStreamStore final : public durable::Store {
   void forget_consumer(std::string name, durable::Then<durable::Done> then) override;
   void list_consumers(durable::Then<std::vector<durable::ConsumerState>> then) override;
 
-  void push(durable::NewJob, durable::Then<durable::Pushed> then) override { refuse(std::move(then)); }
-  void take(durable::Take, durable::Then<durable::Taken> then) override { refuse(std::move(then)); }
-  void finish(durable::JobOutcome, durable::Then<durable::Done> then) override { refuse(std::move(then)); }
-  void find_job(std::uint64_t, durable::Then<durable::Job> then) override { refuse(std::move(then)); }
-  void list_queues(durable::Then<std::vector<durable::QueueCounts>> then) override { refuse(std::move(then)); }
-  void peek(durable::Peek, durable::Then<std::vector<durable::Job>> then) override { refuse(std::move(then)); }
-  void retry_job(std::uint64_t, durable::Then<durable::Done> then) override { refuse(std::move(then)); }
-  void drop_job(std::uint64_t, durable::Then<durable::Done> then) override { refuse(std::move(then)); }
+  void push(durable::NewJob job, durable::Then<durable::Pushed> then) override;
+  void take(durable::Take take, durable::Then<durable::Taken> then) override;
+  void finish(durable::JobOutcome outcome, durable::Then<durable::Done> then) override;
+  void find_job(std::uint64_t id, durable::Then<durable::Job> then) override;
+  void list_queues(durable::Then<std::vector<durable::QueueCounts>> then) override;
+  void peek(durable::Peek peek, durable::Then<std::vector<durable::Job>> then) override;
+  void retry_job(std::uint64_t id, durable::Then<durable::Done> then) override;
+  void drop_job(std::uint64_t id, durable::Then<durable::Done> then) override;
+  void on_jobs(durable::ToldOfJobs told) override { jobs_.on_jobs(std::move(told)); }
 
  private:
   struct Stream {
@@ -82,8 +86,6 @@ class JetStreamStore final : public durable::Store {
   [[nodiscard]] bool is_usable() const noexcept { return !left_ && missing_.empty() && jetstream_.is_connected(); }
   [[nodiscard]] durable::Failure why_not() const;
   template <class T>
-  void refuse(durable::Then<T> then);
-  template <class T>
   [[nodiscard]] bool require_usable(durable::Then<T>& then);
   /// In a turn of its own.
   void answer_later(std::move_only_function<void()> answer);
@@ -92,7 +94,7 @@ class JetStreamStore final : public durable::Store {
   void answer_now();
 
   /// Asks each stream, and calls `then` with all answers; nothing for one that says there is none.
-  void ask_all(std::function<std::string(const Stream& stream)> subject,
+  void ask_all(const std::function<std::string(const Stream& stream)>& subject,
                durable::Then<std::vector<std::optional<Value>>> then);
   void read_next(std::shared_ptr<Reading> reading);
   void pull(const durable::Fetch& fetch, Opened& opened, durable::Then<durable::Fetched> then);
@@ -118,7 +120,8 @@ class JetStreamStore final : public durable::Store {
   Scheduler* scheduler_;
   const LogSink* log_;
   std::vector<Stream> streams_;
-  std::set<std::size_t> missing_;  // streams that are not known to be there
+  std::vector<WantedStream> wanted_;  // these, and those of jobs
+  std::set<std::size_t> missing_;     // of those that are wanted: that are not known to be there
   std::string why_missing_;
   bool left_ = false;
   std::map<std::string, Opened, std::less<>> opened_;
@@ -128,7 +131,8 @@ class JetStreamStore final : public durable::Store {
   CallTimer retry_timer_;
   CallTimer answer_timer_{[this] { answer_now(); }};
   const std::shared_ptr<char> alive_ = std::make_shared<char>();  // as long as anybody is to be told
-  JetStream jetstream_;                                           // last: it calls back
+  JetStreamJobs jobs_;
+  JetStream jetstream_;  // last: it calls back
 };
 
 }  // namespace wirecall::jetstream_store

@@ -24,7 +24,15 @@ void require_valid(const DurableOptions& durable, const ClusterOptions& cluster)
 
 std::unique_ptr<durable::Store> open_jetstream(const DurableOptions& durable, const ClusterOptions& cluster,
                                                const rpc::BrokerHost& host) {
-  JetStreamStoreOptions options{.realm = cluster.realm, .rules = {}, .dedup_ms = durable.dedup_ms};
+  JetStreamStoreOptions options{.realm = cluster.realm,
+                                .rules = {},
+                                .dedup_ms = durable.dedup_ms,
+                                .jobs = {.dedup_ms = durable.dedup_ms,
+                                         .result_ms = durable.result_ms,
+                                         .queue_count = durable.queue_count,
+                                         .queue_bytes = durable.queue_bytes,
+                                         .principal_bytes = durable.principal_bytes,
+                                         .principal_jobs = durable.principal_jobs}};
   for (const DurableTopic& topic : durable.topics) {
     options.rules.push_back({.pattern = topic.pattern,
                              .max_age_ms = topic.max_age_ms,

@@ -1,7 +1,8 @@
-// Durable topics in JetStream: what two brokers of a realm keep and are given by a real nats-server; skipped where
-// there is none.
+// Durable topics and queues in JetStream: what two brokers of a realm keep and are given by a real nats-server; skipped
+// where there is none.
 #include <cstdlib>
 #include <gtest/gtest.h>
+#include <set>
 
 #include "jetstream_store/jetstream_store.hpp"
 #include "tests/broker/world.hpp"
@@ -17,18 +18,20 @@ using namespace std::chrono_literals;
 class JetStreamBroker {
  public:
   static std::unique_ptr<durable::Store> store(Loop& loop, const std::string& url, const LogSink& log,
-                                               std::vector<durable::TopicRule> rules) {
+                                               std::vector<durable::TopicRule> rules,
+                                               const jetstream_store::JobLimits& jobs) {
     ClusterOptions options;
     options.url = url;
     rules.push_back({.pattern = {}, .max_age_ms = 3'600'000, .max_bytes = 1 << 20, .max_count = 1000});
     static int last = 0;
     return std::make_unique<jetstream_store::JetStreamStore>(
-        jetstream_store::JetStreamStoreOptions{.realm = "test", .rules = std::move(rules)},
+        jetstream_store::JetStreamStoreOptions{.realm = "test", .rules = std::move(rules), .jobs = jobs},
         net::make_nats_bus(loop, options, "durable store", log), "wc.test.js." + std::to_string(++last), loop, log);
   }
-  JetStreamBroker(Loop& loop, const std::string& url, const std::vector<durable::TopicRule>& rules)
+  JetStreamBroker(Loop& loop, const std::string& url, const std::vector<durable::TopicRule>& rules,
+                  const jetstream_store::JobLimits& jobs)
       : loop_context(json_codec(), &loop),
-        router(registry, limits, loop_context, {}, store(loop, url, *loop_context.log, rules)) {
+        router(registry, limits, loop_context, {}, store(loop, url, *loop_context.log, rules, jobs)) {
     loop_context.services.broker = &router;
   }
   JetStreamBroker(JetStreamBroker&&) = delete;
@@ -78,9 +81,11 @@ class JetStreamTest : public testing::Test {
     server.reset();
     if (!folder.empty()) std::filesystem::remove_all(folder);
   }
-  void start(const std::vector<durable::TopicRule>& rules = {}) {
-    a = std::make_unique<JetStreamBroker>(loop, server->url(), rules);
-    b = std::make_unique<JetStreamBroker>(loop, server->url(), rules);
+  void start(const std::vector<durable::TopicRule>& rules = {}, const jetstream_store::JobLimits& jobs = {}) {
+    a.reset();
+    b.reset();
+    a = std::make_unique<JetStreamBroker>(loop, server->url(), rules, jobs);
+    b = std::make_unique<JetStreamBroker>(loop, server->url(), rules, jobs);
     for (JetStreamBroker* const one : {a.get(), b.get()}) {
       JetStreamClient client{*one};
       ASSERT_TRUE(until([&] { return ask(client, "rpc.durable.ls").find("\"last_seq\"") != std::string::npos; }));
@@ -238,8 +243,6 @@ TEST_F(JetStreamTest, WhatWasAnsweredIsThereAfterNatsServerWasKilled) {
 }
 
 TEST_F(JetStreamTest, TopicsOfARuleAreAStreamWithItsLimits) {
-  a.reset();
-  b.reset();
   start({{.pattern = "metrics.*", .max_count = 2}});
   JetStreamClient client{*a};
   for (int i = 1; i <= 3; ++i) static_cast<void>(publish(client, "metrics.load", "[" + std::to_string(i) + "]"));
@@ -264,10 +267,172 @@ TEST_F(JetStreamTest, AConsumerHasOneTopicAtAllNodesAndIsForgottenAtAny) {
   EXPECT_NE(ask(publisher, "rpc.durable.forget", forget).find("there is no consumer"), std::string::npos);
 }
 
-TEST_F(JetStreamTest, QueuesAreRefused) {
+class JetStreamQueueTest : public JetStreamTest {
+ protected:
+  std::string push(JetStreamClient& client, const std::string& params, const std::string& more = {}) {
+    return ask(client, "rpc.queue.push", R"({"method":"gpu.add","params":)" + params + more + "}");
+  }
+  void provide(JetStreamClient& client) {
+    EXPECT_EQ(ask(client, "rpc.register", R"({"method":"gpu.add"})"), result_reply("1"));
+  }
+  // The params of the job that the provider is asked for; `id` is the call's.
+  std::string asked(JetStreamClient& client) { return params_of(received(client)); }
+  std::string params_of(const std::string& text) {
+    id = id_of(text);
+    const std::size_t at = text.find(R"("params":)");
+    return at == text.npos ? std::string{} : text.substr(at + 9, text.find(R"(,"timeout_ms":)") - at - 9);
+  }
+  void answer(JetStreamClient& client, std::string_view result) { client.send(result_reply(result, id)); }
+  void refuse(JetStreamClient& client) { client.send(error_reply(7, "no", {}, id)); }
+  // What is said of the job once that has the text in it; else nothing.
+  std::string result(JetStreamClient& client, std::uint64_t job, std::string_view text) {
+    std::string said;
+    const bool came = until([&] {
+      said = ask(client, "rpc.queue.result", R"({"id":)" + std::to_string(job) + "}");
+      return said.find(text) != std::string::npos;
+    });
+    return came ? said : std::string{};
+  }
+
+  std::string id;
+};
+
+TEST_F(JetStreamQueueTest, AJobThatOneBrokerKeepsAProviderAtAnotherIsGiven) {
   JetStreamClient client{*a};
-  const std::string answer = ask(client, "rpc.queue.push", R"({"method":"gpu.add"})");
-  EXPECT_NE(answer.find("-32600"), std::string::npos) << answer;
+  EXPECT_EQ(push(client, "[1,2]"), result_reply(R"({"id":1})"));
+  EXPECT_NE(ask(client, "rpc.queue.ls").find(R"("method":"gpu.add","waiting":1,"running":0,"done":0,"dead":0)"),
+            std::string::npos);
+  JetStreamClient provider{*b};
+  provide(provider);
+  EXPECT_EQ(asked(provider), "[1,2]");
+  EXPECT_NE(result(client, 1, R"("state":"running","deliveries":1)"), "");
+  answer(provider, "3");
+  EXPECT_NE(result(client, 1, R"("state":"done","deliveries":1)").find(R"("result":3)"), std::string::npos);
+  EXPECT_NE(ask(client, "rpc.queue.ls").find(R"("waiting":0,"running":0,"done":1,"dead":0)"), std::string::npos);
+  EXPECT_EQ(push(client, "[4]"), result_reply(R"({"id":2})"));  // of which the other is told
+  EXPECT_EQ(asked(provider), "[4]");
+}
+
+TEST_F(JetStreamQueueTest, AMessageIdIsPushedOnce) {
+  JetStreamClient client{*a};
+  JetStreamClient other{*b};
+  EXPECT_EQ(push(client, "[1]", R"(,"msg_id":"x")"), result_reply(R"({"id":1})"));
+  EXPECT_EQ(push(other, "[1]", R"(,"msg_id":"x")"), result_reply(R"({"id":1,"duplicate":true})"));
+}
+
+TEST_F(JetStreamQueueTest, AJobThatFailsIsMadeAgainDeadInTheEndAndTriedAnew) {
+  JetStreamClient client{*a};
+  JetStreamClient provider{*b};
+  provide(provider);
+  static_cast<void>(push(client, "[1]", R"(,"max_deliver":2)"));
+  EXPECT_EQ(asked(provider), "[1]");
+  refuse(provider);
+  EXPECT_EQ(asked(provider), "[1]");
+  EXPECT_NE(result(client, 1, R"("state":"running","deliveries":2)"), "");
+  refuse(provider);
+  EXPECT_NE(result(client, 1, R"("state":"dead","deliveries":2)").find(R"("error":{"code":7)"), std::string::npos);
+  const std::string dead = ask(client, "rpc.queue.peek", R"({"method":"gpu.add","state":"dead"})");
+  EXPECT_NE(dead.find(R"("id":1,"method":"gpu.add","state":"dead","deliveries":2)"), std::string::npos) << dead;
+  EXPECT_NE(dead.find(R"("params":[1])"), std::string::npos) << dead;
+  EXPECT_NE(ask(client, "rpc.queue.ls").find(R"("waiting":0,"running":0,"done":0,"dead":1)"), std::string::npos);
+  EXPECT_EQ(ask(client, "rpc.queue.retry", R"({"id":1})"), result_reply("true"));
+  EXPECT_EQ(asked(provider), "[1]");
+  EXPECT_NE(result(client, 1, R"("state":"running","deliveries":1)"), "");
+  answer(provider, "5");
+  EXPECT_NE(result(client, 1, R"("state":"done","deliveries":1)"), "");
+  EXPECT_NE(ask(client, "rpc.queue.retry", R"({"id":1})").find("not among the dead"), std::string::npos);
+}
+
+TEST_F(JetStreamQueueTest, AFullQueueRefusesAndDiscardsNothing) {
+  start({}, {.queue_count = 2});
+  JetStreamClient client{*a};
+  JetStreamClient other{*b};
+  EXPECT_EQ(push(client, "[1]"), result_reply(R"({"id":1})"));
+  EXPECT_EQ(push(client, "[2]"), result_reply(R"({"id":2})"));
+  const std::string full = push(client, "[3]");
+  EXPECT_NE(full.find("-32005"), std::string::npos) << full;
+  EXPECT_NE(full.find(R"("limit":"durable.queue_count")"), std::string::npos) << full;
+  EXPECT_EQ(ask(other, "rpc.queue.drop", R"({"id":1})"), result_reply("true"));
+  EXPECT_EQ(push(client, "[4]"), result_reply(R"({"id":3})"));
+  const std::string left = ask(other, "rpc.queue.peek", R"({"method":"gpu.add"})");
+  EXPECT_NE(left.find(R"("params":[2])"), std::string::npos) << left;
+  EXPECT_NE(left.find(R"("params":[4])"), std::string::npos) << left;
+}
+
+TEST_F(JetStreamQueueTest, APrincipalHasNoMoreJobsThanItMay) {
+  start({}, {.principal_jobs = 1});
+  JetStreamClient client{*a};
+  static_cast<void>(push(client, "[1]"));
+  const std::string full = ask(client, "rpc.queue.push", R"({"method":"another"})");
+  EXPECT_NE(full.find(R"("limit":"durable.principal_jobs")"), std::string::npos) << full;
+}
+
+TEST_F(JetStreamQueueTest, WhatABrokerThatEndsWasAtWorkOnAnotherMakesAgain) {
+  JetStreamClient client{*a};
+  static_cast<void>(push(client, "[1]"));
+  {
+    JetStreamClient there{*b};
+    provide(there);
+    EXPECT_EQ(asked(there), "[1]");
+  }
+  b.reset();
+  provide(client);
+  EXPECT_EQ(asked(client), "[1]");
+  answer(client, "1");
+  EXPECT_NE(result(client, 1, R"("state":"done")"), "");
+}
+
+TEST_F(JetStreamQueueTest, ADelayedJobIsMadeWhenItsTimeHasCome) {
+  JetStreamClient client{*a};
+  JetStreamClient provider{*b};
+  provide(provider);
+  static_cast<void>(push(client, "[1]", R"(,"delay_ms":86400000)"));
+  const auto begin = std::chrono::steady_clock::now();
+  static_cast<void>(push(client, "[2]", R"(,"delay_ms":300)"));
+  EXPECT_EQ(asked(provider), "[2]");
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 290ms);
+  EXPECT_NE(result(client, 1, R"("state":"waiting","deliveries":0)"), "");
+}
+
+TEST_F(JetStreamQueueTest, JobsAreLookedAtByTheirIdsAlsoThoseThatWereDead) {
+  JetStreamClient client{*a};
+  {
+    JetStreamClient provider{*b};
+    provide(provider);
+    static_cast<void>(push(client, "[1]", R"(,"max_deliver":1)"));
+    EXPECT_EQ(asked(provider), "[1]");
+    refuse(provider);
+    EXPECT_NE(result(client, 1, R"("state":"dead")"), "");
+  }
+  for (const char* const params : {"[2]", "[3]"}) static_cast<void>(push(client, params));
+  EXPECT_EQ(ask(client, "rpc.queue.retry", R"({"id":1})"), result_reply("true"));
+  const std::string first = ask(client, "rpc.queue.peek", R"({"method":"gpu.add","count":2})");
+  const std::string rest = ask(client, "rpc.queue.peek", R"({"method":"gpu.add","count":2,"after":2})");
+  EXPECT_LT(first.find(R"("id":1,)"), first.find(R"("id":2,)")) << first;
+  EXPECT_EQ(first.find(R"("id":3,)"), std::string::npos) << first;
+  EXPECT_NE(rest.find(R"("id":3,)"), std::string::npos) << rest;
+  EXPECT_EQ(rest.find(R"("id":1,)"), std::string::npos) << rest;
+}
+
+TEST_F(JetStreamQueueTest, WhatWasPushedIsThereAfterNatsServerWasKilled) {
+  JetStreamClient client{*a};
+  for (int i = 1; i <= 20; ++i) {
+    EXPECT_EQ(push(client, "[" + std::to_string(i) + "]"), result_reply(R"({"id":)" + std::to_string(i) + "}"));
+  }
+  server->kill();
+  EXPECT_TRUE(until([&] { return push(client, "[0]").find("-32603") != std::string::npos; }));
+  server->start();
+  EXPECT_TRUE(until([&] { return ask(client, "rpc.queue.ls").find(R"("waiting":20)") != std::string::npos; }));
+  JetStreamClient provider{*b};
+  provide(provider);
+  std::set<std::string> made;
+  while (made.size() != 20) {
+    ASSERT_TRUE(until([&] { return !provider.sink.messages.empty(); }));
+    for (const std::string& text : std::exchange(provider.sink.messages, {})) {
+      made.insert(params_of(text));
+      answer(provider, "null");
+    }
+  }
 }
 
 TEST(JetStreamOptionsTest, WithoutAClusterAndWithQuotasOfPrincipalsItIsRefused) {
