@@ -41,7 +41,7 @@ rpc::BrokerFactory net::broker_factory(const Options& options, StoreOpens opens)
   for (const DurableTopic& topic : options.durable.topics) settings.durable_patterns.push_back(topic.pattern);
   if (options.cluster.on()) require_valid_cluster(options.cluster);
   const bool in_jetstream = options.durable.path == jetstream_store::kPath;
-  if (in_jetstream) jetstream_store::require_valid(options.durable, options.cluster);
+  if (in_jetstream) jetstream_store::require_valid(options.cluster);
   return [settings, opens, in_jetstream, durable = options.durable, cluster = options.cluster,
           store = store_options(options.durable),
           log = options.log.at_least(options.log_level)](const rpc::BrokerHost& host) -> std::unique_ptr<rpc::Broker> {

@@ -3,6 +3,9 @@
 
 #include <charconv>
 
+#include "jetstream_store/jetstream_answers.hpp"
+#include "wirecall/reflect.hpp"
+
 namespace wirecall::jetstream_store {
 
 using durable::Failure;
@@ -99,6 +102,26 @@ void JetStream::request_all(std::vector<std::pair<std::string, std::string>> ask
       asking->then(std::move(asking->answers));
     });
   }
+}
+
+// So many of them at a time as JetStream tells.
+void JetStream::list_subjects(const std::string& stream, const std::string& filter,
+                              std::function<void(std::string_view, std::uint64_t)> each,
+                              durable::Then<durable::Done> then, std::uint64_t offset) {
+  const std::string asked = R"({"subjects_filter":)" + to_json(filter) + R"(,"offset":)" + std::to_string(offset) + "}";
+  request("$JS.API.STREAM.INFO." + stream, asked,
+          [this, stream, filter, each = std::move(each), then = std::move(then),
+           offset](const durable::Outcome<Value>& outcome) mutable {
+            if (!outcome) return then(std::unexpected(outcome.error()));
+            const Value* const subjects = find(*outcome, "state", "subjects");
+            const std::size_t size = subjects != nullptr && subjects->is_object() ? subjects->size() : 0;
+            if (size != 0) {
+              for (const auto& [subject, messages] : subjects->as_object()) each(subject, number(&messages));
+            }
+            offset += size;
+            if (size == 0 || offset >= number(find(*outcome, "total"))) return then(durable::Done{});
+            list_subjects(stream, filter, std::move(each), std::move(then), offset);
+          });
 }
 
 void JetStream::send(std::string_view subject, std::string_view payload) {

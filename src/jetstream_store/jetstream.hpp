@@ -53,6 +53,10 @@ class JetStream {
   /// that says that there is no such thing.
   void request_all(std::vector<std::pair<std::string, std::string>> asked,
                    durable::Then<std::vector<std::optional<Value>>> then);
+  /// Calls `each` for all subjects of the stream that the filter stands for, with how many messages each has.
+  void list_subjects(const std::string& stream, const std::string& filter,
+                     std::function<void(std::string_view subject, std::uint64_t messages)> each,
+                     durable::Then<durable::Done> then, std::uint64_t offset = 0);
   /// Whether a pull waits a while for the first message where there is none.
   enum class Wait : bool { no, yes };
   /// At most `count` messages for the consumer. One at a time for each consumer.

@@ -1,6 +1,8 @@
 // See jetstream_answers.hpp.
 #include "jetstream_store/jetstream_answers.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <charconv>
 #include <chrono>
 #include <openssl/evp.h>
@@ -41,6 +43,18 @@ std::string token_of(std::string_view text) {
     token += kDigits[digest[i] & 15];
   }
   return token;
+}
+
+std::uint64_t size_class(std::size_t bytes) noexcept {
+  const std::uint64_t size = std::max<std::uint64_t>(bytes, 64);
+  const std::uint64_t step = std::bit_floor(size) / 4;
+  return (size + step - 1) / step * step;
+}
+
+std::uint64_t to_number(std::string_view digits) noexcept {
+  std::uint64_t number = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
 }
 
 namespace {

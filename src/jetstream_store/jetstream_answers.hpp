@@ -18,6 +18,11 @@ namespace wirecall::jetstream_store {
 /// other text.
 [[nodiscard]] std::string token_of(std::string_view text);
 
+/// How much a message holds, as a word of its subject tells it: at most a quarter more than it does.
+[[nodiscard]] std::uint64_t size_class(std::size_t bytes) noexcept;
+/// 0 for what is none.
+[[nodiscard]] std::uint64_t to_number(std::string_view digits) noexcept;
+
 /// The member of that name, and a member of it; null where there is none.
 [[nodiscard]] const Value* find(const Value& value, std::string_view name) noexcept;
 [[nodiscard]] const Value* find(const Value& value, std::string_view name, std::string_view member) noexcept;

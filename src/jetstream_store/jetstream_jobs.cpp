@@ -2,8 +2,6 @@
 #include "jetstream_store/jetstream_jobs.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <charconv>
 #include <chrono>
 
 #include "base/dotted_name.hpp"
@@ -58,19 +56,6 @@ struct JobRecord {
 };
 
 namespace {
-
-std::uint64_t to_number(std::string_view digits) noexcept {
-  std::uint64_t number = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return number;
-}
-
-// By which a subject tells how much its messages hold: at most a quarter more than they do.
-std::uint64_t size_class(std::size_t bytes) noexcept {
-  const std::uint64_t size = std::max<std::uint64_t>(bytes, 64);
-  const std::uint64_t step = std::bit_floor(size) / 4;
-  return (size + step - 1) / step * step;
-}
 
 std::string_view line_of(std::string_view& data) noexcept {
   const std::size_t end = data.find('\n');
@@ -200,27 +185,6 @@ std::string JetStreamJobs::buried_subject(const Job& job) const {
 
 // ---- how much there is ----
 
-void JetStreamJobs::list_subjects(const std::string& stream, const std::string& filter,
-                                  std::function<void(std::string_view subject, std::uint64_t count)> each,
-                                  Then<Done> then, std::uint64_t offset) {
-  const std::string asked = R"({"subjects_filter":)" + to_json(filter) + R"(,"offset":)" + std::to_string(offset) + "}";
-  jetstream_->request("$JS.API.STREAM.INFO." + stream, asked,
-                      [this, stream, filter, each = std::move(each), then = std::move(then),
-                       offset](const Outcome<Value>& outcome) mutable {
-                        if (!outcome) return then(std::unexpected(outcome.error()));
-                        const Value* const subjects = jetstream_store::find(*outcome, "state", "subjects");
-                        const std::size_t size = subjects != nullptr ? subjects->size() : 0;
-                        if (size != 0 && subjects->is_object()) {
-                          for (const auto& [subject, messages] : subjects->as_object())
-                            each(subject, number(&messages));
-                        }
-                        offset += size;
-                        if (size == 0 || offset >= number(jetstream_store::find(*outcome, "total")))
-                          return then(Done{});
-                        list_subjects(stream, filter, std::move(each), std::move(then), offset);
-                      });
-}
-
 void JetStreamJobs::read_usage() {
   if (!usable_ || std::exchange(reads_usage_, true)) return;
   const auto usage = std::make_shared<Usage>();
@@ -243,15 +207,17 @@ void JetStreamJobs::read_usage() {
     for (WaitingPush& one : std::exchange(pushes_, {})) one.then(std::unexpected(failure));
   };
   const nanoseconds began = scheduler_->now();
-  list_subjects(jobs_, prefix_ + "jobs.>", count, [this, usage, count, failed, began](const Outcome<Done>& waiting) {
-    if (!waiting) return failed(waiting.error());
-    list_subjects(trials_, prefix_ + "buried.>", count, [this, usage, failed, began](const Outcome<Done>& dead) {
-      if (!dead) return failed(dead.error());
-      const nanoseconds now = scheduler_->now();
-      usage_until_ = now + std::max<nanoseconds>(kUsageTime, 10 * (now - began));
-      usage_read(std::move(*usage));
-    });
-  });
+  jetstream_->list_subjects(
+      jobs_, prefix_ + "jobs.>", count, [this, usage, count, failed, began](const Outcome<Done>& waiting) {
+        if (!waiting) return failed(waiting.error());
+        jetstream_->list_subjects(trials_, prefix_ + "buried.>", count,
+                                  [this, usage, failed, began](const Outcome<Done>& dead) {
+                                    if (!dead) return failed(dead.error());
+                                    const nanoseconds now = scheduler_->now();
+                                    usage_until_ = now + std::max<nanoseconds>(kUsageTime, 10 * (now - began));
+                                    usage_read(std::move(*usage));
+                                  });
+      });
 }
 
 void JetStreamJobs::usage_read(Usage usage) {
@@ -751,11 +717,11 @@ void JetStreamJobs::list_queues(Then<std::vector<durable::QueueCounts>> then) {
           listing->then(std::move(all));
         });
   };
-  list_subjects(results_, prefix_ + "results.>", count_done, [=, this](const Outcome<Done>& done) {
+  jetstream_->list_subjects(results_, prefix_ + "results.>", count_done, [=, this](const Outcome<Done>& done) {
     if (!done) return failed(done.error());
-    list_subjects(trials_, prefix_ + "buried.>", count_dead, [=, this](const Outcome<Done>& dead) {
+    jetstream_->list_subjects(trials_, prefix_ + "buried.>", count_dead, [=, this](const Outcome<Done>& dead) {
       if (!dead) return failed(dead.error());
-      list_subjects(jobs_, prefix_ + "jobs.>", count_waiting, [=](const Outcome<Done>& waiting) {
+      jetstream_->list_subjects(jobs_, prefix_ + "jobs.>", count_waiting, [=](const Outcome<Done>& waiting) {
         if (!waiting) return failed(waiting.error());
         answer();
       });
@@ -818,7 +784,7 @@ void JetStreamJobs::peek(durable::Peek peek, Then<std::vector<Job>> then) {
   const int words_before_id = is_dead ? 3 : 1;
   const std::string filter = prefix_ + std::string{words} + cluster::subject_of_name(peek.method);
   auto peeking = std::make_shared<Peeking>(Peeking{.peek = std::move(peek), .then = std::move(then)});
-  list_subjects(
+  jetstream_->list_subjects(
       stream, filter,
       [peeking, words_before_id, prefix = prefix_.size()](std::string_view subject, std::uint64_t) {
         std::string_view rest = subject.substr(std::min(prefix, subject.size()));

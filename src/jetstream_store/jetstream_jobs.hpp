@@ -99,10 +99,6 @@ class JetStreamJobs {
   [[nodiscard]] std::string trial_subject(std::uint64_t id, std::string_view method) const;
   [[nodiscard]] std::string buried_subject(const durable::Job& job) const;
 
-  /// Calls `each` for all subjects of the stream that the filter stands for, with how many messages each has.
-  void list_subjects(const std::string& stream, const std::string& filter,
-                     std::function<void(std::string_view subject, std::uint64_t count)> each,
-                     durable::Then<durable::Done> then, std::uint64_t offset = 0);
   void read_usage();
   void usage_read(Usage usage);
   void count(const durable::NewJob& job, bool more);

@@ -34,6 +34,7 @@ struct Described {
   std::uint32_t ack_wait_ms = 0;
   std::uint32_t max_deliver = 0;
   std::uint32_t max_in_flight = 0;
+  std::string principal;
 };
 
 // A pattern of topics as one of subjects.
@@ -74,6 +75,7 @@ JetStreamStore::JetStreamStore(JetStreamStoreOptions options, std::unique_ptr<ne
       retry_timer_([this] {
         for (const std::size_t at : std::set{missing_}) make_stream(at);
       }),
+      accounts_(options_.accounts, jetstream_, scheduler),
       jobs_(options_.realm, options_.jobs, jetstream_, scheduler),
       jetstream_(std::move(bus), std::move(inbox), scheduler) {
   for (const durable::TopicRule& rule : options_.rules) {
@@ -82,6 +84,7 @@ JetStreamStore::JetStreamStore(JetStreamStoreOptions options, std::unique_ptr<ne
                         .prefix = "wc." + options_.realm + ".d." + token + '.',
                         .rule = rule});
     wanted_.push_back({streams_.back().name, configuration(streams_.back())});
+    accounts_.add_stream(streams_.back().name, streams_.back().prefix);
   }
   for (WantedStream& stream : jobs_.streams()) wanted_.push_back(std::move(stream));
   for (std::size_t at = 0; at != wanted_.size(); ++at) missing_.insert(at);
@@ -223,19 +226,32 @@ static Failure many_streams(std::string_view pattern) {
 
 void JetStreamStore::append(durable::NewEvent event, Then<durable::Appended> then) {
   if (!require_usable(then)) return;
-  const Stream& stream = stream_of_topic(event.topic);
-  const std::string subject = stream.prefix + cluster::subject_of_name(event.topic);
-  if (stream.rule.max_bytes != 0 && event.params.size() + subject.size() > stream.rule.max_bytes) {
-    return fail_later(std::move(then), {.kind = Failure::Kind::full,
-                                        .why = "the event is larger than all that is kept of its topic",
-                                        .limit = "max_bytes"});
-  }
   constexpr std::size_t kHeadersBytesMax = 2048;
+  constexpr std::size_t kEventBytes = 64;
+  const Stream& stream = stream_of_topic(event.topic);
+  const std::size_t bytes = event.topic.size() + event.params.size() + kEventBytes;
+  if (stream.rule.max_bytes != 0 && bytes > stream.rule.max_bytes) {
+    return fail_later(
+        std::move(then),
+        {.kind = Failure::Kind::full, .why = "the event is larger than its topic may be", .limit = "max_bytes"});
+  }
   if (event.params.size() + kHeadersBytesMax > jetstream_.payload_bytes_max()) {
     return fail_later(
         std::move(then),
         {.kind = Failure::Kind::full, .why = "the event is longer than NATS takes at once", .limit = "max_payload"});
   }
+  const std::string subject = stream.prefix + token_of(event.principal) + '.' + std::to_string(size_class(bytes)) +
+                              '.' + cluster::subject_of_name(event.topic);
+  const std::string principal = event.principal;
+  accounts_.require_room(principal, size_class(bytes),
+                         [this, subject, event = std::move(event),
+                          then = std::move(then)](const Outcome<durable::Done>& has_room) mutable {
+                           if (has_room) return keep(event, subject, std::move(then));
+                           if (then) then(std::unexpected(has_room.error()));
+                         });
+}
+
+void JetStreamStore::keep(const durable::NewEvent& event, const std::string& subject, Then<durable::Appended> then) {
   JetStream::Headers headers;
   // JetStream knows ids of streams, and not of topics.
   if (!event.msg_id.empty() && options_.dedup_ms != 0)
@@ -250,6 +266,17 @@ void JetStreamStore::append(durable::NewEvent event, Then<durable::Appended> the
                                .duplicate = duplicate != nullptr && duplicate->is_bool() && duplicate->as_bool()});
       },
       headers);
+}
+
+// Behind its stream's words come a principal and a size, whichever they are.
+std::string JetStreamStore::filter_of(const Stream& stream, std::string_view pattern) {
+  return stream.prefix + "*.*." + subjects_of(pattern);
+}
+
+std::string JetStreamStore::topic_of(const Stream& stream, const std::string& subject) {
+  std::string_view rest = std::string_view{subject}.substr(std::min(stream.prefix.size(), subject.size()));
+  for (int i = 0; i != 2; ++i) static_cast<void>(take_word(rest));
+  return cluster::name_of_subject(rest).value_or(subject);
 }
 
 /// Events that are read one by one.
@@ -276,7 +303,7 @@ void JetStreamStore::fetch(durable::Fetch fetch, Then<durable::Fetched> then) {
                                                    .subjects = {},
                                                    .then = std::move(then),
                                                    .fetched = {.events = {}, .scanned = 0}});
-  reading->subjects = stream->prefix + subjects_of(reading->fetch.pattern);
+  reading->subjects = filter_of(*stream, reading->fetch.pattern);
   reading->fetched.scanned = reading->fetch.after;
   read_next(std::move(reading));
 }
@@ -292,12 +319,10 @@ void JetStreamStore::read_next(std::shared_ptr<Reading> reading) {
     if (is_end) return reading->then(std::move(fetched));
     StoredMessage message = stored_message(*outcome);
     if (message.seq == 0) return reading->then(std::unexpected(Failure{.why = "JetStream's answer is not understood"}));
-    const std::size_t prefix = std::min(reading->stream->prefix.size(), message.subject.size());
-    durable::Event event{
-        .seq = message.seq,
-        .at_ms = message.at_ms,
-        .topic = cluster::name_of_subject(std::string_view{message.subject}.substr(prefix)).value_or(message.subject),
-        .params = std::move(message.data)};
+    durable::Event event{.seq = message.seq,
+                         .at_ms = message.at_ms,
+                         .topic = topic_of(*reading->stream, message.subject),
+                         .params = std::move(message.data)};
     if (!fetched.events.empty() && reading->bytes + event.params.size() > reading->fetch.bytes)
       return reading->then(std::move(fetched));
     reading->bytes += event.params.size();
@@ -338,13 +363,14 @@ void JetStreamStore::list_topics(Then<std::vector<durable::TopicCounts>> then) {
 
 std::optional<ConsumerState> JetStreamStore::state_of(const Stream& stream, const Value& info) const {
   const auto described = from_json<Described>(text(find(info, "config", "description")));
-  if (!described || text(find(info, "config", "filter_subject")) != stream.prefix + subjects_of(described->topic))
+  if (!described || text(find(info, "config", "filter_subject")) != filter_of(stream, described->topic))
     return std::nullopt;
   return ConsumerState{.settings = {.name = text(find(info, "name")),
                                     .pattern = described->topic,
                                     .ack_wait_ms = described->ack_wait_ms,
                                     .max_deliver = described->max_deliver,
-                                    .max_in_flight = described->max_in_flight},
+                                    .max_in_flight = described->max_in_flight,
+                                    .principal = described->principal},
                        .floor = number(find(info, "ack_floor", "stream_seq")),
                        .tried = {},
                        .in_flight = number(find(info, "num_ack_pending"))};
@@ -379,6 +405,7 @@ void JetStreamStore::open_consumer(durable::ConsumerSettings settings, Then<Cons
           Failure{.kind = Failure::Kind::conflict,
                   .why = "the consumer of that name has another topic: forget it first, or use another name"}));
     }
+    settings.principal = known->settings.principal;
     make_consumer((*outcome)->stream, settings, find((*outcome)->info, "config"), std::move(then));
   });
 }
@@ -400,10 +427,11 @@ void JetStreamStore::make_consumer(std::size_t at, const durable::ConsumerSettin
   const Described described{.topic = settings.pattern,
                             .ack_wait_ms = settings.ack_wait_ms,
                             .max_deliver = settings.max_deliver,
-                            .max_in_flight = settings.max_in_flight};
+                            .max_in_flight = settings.max_in_flight,
+                            .principal = settings.principal};
   const std::string asked = R"({"stream_name":")" + stream.name + R"(","config":{"durable_name":")" + settings.name +
                             R"(","description":)" + to_json(to_json(described)) + R"(,"filter_subject":)" +
-                            to_json(stream.prefix + subjects_of(settings.pattern)) +
+                            to_json(filter_of(stream, settings.pattern)) +
                             R"(,"ack_policy":"explicit","max_deliver":-1,"ack_wait":)" +
                             nanoseconds_of(settings.ack_wait_ms + static_cast<std::uint64_t>(kAckGrace.count())) +
                             R"(,"max_ack_pending":)" + std::to_string(settings.max_in_flight) + ',' + begin + "}}";
@@ -435,12 +463,10 @@ void JetStreamStore::pull(const durable::Fetch& fetch, Opened& opened, Then<dura
         durable::Fetched fetched;
         for (PulledMessage& message : *outcome) {
           const Delivery delivery = delivery_of(message.reply);
-          auto topic = cluster::name_of_subject(
-              std::string_view{message.subject}.substr(std::min(from.prefix.size(), message.subject.size())));
           found->second.held[delivery.seq] = std::move(message.reply);
           fetched.events.push_back({.seq = delivery.seq,
                                     .at_ms = delivery.at_ms,
-                                    .topic = topic ? *std::move(topic) : std::move(message.subject),
+                                    .topic = topic_of(from, message.subject),
                                     .params = std::move(message.payload),
                                     .deliveries = delivery.deliveries});
         }

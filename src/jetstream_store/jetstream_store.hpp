@@ -10,7 +10,7 @@
 #include <set>
 
 #include "durable/store.hpp"
-#include "jetstream_store/jetstream.hpp"
+#include "jetstream_store/jetstream_accounts.hpp"
 #include "jetstream_store/jetstream_jobs.hpp"
 #include "wirecall/log.hpp"
 
@@ -20,6 +20,7 @@ struct JetStreamStoreOptions {
   std::string realm;
   std::vector<durable::TopicRule> rules = {};  ///< that of all other topics is last, with an empty pattern
   std::uint64_t dedup_ms = 120'000;            ///< for which a msg_id is remembered
+  AccountLimits accounts = {};
   JobLimits jobs = {};
 };
 
@@ -96,6 +97,9 @@ class JetStreamStore final : public durable::Store {
   /// Asks each stream, and calls `then` with all answers; nothing for one that says there is none.
   void ask_all(const std::function<std::string(const Stream& stream)>& subject,
                durable::Then<std::vector<std::optional<Value>>> then);
+  [[nodiscard]] static std::string filter_of(const Stream& stream, std::string_view pattern);
+  [[nodiscard]] static std::string topic_of(const Stream& stream, const std::string& subject);
+  void keep(const durable::NewEvent& event, const std::string& subject, durable::Then<durable::Appended> then);
   void read_next(std::shared_ptr<Reading> reading);
   void pull(const durable::Fetch& fetch, Opened& opened, durable::Then<durable::Fetched> then);
   void locate(const std::string& name, durable::Then<std::optional<Located>> then);
@@ -131,6 +135,7 @@ class JetStreamStore final : public durable::Store {
   CallTimer retry_timer_;
   CallTimer answer_timer_{[this] { answer_now(); }};
   const std::shared_ptr<char> alive_ = std::make_shared<char>();  // as long as anybody is to be told
+  JetStreamAccounts accounts_;
   JetStreamJobs jobs_;
   JetStream jetstream_;  // last: it calls back
 };

@@ -9,30 +9,27 @@
 
 namespace wirecall::jetstream_store {
 
-void require_valid(const DurableOptions& durable, const ClusterOptions& cluster) {
+void require_valid(const ClusterOptions& cluster) {
   if (!cluster.on()) {
     throw std::invalid_argument{
         "durable.path is \"jetstream\", which is that of a cluster: name NATS servers by cluster.url, or write "
         "./jetstream for a folder of that name"};
   }
-  if (durable.principal_events != 0 || durable.principal_event_bytes != 0) {
-    throw std::invalid_argument{
-        "durable.principal_events and durable.principal_event_bytes are not kept by JetStream: leave them out, or give "
-        "durable.path a folder"};
-  }
 }
 
 std::unique_ptr<durable::Store> open_jetstream(const DurableOptions& durable, const ClusterOptions& cluster,
                                                const rpc::BrokerHost& host) {
-  JetStreamStoreOptions options{.realm = cluster.realm,
-                                .rules = {},
-                                .dedup_ms = durable.dedup_ms,
-                                .jobs = {.dedup_ms = durable.dedup_ms,
-                                         .result_ms = durable.result_ms,
-                                         .queue_count = durable.queue_count,
-                                         .queue_bytes = durable.queue_bytes,
-                                         .principal_bytes = durable.principal_bytes,
-                                         .principal_jobs = durable.principal_jobs}};
+  JetStreamStoreOptions options{
+      .realm = cluster.realm,
+      .rules = {},
+      .dedup_ms = durable.dedup_ms,
+      .accounts = {.events = durable.principal_events, .bytes = durable.principal_event_bytes},
+      .jobs = {.dedup_ms = durable.dedup_ms,
+               .result_ms = durable.result_ms,
+               .queue_count = durable.queue_count,
+               .queue_bytes = durable.queue_bytes,
+               .principal_bytes = durable.principal_bytes,
+               .principal_jobs = durable.principal_jobs}};
   for (const DurableTopic& topic : durable.topics) {
     options.rules.push_back({.pattern = topic.pattern,
                              .max_age_ms = topic.max_age_ms,

@@ -12,8 +12,8 @@ namespace wirecall::jetstream_store {
 /// What `durable.path` is for it.
 inline constexpr std::string_view kPath = "jetstream";
 
-/// Throws std::invalid_argument for options that cannot be together.
-void require_valid(const DurableOptions& durable, const ClusterOptions& cluster);
+/// Throws std::invalid_argument where there is no cluster.
+void require_valid(const ClusterOptions& cluster);
 /// `host` has a loop, and outlives it. Throws as make_nats_bus does.
 [[nodiscard]] std::unique_ptr<durable::Store> open_jetstream(const DurableOptions& durable,
                                                              const ClusterOptions& cluster,

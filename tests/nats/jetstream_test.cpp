@@ -18,20 +18,20 @@ using namespace std::chrono_literals;
 class JetStreamBroker {
  public:
   static std::unique_ptr<durable::Store> store(Loop& loop, const std::string& url, const LogSink& log,
-                                               std::vector<durable::TopicRule> rules,
-                                               const jetstream_store::JobLimits& jobs) {
+                                               const jetstream_store::JetStreamStoreOptions& given) {
     ClusterOptions options;
     options.url = url;
-    rules.push_back({.pattern = {}, .max_age_ms = 3'600'000, .max_bytes = 1 << 20, .max_count = 1000});
+    jetstream_store::JetStreamStoreOptions kept = given;
+    kept.realm = "test";
+    kept.rules.push_back({.pattern = {}, .max_age_ms = 3'600'000, .max_bytes = 1 << 20, .max_count = 1000});
     static int last = 0;
-    return std::make_unique<jetstream_store::JetStreamStore>(
-        jetstream_store::JetStreamStoreOptions{.realm = "test", .rules = std::move(rules), .jobs = jobs},
-        net::make_nats_bus(loop, options, "durable store", log), "wc.test.js." + std::to_string(++last), loop, log);
+    return std::make_unique<jetstream_store::JetStreamStore>(std::move(kept),
+                                                             net::make_nats_bus(loop, options, "durable store", log),
+                                                             "wc.test.js." + std::to_string(++last), loop, log);
   }
-  JetStreamBroker(Loop& loop, const std::string& url, const std::vector<durable::TopicRule>& rules,
-                  const jetstream_store::JobLimits& jobs)
+  JetStreamBroker(Loop& loop, const std::string& url, const jetstream_store::JetStreamStoreOptions& options)
       : loop_context(json_codec(), &loop),
-        router(registry, limits, loop_context, {}, store(loop, url, *loop_context.log, rules, jobs)) {
+        router(registry, limits, loop_context, {}, store(loop, url, *loop_context.log, options)) {
     loop_context.services.broker = &router;
   }
   JetStreamBroker(JetStreamBroker&&) = delete;
@@ -62,6 +62,13 @@ class JetStreamClient {
 
  public:
   RecordingSink sink;
+  Principal principal{.name = "some",
+                      .tokens = {},
+                      .call = {">"},
+                      .provide = {">"},
+                      .publish = {">"},
+                      .subscribe = {">"},
+                      .admin = true};
   rpc::Dispatcher dispatcher;
 };
 
@@ -81,11 +88,11 @@ class JetStreamTest : public testing::Test {
     server.reset();
     if (!folder.empty()) std::filesystem::remove_all(folder);
   }
-  void start(const std::vector<durable::TopicRule>& rules = {}, const jetstream_store::JobLimits& jobs = {}) {
+  void start(const jetstream_store::JetStreamStoreOptions& options = {}) {
     a.reset();
     b.reset();
-    a = std::make_unique<JetStreamBroker>(loop, server->url(), rules, jobs);
-    b = std::make_unique<JetStreamBroker>(loop, server->url(), rules, jobs);
+    a = std::make_unique<JetStreamBroker>(loop, server->url(), options);
+    b = std::make_unique<JetStreamBroker>(loop, server->url(), options);
     for (JetStreamBroker* const one : {a.get(), b.get()}) {
       JetStreamClient client{*one};
       ASSERT_TRUE(until([&] { return ask(client, "rpc.durable.ls").find("\"last_seq\"") != std::string::npos; }));
@@ -243,7 +250,7 @@ TEST_F(JetStreamTest, WhatWasAnsweredIsThereAfterNatsServerWasKilled) {
 }
 
 TEST_F(JetStreamTest, TopicsOfARuleAreAStreamWithItsLimits) {
-  start({{.pattern = "metrics.*", .max_count = 2}});
+  start({.realm = {}, .rules = {{.pattern = "metrics.*", .max_count = 2}}});
   JetStreamClient client{*a};
   for (int i = 1; i <= 3; ++i) static_cast<void>(publish(client, "metrics.load", "[" + std::to_string(i) + "]"));
   EXPECT_EQ(publish(client, "orders.new", "[1]"), result_reply(R"({"seq":1})"));  // counts by itself
@@ -252,6 +259,21 @@ TEST_F(JetStreamTest, TopicsOfARuleAreAStreamWithItsLimits) {
   EXPECT_NE(read.find("[3]"), std::string::npos) << read;
   const std::string refused = ask(client, "rpc.durable.read", R"({"topic":">"})");
   EXPECT_NE(refused.find("several streams"), std::string::npos) << refused;
+}
+
+TEST_F(JetStreamTest, APrincipalHasNoMoreEventsThanItMayAtAllBrokersTogether) {
+  start({.realm = {}, .accounts = {.events = 2}});
+  const auto login = [](JetStreamClient& client) { client.dispatcher.identify(&client.principal, {}); };
+  JetStreamClient here{*a};
+  JetStreamClient there{*b};
+  JetStreamClient other{*b};
+  other.principal.name = "other";
+  for (JetStreamClient* const one : {&here, &there, &other}) login(*one);
+  EXPECT_EQ(publish(here, "orders.new", "[1]"), result_reply(R"({"seq":1})"));
+  EXPECT_EQ(publish(here, "orders.old", "[2]"), result_reply(R"({"seq":2})"));
+  const std::string full = publish(there, "orders.new", "[3]");
+  EXPECT_NE(full.find(R"("limit":"durable.principal_events")"), std::string::npos) << full;
+  EXPECT_EQ(publish(other, "orders.new", "[4]"), result_reply(R"({"seq":3})"));
 }
 
 TEST_F(JetStreamTest, AConsumerHasOneTopicAtAllNodesAndIsForgottenAtAny) {
@@ -344,7 +366,7 @@ TEST_F(JetStreamQueueTest, AJobThatFailsIsMadeAgainDeadInTheEndAndTriedAnew) {
 }
 
 TEST_F(JetStreamQueueTest, AFullQueueRefusesAndDiscardsNothing) {
-  start({}, {.queue_count = 2});
+  start({.realm = {}, .jobs = {.queue_count = 2}});
   JetStreamClient client{*a};
   JetStreamClient other{*b};
   EXPECT_EQ(push(client, "[1]"), result_reply(R"({"id":1})"));
@@ -360,7 +382,7 @@ TEST_F(JetStreamQueueTest, AFullQueueRefusesAndDiscardsNothing) {
 }
 
 TEST_F(JetStreamQueueTest, APrincipalHasNoMoreJobsThanItMay) {
-  start({}, {.principal_jobs = 1});
+  start({.realm = {}, .jobs = {.principal_jobs = 1}});
   JetStreamClient client{*a};
   static_cast<void>(push(client, "[1]"));
   const std::string full = ask(client, "rpc.queue.push", R"({"method":"another"})");
@@ -435,12 +457,9 @@ TEST_F(JetStreamQueueTest, WhatWasPushedIsThereAfterNatsServerWasKilled) {
   }
 }
 
-TEST(JetStreamOptionsTest, WithoutAClusterAndWithQuotasOfPrincipalsItIsRefused) {
+TEST(JetStreamOptionsTest, WithoutAClusterItIsRefused) {
   Options options;
   options.durable.path = "jetstream";
-  EXPECT_THROW(Broker{options}, std::invalid_argument);
-  options.cluster.url = "nats://127.0.0.1:1";
-  options.durable.principal_events = 1;
   EXPECT_THROW(Broker{options}, std::invalid_argument);
 }
 
