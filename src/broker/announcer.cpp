@@ -1,6 +1,7 @@
 // See announcer.hpp.
 #include "broker/announcer.hpp"
 
+#include "broker/exclusive_leases.hpp"
 #include "broker/linked_broker.hpp"
 #include "broker/outgoing.hpp"
 
@@ -10,6 +11,7 @@ void Announcer::announce(Peer& peer, std::string_view topic, std::string_view me
   if (context_->realm != nullptr && !method.empty() && !peer.of_node) [[unlikely]]
     context_->realm->provided_changed(method);
   if (!method.empty()) {
+    if (context_->leases != nullptr) context_->leases->provided_changed(method);
     for (LinkedBroker* const link : context_->links) link->provided_changed(method);
   }
   if (context_->topics.empty() && tap_feed_->empty()) return;

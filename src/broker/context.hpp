@@ -40,6 +40,7 @@ class PresentNotification {
   std::uint64_t withheld_ = kNone;
 };
 
+class ExclusiveLeases;
 class LinkedBroker;
 
 struct BrokerContext {
@@ -73,6 +74,7 @@ struct BrokerContext {
   Subscriptions topics{};
   std::vector<LinkedBroker*>
       links{};                     ///< of other processes that take over, or are taken over from; owned by the Router
+  ExclusiveLeases* leases = nullptr;  ///< of the Router
   std::unique_ptr<Realm> realm{};  ///< null without a cluster; it goes before all that is above
 };
 

@@ -63,6 +63,7 @@ void Router::open_store() {
   store_ = std::exchange(open_, {})();
   durable_topics_.open(*store_);
   work_queues_.open(*store_);
+  leases_.open(*store_);
 }
 
 std::string Router::hand_over() {

@@ -54,15 +54,14 @@ bool is_array_of_objects(const RawValue& sent, Reader& reader) {
 }
 
 // New work is refused by a server that is about to end.
-void require_open(const ReservedCall& call) {
-  const Router& router = peer_of(call).router();
+void require_open(const Router& router) {
   if (!router.is_draining() && !router.is_replaced()) return;
   throw message::make(ErrorCode::draining, "the server is shutting down", "no");
 }
 
 // The same of events, which the process that has taken over is told of.
 void require_events(const ReservedCall& call) {
-  if (!peer_of(call).router().is_linked_to_successor()) require_open(call);
+  if (!peer_of(call).router().is_linked_to_successor()) require_open(peer_of(call).router());
 }
 
 // How a method is declared that subscribes.
@@ -141,19 +140,17 @@ Error within_methods(const Error& error, std::size_t index) {
   return {error.code(), error.message(), std::string{kLoc} + location + error.data().substr(kLoc.size())};
 }
 
-std::string register_methods(const ReservedCall& call) {
-  require_open(call);
-  const ReservedParams<12> params{call, kRegisterNames};
-  Reader& scratch = *call.loop_context.codecs.readers.reader;
+std::vector<Registration> read_all(const ReservedParams<12>& params, const BrokerContext& context) {
+  Reader& scratch = *context.loop.codecs.readers.reader;
   std::vector<Registration> registrations;
   if (const RawValue* methods = params.value(kMethodsAt)) {
     if (methods->kind != ValueKind::array) params.refuse("methods", params.find(kMethodsAt), "array");
     // One after the other is read as if it were a call's params.
-    const std::unique_ptr<Reader> reader = call.loop_context.codecs.codec.reader();
+    const std::unique_ptr<Reader> reader = context.loop.codecs.codec.reader();
     reader->reset(methods->text);
     static_cast<void>(reader->begin_array());
     while (reader->next_element()) {
-      if (registrations.size() == call.limits.methods) throw too_many_methods();
+      if (registrations.size() == context.limits.methods) throw too_many_methods();
       if (reader->kind() != ValueKind::object)
         params.refuse("methods", params.find(kMethodsAt), R"(array of objects, as {"method":"add"})");
       const RawValue one = take_raw(*reader);
@@ -166,18 +163,12 @@ std::string register_methods(const ReservedCall& call) {
   } else {
     registrations.push_back(read_one(params, scratch));
   }
-  const std::size_t count = registrations.size();
-  call.sink.charge(kRegistrationSteps * count);
-  const std::string first = count != 0 ? registrations.front().name : std::string{};
-  WorkQueues& queues = peer_of(call).router().work_queues();
-  std::vector<std::string> names;
-  if (queues.waits_for_providers()) {
-    for (const Registration& one : registrations) names.push_back(one.name);
-  }
-  peer_of(call).router().registrar().register_methods(peer_of(call), std::move(registrations));
-  if (count != 0) peer_of(call).router().log().provides(peer_of(call), first, count, false);
-  for (const std::string& name : names) queues.provided(name);
-  return std::to_string(count);
+  return registrations;
+}
+
+std::string register_methods(const ReservedCall& call) {
+  Peer& peer = peer_of(call);
+  return std::to_string(add_registrations(peer, read_all({call, kRegisterNames}, peer.router().context())));
 }
 
 // The strings of an array, of which there are no more than a connection can provide.
@@ -359,6 +350,27 @@ constexpr auto kMethods = rpc::sorted_by_name(std::array{
 
 Registration read_registration(std::string_view params, Reader& reader) {
   return read_one({reader, params, kRegisterNames}, reader);
+}
+
+std::vector<Registration> read_registrations(const BrokerContext& context, std::string_view params) {
+  return read_all({*context.loop.codecs.readers.reader, params, kRegisterNames}, context);
+}
+
+std::size_t add_registrations(Peer& peer, std::vector<Registration> registrations) {
+  Router& router = peer.router();
+  require_open(router);
+  const std::size_t count = registrations.size();
+  peer.sink().charge(kRegistrationSteps * count);
+  const std::string first = count != 0 ? registrations.front().name : std::string{};
+  WorkQueues& queues = router.work_queues();
+  std::vector<std::string> names;
+  if (queues.waits_for_providers()) {
+    for (const Registration& one : registrations) names.push_back(one.name);
+  }
+  router.registrar().register_methods(peer, std::move(registrations));
+  if (count != 0) router.log().provides(peer, first, count, false);
+  for (const std::string& name : names) queues.provided(name);
+  return count;
 }
 
 std::span<const ReservedMethod> broker_methods() noexcept { return kMethods; }

@@ -14,5 +14,9 @@ namespace wirecall::broker {
 
 /// Reads the params of rpc.register with one method, padded JSON. Throws Error -32602.
 [[nodiscard]] Registration read_registration(std::string_view params, Reader& reader);
+/// The same of one method or many.
+[[nodiscard]] std::vector<Registration> read_registrations(const BrokerContext& context, std::string_view params);
+/// What rpc.register does with them. Returns how many they are. Throws Error -32003, -32005, -32007 and -32009.
+std::size_t add_registrations(Peer& peer, std::vector<Registration> registrations);
 
 }  // namespace wirecall::broker

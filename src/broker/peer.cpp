@@ -34,8 +34,9 @@ const Method* Peer::find(std::string_view name, const Received& message) {
   if (is_reserved(name)) [[unlikely]] {
     const Method& call_all = router_->call_all().method();
     if (name == call_all.name()) return &call_all;
-    const Method* const of_queues = router_->work_queues().find(name);
-    return of_queues != nullptr ? of_queues : router_->durable_topics().find(name, message);
+    if (const Method* const of_queues = router_->work_queues().find(name)) return of_queues;
+    const Method* const of_leases = router_->leases().find(name, message);
+    return of_leases != nullptr ? of_leases : router_->durable_topics().find(name, message);
   }
   const Route* const route = router_->methods().find(name);
   // What a node asks for is served here, or not at all.

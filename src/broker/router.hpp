@@ -15,6 +15,7 @@
 #include "broker/durable_topics.hpp"
 #include "broker/event_bus.hpp"
 #include "broker/event_delivery.hpp"
+#include "broker/exclusive_leases.hpp"
 #include "broker/fan_outs.hpp"
 #include "broker/inputs.hpp"
 #include "broker/inventory.hpp"
@@ -114,6 +115,7 @@ class Router final : public rpc::Broker {
   [[nodiscard]] EventBus& events() noexcept { return events_; }
   [[nodiscard]] DurableTopics& durable_topics() noexcept { return durable_topics_; }
   [[nodiscard]] WorkQueues& work_queues() noexcept { return work_queues_; }
+  [[nodiscard]] ExclusiveLeases& leases() noexcept { return leases_; }
   [[nodiscard]] RetainedSender& retained() noexcept { return retained_; }
   [[nodiscard]] const CallLedger& relayed_calls() const noexcept { return calls_; }
   [[nodiscard]] SubscriptionRelay& subscriptions() noexcept { return subscriptions_; }
@@ -159,6 +161,7 @@ class Router final : public rpc::Broker {
   Departures departures_{{context_, subscriptions_, calls_, relay_, streams_, inputs_, tap_feed_, announcer_}};
   Registrar registrar_{context_, {relay_, subscriptions_}, departures_, announcer_};
   Sessions sessions_{context_, relay_, departures_, announcer_};
+  ExclusiveLeases leases_{context_, registrar_, store_.get()};
   WorkQueues work_queues_{context_, durable_topics_, store_.get()};
   std::vector<LinkedTopic> handed_topics_;  // that the broker has been told which takes over
   std::set<std::string> handed_methods_;    // likewise

@@ -12,6 +12,7 @@
 // sequence numbers for the topics of each rule.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <expected>
 #include <functional>
@@ -209,6 +210,14 @@ struct Peek {
   std::string asker = {};                               ///< as of Fetch
 };
 
+// ---- leases ----
+
+/// A name that is one process's for a time.
+struct Leased {
+  std::uint64_t revision = 0;       ///< grows with each lease of the name, and each time that one is renewed
+  std::chrono::nanoseconds time{};  ///< from when it was asked for
+};
+
 /// There may be jobs of those methods that wait, which other processes have pushed, or did not end; of no other methods
 /// where these are `all`.
 using ToldOfJobs = std::function<void(const std::set<std::string>& methods, bool all)>;
@@ -260,6 +269,19 @@ class Store {
   virtual void find_job(std::uint64_t id, Then<Job> then) = 0;
   virtual void list_queues(Then<std::vector<QueueCounts>> then) = 0;
   virtual void peek(Peek peek, Then<std::vector<Job>> then) = 0;
+  // Of a shared store, also once it was left.
+
+  /// The name is this process's, or, with the last revision of a lease, longer. `conflict` where it is another's, or is
+  /// not this one's any more.
+  virtual void lease(std::string name, std::uint64_t revision, Then<Leased> then) {
+    static_cast<void>(name);
+    static_cast<void>(revision);
+    then(std::unexpected(Failure{.kind = Failure::Kind::refused, .why = "this store has no leases"}));
+  }
+  /// That revision of a lease, if it is still in force.
+  virtual void end_lease(std::uint64_t revision) { static_cast<void>(revision); }
+  [[nodiscard]] virtual std::chrono::nanoseconds lease_time() const noexcept { return {}; }
+
   /// A dead job is tried anew, or forgotten; any other one that is not running is forgotten.
   virtual void retry_job(std::uint64_t id, Then<Done> then) = 0;
   virtual void drop_job(std::uint64_t id, Then<Done> then) = 0;

@@ -182,9 +182,13 @@ void JetStream::take(const cluster::BusMessage& message) {
   if (const Value* const error = answer->find("error"); error != nullptr && error->is_object()) {
     const Value* const code = error->find("code");
     const Value* const said = error->find("description");
+    constexpr std::uint64_t kWrongLastSequence = 10'071;
+    const bool is_other = jetstream_store::number(find(*error, "err_code")) == kWrongLastSequence;
+    const bool is_none = jetstream_store::number(code) == 404;
     return fail(number,
-                {.kind = code != nullptr && code->is_number() && code->as_int() == 404 ? Failure::Kind::unknown
-                                                                                       : Failure::Kind::broken,
+                {.kind = is_other  ? Failure::Kind::conflict
+                         : is_none ? Failure::Kind::unknown
+                                   : Failure::Kind::broken,
                  .why = "JetStream: " + (said != nullptr && said->is_string() ? said->as_string() : "an error")});
   }
   durable::Then<Value> then = std::move(waiter.answered);

@@ -24,6 +24,9 @@ constexpr milliseconds kRetry{1000};
 constexpr milliseconds kAckGrace{5000};
 // Before a dead letter that could not be kept is tried once more.
 constexpr std::uint64_t kDeadPauseMs = 5000;
+// How often a lease is asked for that is another's, and before each further time.
+constexpr int kLeaseTries = 5;
+constexpr milliseconds kLeasePause{100};
 const Failure kMoved{.kind = Failure::Kind::moved, .why = "another process has taken over"};
 
 namespace {
@@ -87,6 +90,7 @@ JetStreamStore::JetStreamStore(JetStreamStoreOptions options, std::unique_ptr<ne
     accounts_.add_stream(streams_.back().name, streams_.back().prefix);
   }
   for (WantedStream& stream : jobs_.streams()) wanted_.push_back(std::move(stream));
+  wanted_.push_back(lease_stream());
   for (std::size_t at = 0; at != wanted_.size(); ++at) missing_.insert(at);
   why_missing_ = "NATS is not connected yet";
   jetstream_.on_connection([this](bool connected) { connection_changed(connected); });
@@ -100,6 +104,7 @@ JetStreamStore::~JetStreamStore() {
   jobs_.give_back();
   scheduler_->stop(retry_timer_);
   scheduler_->stop(answer_timer_);
+  scheduler_->stop(lease_timer_);
 }
 
 void JetStreamStore::leave() {
@@ -599,6 +604,45 @@ void JetStreamStore::retry_job(std::uint64_t id, Then<durable::Done> then) {
 
 void JetStreamStore::drop_job(std::uint64_t id, Then<durable::Done> then) {
   if (require_usable(then)) jobs_.drop_job(id, std::move(then));
+}
+
+// ---- leases ----
+
+// A message that NATS forgets after the time of a lease, and its number: the last one of its subject tells whose it is.
+WantedStream JetStreamStore::lease_stream() const {
+  const std::uint64_t time = std::max<std::uint64_t>(options_.lease_ms, 100);  // NATS refuses less
+  return {"wirecall_" + options_.realm + "_leases",
+          R"("description":"wirecall: methods that want one provider","subjects":["wc.)" + options_.realm +
+              R"(.d.leases.>"],"retention":"limits","discard":"old","max_msgs_per_subject":1,"max_msgs":-1,)"
+              R"("max_bytes":-1,"max_age":)" +
+              nanoseconds_of(time) + R"(,"duplicate_window":)" + nanoseconds_of(time)};
+}
+
+void JetStreamStore::lease(std::string name, std::uint64_t revision, Then<durable::Leased> then) {
+  if (!missing_.empty() || !jetstream_.is_connected()) return fail_later(std::move(then), why_not());
+  ask_for_lease(name, revision, kLeaseTries, std::move(then));
+}
+
+// One that has just ended elsewhere is free a moment later.
+void JetStreamStore::ask_for_lease(const std::string& name, std::uint64_t revision, int tries,
+                                   Then<durable::Leased> then) {
+  jetstream_.request("wc." + options_.realm + ".d.leases." + cluster::subject_of_name(name), options_.node,
+                     [this, name, revision, tries, then = std::move(then)](const Outcome<Value>& outcome) mutable {
+                       if (outcome)
+                         return then(durable::Leased{.revision = number(find(*outcome, "seq")), .time = lease_time()});
+                       const bool again = outcome.error().kind == Failure::Kind::conflict && revision == 0 && tries > 1;
+                       if (!again) return then(std::unexpected(outcome.error()));
+                       lease_tries_.push_back([this, name, tries, then = std::move(then)]() mutable {
+                         ask_for_lease(name, 0, tries - 1, std::move(then));
+                       });
+                       if (lease_tries_.size() == 1) scheduler_->start(lease_timer_, kLeasePause);
+                     },
+                     {{"Nats-Expected-Last-Subject-Sequence", std::to_string(revision)}});
+}
+
+void JetStreamStore::end_lease(std::uint64_t revision) {
+  jetstream_.request("$JS.API.STREAM.MSG.DELETE." + lease_stream().name,
+                     R"({"seq":)" + std::to_string(revision) + R"(,"no_erase":true})", [](const Outcome<Value>&) {});
 }
 
 }  // namespace wirecall::jetstream_store

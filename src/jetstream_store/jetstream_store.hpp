@@ -20,6 +20,8 @@ struct JetStreamStoreOptions {
   std::string realm;
   std::vector<durable::TopicRule> rules = {};  ///< that of all other topics is last, with an empty pattern
   std::uint64_t dedup_ms = 120'000;            ///< for which a msg_id is remembered
+  std::string node = {};                       ///< the broker's name, for people
+  std::uint64_t lease_ms = 5000;               ///< of a method that wants one provider
   AccountLimits accounts = {};
   JobLimits jobs = {};
 };
@@ -58,6 +60,12 @@ class JetStreamStore final : public durable::Store {
   void retry_job(std::uint64_t id, durable::Then<durable::Done> then) override;
   void drop_job(std::uint64_t id, durable::Then<durable::Done> then) override;
   void on_jobs(durable::ToldOfJobs told) override { jobs_.on_jobs(std::move(told)); }
+
+  void lease(std::string name, std::uint64_t revision, durable::Then<durable::Leased> then) override;
+  void end_lease(std::uint64_t revision) override;
+  [[nodiscard]] std::chrono::nanoseconds lease_time() const noexcept override {
+    return std::chrono::milliseconds{options_.lease_ms};
+  }
 
  private:
   struct Stream {
@@ -110,6 +118,8 @@ class JetStreamStore final : public durable::Store {
                            std::shared_ptr<std::vector<durable::ConsumerState>> found,
                            durable::Then<std::vector<durable::ConsumerState>> then);
   void give_back(const std::string& reply, std::uint64_t pause_ms);
+  [[nodiscard]] WantedStream lease_stream() const;
+  void ask_for_lease(const std::string& name, std::uint64_t revision, int tries, durable::Then<durable::Leased> then);
 
   class CallTimer final : public Timer {
    public:
@@ -134,6 +144,10 @@ class JetStreamStore final : public durable::Store {
   std::vector<std::string> waiting_methods_;
   CallTimer retry_timer_;
   CallTimer answer_timer_{[this] { answer_now(); }};
+  std::vector<std::move_only_function<void()>> lease_tries_;
+  CallTimer lease_timer_{[this] {
+    for (auto& one : std::exchange(lease_tries_, {})) one();
+  }};
   const std::shared_ptr<char> alive_ = std::make_shared<char>();  // as long as anybody is to be told
   JetStreamAccounts accounts_;
   JetStreamJobs jobs_;

@@ -457,6 +457,58 @@ TEST_F(JetStreamQueueTest, WhatWasPushedIsThereAfterNatsServerWasKilled) {
   }
 }
 
+class JetStreamLeaseTest : public JetStreamTest {
+ protected:
+  std::string provide(JetStreamClient& client) {
+    return ask(client, "rpc.register", R"({"method":"gpu.add","policy":"exclusive"})");
+  }
+  // 0 where the client has no lease.
+  std::uint64_t token(JetStreamClient& client) {
+    const std::string said = ask(client, "rpc.lease", R"({"method":"gpu.add"})");
+    const std::size_t at = said.find(R"({"token":)");
+    return at == std::string::npos ? 0 : std::strtoull(said.c_str() + at + 9, nullptr, 10);
+  }
+};
+
+TEST_F(JetStreamLeaseTest, AMethodThatWantsOneProviderHasOneAtAllBrokersAndEachALargerToken) {
+  JetStreamClient other{*b};
+  std::uint64_t first = 0;
+  {
+    JetStreamClient client{*a};
+    EXPECT_EQ(provide(client), result_reply("1"));
+    first = token(client);
+    EXPECT_NE(first, 0U);
+    const std::string refused = provide(other);
+    EXPECT_NE(refused.find("-32007"), std::string::npos) << refused;
+    EXPECT_EQ(provide(client), result_reply("1"));  // once more
+    EXPECT_EQ(token(client), first);
+  }
+  EXPECT_TRUE(until([&] { return provide(other) == result_reply("1"); }));
+  EXPECT_GT(token(other), first);
+  EXPECT_EQ(ask(other, "rpc.unregister", R"({"method":"gpu.add"})"), result_reply("1"));
+  EXPECT_EQ(token(other), 0U);
+  JetStreamClient third{*a};
+  EXPECT_EQ(provide(third), result_reply("1"));
+}
+
+TEST_F(JetStreamLeaseTest, ALeaseIsRenewedAndEndsWhereItCannotBe) {
+  start({.realm = {}, .lease_ms = 2000});
+  JetStreamClient client{*a};
+  JetStreamClient other{*b};
+  EXPECT_EQ(provide(client), result_reply("1"));
+  const std::uint64_t first = token(client);
+  const auto end = std::chrono::steady_clock::now() + 3s;
+  while (std::chrono::steady_clock::now() < end) loop.turn(10ms);
+  EXPECT_EQ(token(client), first);
+  server->kill();
+  EXPECT_TRUE(until([&] { return token(client) == 0; }));
+  const std::string refused = provide(other);
+  EXPECT_NE(refused.find("-32603"), std::string::npos) << refused;
+  server->start();
+  EXPECT_TRUE(until([&] { return provide(other) == result_reply("1"); }));
+  EXPECT_GT(token(other), first);
+}
+
 TEST(JetStreamOptionsTest, WithoutAClusterItIsRefused) {
   Options options;
   options.durable.path = "jetstream";
