@@ -96,6 +96,8 @@ struct DurableOptions {
   /// DurableTopic::max_bytes. More is -32005; 0 for no limit but those of the topics.
   std::size_t principal_events = 0;
   std::size_t principal_event_bytes = 0;
+  /// In JetStream, on how many nats-servers of a cluster each stream is kept.
+  std::uint32_t replicas = 1;
 };
 
 /// How a broker joins others, on this machine and others, by a bus (docs/cluster.md). Without a URL it is alone.

@@ -42,6 +42,11 @@ rpc::BrokerFactory net::broker_factory(const Options& options, StoreOpens opens)
   if (options.cluster.on()) require_valid_cluster(options.cluster);
   const bool in_jetstream = options.durable.path == jetstream_store::kPath;
   if (in_jetstream) jetstream_store::require_valid(options.cluster);
+  if (!in_jetstream && options.durable.replicas != 1) {
+    throw std::invalid_argument{
+        "durable.replicas is of JetStream: leave it out, or keep durable topics and queues there by durable.path = "
+        "\"jetstream\""};
+  }
   return [settings, opens, in_jetstream, durable = options.durable, cluster = options.cluster,
           store = store_options(options.durable),
           log = options.log.at_least(options.log_level)](const rpc::BrokerHost& host) -> std::unique_ptr<rpc::Broker> {

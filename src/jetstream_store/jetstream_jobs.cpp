@@ -127,8 +127,8 @@ JetStreamJobs::~JetStreamJobs() {
 std::vector<WantedStream> JetStreamJobs::streams() const {
   const auto configuration = [](const std::string& name, std::string_view description, const std::string& subjects,
                                 const std::string& rest) {
-    return WantedStream{name, R"({"name":")" + name + R"(","description":"wirecall: )" + std::string{description} +
-                                  R"(","subjects":[)" + subjects + R"(],"storage":"file",)" + rest + '}'};
+    return WantedStream{
+        name, R"("description":"wirecall: )" + std::string{description} + R"(","subjects":[)" + subjects + "]," + rest};
   };
   const auto below = [this](std::string_view word) { return '"' + prefix_ + std::string{word} + ".>\""; };
   constexpr std::uint64_t kLeastMs = 100;  // NATS refuses less

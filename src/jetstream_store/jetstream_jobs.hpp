@@ -18,7 +18,7 @@ namespace wirecall::jetstream_store {
 /// A stream that has to be there.
 struct WantedStream {
   std::string name;
-  std::string configuration;  ///< JSON
+  std::string configuration;  ///< what it has beside a name, replicas and where it is kept, as members in JSON
 };
 
 /// As DurableOptions says.

@@ -135,13 +135,12 @@ std::string JetStreamStore::configuration(const Stream& stream) const {
   const durable::TopicRule& rule = stream.rule;
   std::uint64_t window = std::max<std::uint64_t>(options_.dedup_ms, 100);  // NATS refuses less
   if (rule.max_age_ms != 0) window = std::min(window, rule.max_age_ms);
-  return R"({"name":")" + stream.name + R"(","description":)" +
+  return R"("description":)" +
          to_json(rule.pattern.empty() ? "wirecall: durable topics that no rule names"
                                       : "wirecall: durable topics " + rule.pattern) +
-         R"(,"subjects":[")" + stream.prefix +
-         R"(>"],"retention":"limits","storage":"file","discard":"old","max_msgs":)" + or_none(rule.max_count) +
-         R"(,"max_bytes":)" + or_none(rule.max_bytes) + R"(,"max_age":)" + nanoseconds_of(rule.max_age_ms) +
-         R"(,"duplicate_window":)" + nanoseconds_of(window) + "}";
+         R"(,"subjects":[")" + stream.prefix + R"(>"],"retention":"limits","discard":"old","max_msgs":)" +
+         or_none(rule.max_count) + R"(,"max_bytes":)" + or_none(rule.max_bytes) + R"(,"max_age":)" +
+         nanoseconds_of(rule.max_age_ms) + R"(,"duplicate_window":)" + nanoseconds_of(window);
 }
 
 void JetStreamStore::make_stream(std::size_t at) {
@@ -153,18 +152,20 @@ void JetStreamStore::make_stream(std::size_t at) {
     jobs_.begin();
   };
   const WantedStream& stream = wanted_[at];
-  jetstream_.request(
-      "$JS.API.STREAM.CREATE." + stream.name, stream.configuration, [this, at, there](const Outcome<Value>& outcome) {
-        if (outcome) return there(outcome);
-        // It may be there with other limits.
-        const WantedStream& known = wanted_[at];
-        jetstream_.request("$JS.API.STREAM.UPDATE." + known.name, known.configuration,
-                           [this, at, there, first = outcome.error()](const Outcome<Value>& updated) {
-                             const bool is_none = !updated && updated.error().kind == Failure::Kind::unknown;
-                             if (is_none) return stream_failed(at, first);
-                             there(updated);
-                           });
-      });
+  const std::string configuration = R"({"name":")" + stream.name + R"(","storage":"file","num_replicas":)" +
+                                    std::to_string(options_.replicas) + ',' + stream.configuration + '}';
+  jetstream_.request("$JS.API.STREAM.CREATE." + stream.name, configuration,
+                     [this, at, there, configuration](const Outcome<Value>& outcome) {
+                       if (outcome) return there(outcome);
+                       // It may be there with other limits.
+                       jetstream_.request("$JS.API.STREAM.UPDATE." + wanted_[at].name, configuration,
+                                          [this, at, there, first = outcome.error()](const Outcome<Value>& updated) {
+                                            const bool is_none =
+                                                !updated && updated.error().kind == Failure::Kind::unknown;
+                                            if (is_none) return stream_failed(at, first);
+                                            there(updated);
+                                          });
+                     });
 }
 
 void JetStreamStore::stream_failed(std::size_t at, const Failure& failure) {

@@ -20,6 +20,7 @@ struct JetStreamStoreOptions {
   std::string realm;
   std::vector<durable::TopicRule> rules = {};  ///< that of all other topics is last, with an empty pattern
   std::uint64_t dedup_ms = 120'000;            ///< for which a msg_id is remembered
+  std::uint32_t replicas = 1;                  ///< of each stream, on so many nats-servers
   std::string node = {};                       ///< the broker's name, for people
   std::uint64_t lease_ms = 5000;               ///< of a method that wants one provider
   AccountLimits accounts = {};

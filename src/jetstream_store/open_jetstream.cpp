@@ -23,6 +23,7 @@ std::unique_ptr<durable::Store> open_jetstream(const DurableOptions& durable, co
       .realm = cluster.realm,
       .rules = {},
       .dedup_ms = durable.dedup_ms,
+      .replicas = durable.replicas,
       .node = cluster.node,
       .accounts = {.events = durable.principal_events, .bytes = durable.principal_event_bytes},
       .jobs = {.dedup_ms = durable.dedup_ms,

@@ -200,6 +200,9 @@ std::vector<OptionRow> make_rows() {
       durable_row<&DurableOptions::principal_event_bytes>("durable.principal_event_bytes",
                                                           "Bytes of these, at most; 0 for no limit but the topics'",
                                                           {.unit = "bytes", .max = std::uint64_t{1} << 40U}),
+      durable_row<&DurableOptions::replicas>("durable.replicas",
+                                             "In JetStream, on how many nats-servers of a cluster each stream is kept",
+                                             {.min = 1, .max = 5}),
       cluster_row<&ClusterOptions::url>(
           "cluster.url", "NATS servers, as nats://host:4222, by which brokers are one; none when empty", "cluster"),
       cluster_row<&ClusterOptions::realm>("cluster.realm", "The brokers of one realm know each other", "realm"),

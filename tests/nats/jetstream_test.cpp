@@ -276,6 +276,15 @@ TEST_F(JetStreamTest, APrincipalHasNoMoreEventsThanItMayAtAllBrokersTogether) {
   EXPECT_EQ(publish(other, "orders.new", "[4]"), result_reply(R"({"seq":3})"));
 }
 
+TEST_F(JetStreamTest, ServersThatAreNoClusterKeepNoReplicasAndSayWhy) {
+  a.reset();
+  b.reset();
+  a = std::make_unique<JetStreamBroker>(loop, server->url(),
+                                        jetstream_store::JetStreamStoreOptions{.realm = {}, .replicas = 3});
+  JetStreamClient client{*a};
+  EXPECT_TRUE(until([&] { return publish(client, "orders.new", "[1]").find("replicas") != std::string::npos; }));
+}
+
 TEST_F(JetStreamTest, AConsumerHasOneTopicAtAllNodesAndIsForgottenAtAny) {
   JetStreamClient publisher{*a};
   {
@@ -507,6 +516,13 @@ TEST_F(JetStreamLeaseTest, ALeaseIsRenewedAndEndsWhereItCannotBe) {
   server->start();
   EXPECT_TRUE(until([&] { return provide(other) == result_reply("1"); }));
   EXPECT_GT(token(other), first);
+}
+
+TEST(JetStreamOptionsTest, ReplicasOfAFolderAreRefused) {
+  Options options;
+  options.durable.path = "./data";
+  options.durable.replicas = 3;
+  EXPECT_THROW(Broker{options}, std::invalid_argument);
 }
 
 TEST(JetStreamOptionsTest, WithoutAClusterItIsRefused) {
