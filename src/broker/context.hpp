@@ -73,9 +73,9 @@ struct BrokerContext {
   MethodTable methods{};
   Subscriptions topics{};
   std::vector<LinkedBroker*>
-      links{};                     ///< of other processes that take over, or are taken over from; owned by the Router
+      links{};  ///< of other processes that take over, or are taken over from; owned by the Router
   ExclusiveLeases* leases = nullptr;  ///< of the Router
-  std::unique_ptr<Realm> realm{};  ///< null without a cluster; it goes before all that is above
+  std::unique_ptr<Realm> realm{};     ///< null without a cluster; it goes before all that is above
 };
 
 /// The caller of a call, as the broker knows it.
