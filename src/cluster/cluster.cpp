@@ -373,7 +373,6 @@ void Cluster::bus_changed() {
   if (bus_->state() == Bus::State::connected) {
     connected_at_ = now();
     context_.log(LogLevel::info, "cluster: the bus is connected: " + bus_->url());
-    plain_.tick();  // whom plain clients act as is known by now
     // Whoever is still there says so within a second.
     for (const auto& [name, node] : nodes_) node->lose(broker::LostBy::bus);
     send_heartbeat();
