@@ -114,10 +114,11 @@ Delivered EventBus::deliver(Peer* publisher, const NewEvent& event) {
                                   [](Subscriber& one) { return one.peer->takes_events(); });
   const std::size_t bytes = event.text.size();
   Delivered delivered;
-  const bool follows = fan_outs_->is_being_told(event.topic) ||
-                       (fan_outs_->is_telling_of_node() && publisher != nullptr && publisher->of_node);
-  if (!FanOut::fits_turn(chosen.size(), bytes) || (follows && !chosen.empty())) [[unlikely]]
+  const bool follows = fan_outs_->is_being_told(event.topic) || fan_outs_->is_telling_of_node(publisher);
+  if (!FanOut::fits_turn(chosen.size(), bytes) || (follows && !chosen.empty())) [[unlikely]] {
+    if (follows && fan_outs_->is_full_for(publisher, bytes, chosen.size())) return lose(event, chosen);
     delivered.later = fan_outs_->begin(publisher, event, chosen);
+  }
   // An event for many costs whoever publishes it more of a turn than its message.
   if (delivered.later == nullptr) [[likely]] {
     delivered.count = tell_at_once(event, chosen);
@@ -133,6 +134,15 @@ Delivered EventBus::deliver(Peer* publisher, const NewEvent& event) {
     tap_feed_->event(publisher, event.topic,
                      {.text = event.params, .encoding = message::encoding_of(event.text.front())}, delivered.count);
   return delivered;
+}
+
+// There is no room for it to wait, and it must not overtake others. Who loses it is told so with his next event.
+Delivered EventBus::lose(const NewEvent& event, std::span<Subscriber* const> chosen) {
+  for (Subscriber* const one : chosen) {
+    if (event.method.empty() || rpc::may_call(one->peer->principal, event.method))
+      drop_event(*context_, *one->peer, event.topic, event.retained != 0);
+  }
+  return {};
 }
 
 std::size_t EventBus::tell_at_once(const NewEvent& event, std::span<Subscriber* const> chosen) {

@@ -80,6 +80,7 @@ class EventBus {
                          bool retain);
   [[nodiscard]] std::uint64_t keep(const Peer* publisher, const Retained::By& by, std::string_view topic,
                                    std::string_view text);
+  [[nodiscard]] Delivered lose(const NewEvent& event, std::span<Subscriber* const> chosen);
   [[nodiscard]] std::size_t tell_at_once(const NewEvent& event, std::span<Subscriber* const> chosen);
 
   BrokerContext* context_;

@@ -8,19 +8,23 @@ namespace wirecall::broker {
 // To look at one subscription of who has ended another costs as much as to send so many bytes.
 constexpr std::size_t kBytesOfSubscription = 32;
 
+static std::size_t bytes_held(std::size_t text_bytes, std::size_t recipients) noexcept {
+  return sizeof(FanOut) + sizeof(DeliveredCount) + text_bytes + recipients * sizeof(FanOut::Recipient);
+}
+
 const FanOut* FanOuts::begin(Peer* publisher, const NewEvent& event, std::span<Subscriber* const> chosen) noexcept {
   if (!budget_.has_turns()) return nullptr;
   try {
     last_of_topic_.reserve(last_of_topic_.size() + 1);
     const bool own = is_reserved(event.topic);
     const bool of_node = publisher != nullptr && publisher->of_node;
-    if (of_node && node_bytes_ + event.text.size() > context_->limits.hard_output) return nullptr;
     std::shared_ptr<void> input = publisher != nullptr && !own && !of_node ? publisher->sink().hold_input() : nullptr;
     if (input == nullptr && !own && !of_node) return nullptr;
     auto answer = own ? nullptr : std::make_shared<DeliveredCount>();
     std::vector<FanOut::Recipient> recipients;
     recipients.reserve(chosen.size());
     Buffer copy = event.owned == nullptr ? Buffer{event.text} : Buffer{};
+    if (of_node) last_of_node_.try_emplace(publisher->node, nullptr);
     if (!budget_.resume_later(true)) return nullptr;
     const auto account = publisher != nullptr && !own ? publisher->load().calls.account() : nullptr;
     FanOut& begun = list_.emplace_back(event.topic, event.owned == nullptr ? std::move(copy) : std::move(*event.owned),
@@ -31,8 +35,10 @@ const FanOut* FanOuts::begin(Peer* publisher, const NewEvent& event, std::span<S
     begun.input = std::move(input);
     begun.recipients = std::move(recipients);
     if (begun.retained != 0) retained_.insert(retained_.end(), begun.retained);
+    begun.self = std::prev(list_.end());
     if (!own) follow_same_topic(begun);
-    if (of_node) follow_of_node(begun);
+    if (of_node) follow_of_node(begun, publisher->node);
+    if (begun.waits != 0) waiting_.splice(waiting_.end(), list_, begun.self);
     for (Subscriber* const one : chosen) {
       Peer& peer = *one->peer;
       if (!event.method.empty() && !rpc::may_call(peer.principal, event.method)) continue;
@@ -51,34 +57,55 @@ const FanOut* FanOuts::begin(Peer* publisher, const NewEvent& event, std::span<S
 
 void FanOuts::follow_same_topic(FanOut& begun) {
   // The key is the topic of the one that stays longest.
-  const auto last = last_of_topic_.find(begun.topic);
-  if (last != last_of_topic_.end()) {
-    last->second->follower = &begun;
-    ++begun.waits;
-    last_of_topic_.erase(last);
-  }
-  last_of_topic_.emplace(begun.topic, &begun);
+  auto last = last_of_topic_.extract(begun.topic);
+  if (last.empty()) return static_cast<void>(last_of_topic_.emplace(begun.topic, &begun));
+  last.mapped()->follower = &begun;
+  ++begun.waits;
+  last.key() = begun.topic;
+  last.mapped() = &begun;
+  last_of_topic_.insert(std::move(last));
 }
 
-void FanOuts::follow_of_node(FanOut& begun) noexcept {
+void FanOuts::follow_of_node(FanOut& begun, const RemoteNode* node) noexcept {
   begun.of_node = true;
-  node_bytes_ += begun.text.size();
-  if (last_of_node_ != nullptr) {
-    last_of_node_->follower_of_node = &begun;
+  begun.node = node;
+  begun.bytes_of_node = bytes_held(begun.text.size(), begun.recipients.capacity());
+  bytes_of_nodes_ += begun.bytes_of_node;
+  FanOut*& last = last_of_node_.find(node)->second;
+  if (last != nullptr) {
+    last->follower_of_node = &begun;
     ++begun.waits;
   }
-  last_of_node_ = &begun;
+  last = &begun;
+}
+
+bool FanOuts::is_telling_of_node(const Peer* publisher) const noexcept {
+  if (publisher == nullptr || !publisher->of_node || last_of_node_.empty()) return false;
+  const auto last = last_of_node_.find(publisher->node);
+  return last != last_of_node_.end() && last->second != nullptr;
+}
+
+bool FanOuts::is_full_for(const Peer* publisher, std::size_t bytes, std::size_t recipients) const noexcept {
+  return publisher != nullptr && publisher->of_node && bytes_of_nodes_ != 0 &&
+         bytes_of_nodes_ + bytes_held(bytes, recipients) > context_->limits.hard_output;
 }
 
 void FanOuts::end(const FanOut& done) noexcept {
   if (announced_ == &done) announced_ = nullptr;
   if (done.retained != 0) retained_.erase(done.retained);
-  if (done.follower != nullptr) --done.follower->waits;
-  if (done.follower_of_node != nullptr) --done.follower_of_node->waits;
-  if (last_of_node_ == &done) last_of_node_ = nullptr;
-  if (done.of_node) node_bytes_ -= done.text.size();
+  stop_waiting(done.follower);
+  stop_waiting(done.follower_of_node);
+  bytes_of_nodes_ -= done.bytes_of_node;
+  if (done.of_node) {
+    const auto last_of_node = last_of_node_.find(done.node);
+    if (last_of_node->second == &done) last_of_node_.erase(last_of_node);
+  }
   const auto last = last_of_topic_.find(done.topic);
   if (last != last_of_topic_.end() && last->second == &done) last_of_topic_.erase(last);
+}
+
+void FanOuts::stop_waiting(FanOut* follower) noexcept {
+  if (follower != nullptr && --follower->waits == 0) list_.splice(list_.end(), waiting_, follower->self);
 }
 
 // As long as the turn has any bytes left. One that goes beyond leaves the next ones with fewer: what is large is not
@@ -117,11 +144,11 @@ void FanOuts::resume() noexcept {
   work_off();
 }
 
-// As many as the turn has bytes for. Those that wait are behind one that does not.
+// As many as the turn has bytes for.
 void FanOuts::work_off() noexcept {
   while (!list_.empty() && !budget_.is_spent()) {
     FanOut& first = list_.front();
-    if (first.waits == 0) if_memory_allows([&] { tell_rest(first); });
+    if_memory_allows([&] { tell_rest(first); });
     if (first.is_done()) {
       end(first);
       list_.pop_front();

@@ -80,10 +80,13 @@ class FanOut final : private rpc::MemoryConsumer {
   std::size_t at = 0;                      ///< the first of them that has not been told
   std::uint64_t number = 0;                ///< Subscriptions::last_event
   std::uint64_t retained = 0;              ///< its number (NewEvent::retained)
-  bool of_node = false;                    ///< it was published at another node
+  bool of_node = false;                    ///< it was published at another node:
+  const RemoteNode* node = nullptr;        ///< at this one; null for a bus's own clients
+  std::size_t bytes_of_node = 0;           ///< that it counts among those of other nodes
   int waits = 0;                           ///< for so many events that it must not overtake
   FanOut* follower = nullptr;              ///< of the same topic, that waits for this one; null for none
-  FanOut* follower_of_node = nullptr;      ///< the same where both were published at other nodes
+  FanOut* follower_of_node = nullptr;      ///< the same where both were published at one other node
+  std::list<FanOut>::iterator self{};      ///< in whichever list has it
   std::shared_ptr<DeliveredCount> answer;  ///< counts those who have been told; null for an event of the broker's own
   std::shared_ptr<void> input;             ///< the publisher's (MessageSink::hold_input); likewise
 
@@ -121,8 +124,10 @@ class FanOuts {
   [[nodiscard]] bool is_being_told(std::string_view topic) const noexcept {
     return !list_.empty() && last_of_topic_.contains(topic);
   }
-  /// Whether an event that was published at another node still is, which others of its node must not overtake.
-  [[nodiscard]] bool is_telling_of_node() const noexcept { return last_of_node_ != nullptr; }
+  /// Whether an event that was published at the same other node still is, which the next one must not overtake.
+  [[nodiscard]] bool is_telling_of_node(const Peer* publisher) const noexcept;
+  /// Whether those of other nodes hold so much that one more of so many bytes, which had to wait, is lost.
+  [[nodiscard]] bool is_full_for(const Peer* publisher, std::size_t bytes, std::size_t recipients) const noexcept;
   /// The smallest number of retained events that are still being told; 0 for none.
   [[nodiscard]] std::uint64_t first_retained() const noexcept { return retained_.empty() ? 0 : *retained_.begin(); }
   /// Whether one of the broker's own is, which the others must not overtake.
@@ -130,8 +135,9 @@ class FanOuts {
 
  private:
   void follow_same_topic(FanOut& begun);
-  void follow_of_node(FanOut& begun) noexcept;
+  void follow_of_node(FanOut& begun, const RemoteNode* node) noexcept;
   void end(const FanOut& done) noexcept;
+  void stop_waiting(FanOut* follower) noexcept;
   void tell_rest(FanOut& fan_out);
   [[nodiscard]] Peer* find_recipient(const FanOut& fan_out, const FanOut::Recipient& recipient) noexcept;
   void resume() noexcept;
@@ -139,10 +145,11 @@ class FanOuts {
 
   BrokerContext* context_;
   std::list<FanOut> list_;                                       // they take turns
+  std::list<FanOut> waiting_;                                    // FanOut::waits
   std::unordered_map<std::string_view, FanOut*> last_of_topic_;  // of each topic, the one that was published last
   std::set<std::uint64_t> retained_;                             // FanOut::retained of all that have one
-  FanOut* last_of_node_ = nullptr;                               // of those published at other nodes; null for none
-  std::size_t node_bytes_ = 0;                                   // that these hold
+  std::unordered_map<const RemoteNode*, FanOut*> last_of_node_;  // of those published at each other node; null for none
+  std::size_t bytes_of_nodes_ = 0;                               // that these hold
   const FanOut* announced_ = nullptr;                            // of the broker's own; null for none
   TurnBudget budget_;                                            // in bytes
 };

@@ -31,6 +31,15 @@ std::string subscribing(std::string_view topic, std::string_view more = "") {
   return request("rpc.subscribe", R"({"topic":")" + std::string{topic} + "\"" + std::string{more} + "}");
 }
 
+class Elsewhere final : public broker::RemoteNode {
+ public:
+  void begin_call(const CallFacts& /*facts*/) noexcept override {}
+  [[nodiscard]] std::string_view name() const noexcept override { return "elsewhere"; }
+  [[nodiscard]] std::uint32_t load() const noexcept override { return 0; }
+  [[nodiscard]] bool has_client(std::string_view /*name*/) const noexcept override { return false; }
+  [[nodiscard]] std::chrono::nanoseconds latency() const noexcept override { return {}; }
+};
+
 class FanOuts : public testing::Test {
  protected:
   FanOuts() { publisher.sink->holds_input = true; }
@@ -101,6 +110,53 @@ TEST_F(FanOuts, an_event_of_another_node_does_not_overtake_one_of_its_topic) {
   while (world.scheduler.expire_one()) {
   }
   for (const auto& one : subscribers) EXPECT_EQ(one->received(), notification("news", "[1]") + "\n" + text);
+}
+
+TEST_F(FanOuts, of_what_another_node_sends_too_much_of_the_newest_is_lost_and_overtakes_nothing) {
+  world.limits.hard_output = 90'000;
+  publisher.sink->holds_input = false;
+  subscribe(kCrowd);
+  auto& node = static_cast<broker::Peer&>(*publisher.dispatcher->join_broker());
+  node.of_node = true;
+  const auto publish = [&](const std::string& params) {
+    const std::string text = notification("news", params);
+    world.router.events().deliver(&node, {.topic = "news", .text = text, .params = params});
+  };
+  publish("[1]");
+  publish("[\"" + std::string(150'000, 'x') + "\"]");
+  // Its recipients are counted as well.
+  for (int i = 2; i != 10; ++i) publish("[" + std::to_string(i) + "]");
+  EXPECT_EQ(told(), 0U);
+  while (world.scheduler.expire_one()) {
+  }
+  publish("[10]");
+  while (world.scheduler.expire_one()) {
+  }
+  std::string expected = notification("rpc.lagged", R"({"topic":"news","dropped":9})") + "\n";
+  const std::string received = subscribers.front()->received();
+  EXPECT_EQ(received, expected + notification("news", "[1]") + "\n" + notification("news", "[10]"));
+  for (std::size_t i = 1; i != kCrowd; ++i) EXPECT_EQ(subscribers[i]->received(), received);
+}
+
+TEST_F(FanOuts, an_event_of_one_node_does_not_wait_for_another_s) {
+  publisher.sink->holds_input = false;
+  subscribe(kCrowd);
+  subscribe(1, "other");
+  const auto publish = [&](Client& client, broker::RemoteNode* at, std::string_view topic) {
+    auto& node = static_cast<broker::Peer&>(*client.dispatcher->join_broker());
+    node.of_node = true;
+    node.node = at;
+    const std::string text = notification(topic, "[1]");
+    world.router.events().deliver(&node, {.topic = topic, .text = text, .params = "[1]"});
+    node.node = nullptr;
+  };
+  Client second{world};
+  publish(publisher, nullptr, "news");
+  Elsewhere elsewhere;
+  publish(second, &elsewhere, "other");
+  EXPECT_EQ(subscribers.back()->received(), notification("other", "[1]"));
+  while (world.scheduler.expire_one()) {
+  }
 }
 
 TEST_F(FanOuts, an_event_for_many_is_told_over_several_turns) {
