@@ -4,6 +4,7 @@
 #include "broker/call_all_shared.hpp"
 #include "broker/outgoing.hpp"
 #include "broker/splice.hpp"
+#include "message/own_error.hpp"
 
 namespace wirecall::broker {
 
@@ -88,8 +89,12 @@ void Answers::tell(SlotNumber slot, const Error& error) noexcept {
   }
 }
 
-void Answers::fail(SlotNumber slot, const Error& error) noexcept {
+void Answers::fail(SlotNumber slot, const Error& why) noexcept {
   const RelayedCall& call = calls_[slot];
+  // Whatever became of it since, a provider may have got it before.
+  std::optional<Error> asked;
+  if (call.asked) asked = message::with_delivered(why, "maybe");
+  const Error& error = asked ? *asked : why;
   if (!tap_feed_->empty()) tap_feed_->end(calls_.number_of(slot), call, error);
   log_failure(slot, error);
   if (call.caller != nullptr) {

@@ -9,6 +9,7 @@
 #include "broker/relay.hpp"
 #include "broker/stream_request.hpp"
 #include "message/cancel_request.hpp"
+#include "message/own_error.hpp"
 #include "message/read_error.hpp"
 #include "rpc/admission.hpp"
 #include "rpc/method_counts.hpp"
@@ -173,13 +174,14 @@ std::size_t Relay::cancel(Peer& caller, std::string_view id_json) {
 }
 
 void Relay::end_calls(Peer& caller, const Error* error) noexcept {
+  std::optional<Error> before;  // what those are answered that nobody has got
+  if (error != nullptr) before = message::with_delivered(*error, "no");
   while (!caller.calls.empty()) {
     const SlotNumber slot = caller.calls.first;
-    if (error != nullptr) {
-      const bool cancelled = error->code() == static_cast<int>(ErrorCode::cancelled);
-      give_up(slot, cancelled && !may_have_been_asked(slot) ? context_->errors.cancelled_before : *error);
-    } else {
+    if (error == nullptr) {
       give_up(slot);
+    } else {
+      give_up(slot, may_have_been_asked(slot) ? *error : *before);
     }
   }
 }

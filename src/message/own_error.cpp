@@ -32,17 +32,28 @@ Error make(const OwnError& error) {
   }
 }
 
+static Error replaced(const Error& error, std::string_view with) {
+  if (error.data().find("delivered") == std::string::npos) return error;
+  auto said = Value::parse(error.data());
+  Value* const delivered = said && said->is_object() ? said->find("delivered") : nullptr;
+  if (delivered == nullptr || *delivered == Value{with}) return error;
+  if (*delivered != Value{"no"} && *delivered != Value{"maybe"}) return error;  // it is not wirecall's
+  *delivered = with;
+  return {error.code(), error.message(), said->dump()};
+}
+
+Error with_delivered(const Error& error, std::string_view delivered) {
+  try {
+    return replaced(error, delivered);
+  } catch (const std::bad_alloc&) {
+    return Error{static_cast<ErrorCode>(error.code())};
+  }
+}
+
 }  // namespace wirecall::message
 
 namespace wirecall {
 
-Error detail::as_answer(const Error& error) {
-  if (error.data().find("delivered") == std::string::npos) return error;
-  auto said = Value::parse(error.data());
-  Value* const delivered = said && said->is_object() ? said->find("delivered") : nullptr;
-  if (delivered == nullptr || *delivered != Value{"no"}) return error;
-  *delivered = "maybe";
-  return {error.code(), error.message(), said->dump()};
-}
+Error detail::as_answer(const Error& error) { return message::with_delivered(error, "maybe"); }
 
 }  // namespace wirecall

@@ -33,5 +33,7 @@ struct OwnError {
 [[nodiscard]] inline Error too_large(std::string_view reason, std::string_view delivered = "no") {
   return make({.code = ErrorCode::too_large, .reason = reason, .delivered = delivered, .limit = "max_message_size"});
 }
+/// The same error, with another word of whether the call was delivered; as it is where it says none.
+[[nodiscard]] Error with_delivered(const Error& error, std::string_view delivered);
 
 }  // namespace wirecall::message

@@ -94,5 +94,20 @@ TEST(Credential, that_is_none_finds_its_principal_by_the_name) {
   EXPECT_EQ(shown.find_in(after), after.find_named("robot"));
 }
 
+TEST_F(CredentialTest, what_its_peer_has_asked_of_others_ends_with_whether_they_got_it) {
+  use({{.name = "robot", .tokens = {}, .call = {}, .provide = {"far"}, .publish = {}, .subscribe = {}},
+       principal("desk", {"far"})});
+  show(robot, "CN=robot");
+  show(desk, "CN=desk");
+  EXPECT_EQ(robot.ask(request("rpc.register", R"({"method":"far","concurrency":1})")), result_reply("1"));
+  desk.send(request("far", "[1]", "1"));
+  desk.send(request("far", "[2]", "2"));
+  use({principal("robot", {})});
+  desk.dispatcher->end_if_revoked();
+  const std::string told = desk.received();
+  EXPECT_NE(told.find(R"("delivered":"maybe"}},"id":1})"), std::string::npos) << told;
+  EXPECT_NE(told.find(R"("delivered":"no"}},"id":2})"), std::string::npos) << told;
+}
+
 }  // namespace
 }  // namespace wirecall
