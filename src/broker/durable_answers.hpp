@@ -50,12 +50,14 @@ template <std::size_t N>
 /// Whether what another peer may have asked for is shown to this one: to whom everybody is the same, or to an admin.
 [[nodiscard]] inline bool sees_all(const Peer& peer) { return peer.principal == nullptr || peer.principal->admin; }
 
-/// An id of a message, by which it is known when it comes again; empty for none.
+/// An id of a message of the peer's, by which it is known when it comes again; empty for none. Another principal's
+/// message of that id is another one: nobody says in advance what others will say.
 template <std::size_t N>
-[[nodiscard]] std::string msg_id_of(const rpc::ReservedParams<N>& params, std::size_t at) {
+[[nodiscard]] std::string msg_id_of(const Peer& peer, const rpc::ReservedParams<N>& params, std::size_t at) {
   constexpr std::size_t kBytesMax = 255;
   std::string id = params.template as<std::string>(at).value_or(std::string{});
   if (id.size() > kBytesMax) params.refuse("msg_id", params.find(at), "string of 255 bytes at most");
+  if (!id.empty() && peer.principal != nullptr) id.insert(0, to_json(peer.principal->name));
   return id;
 }
 

@@ -222,12 +222,9 @@ void DurableTopics::publish(Call& call) {
     params.refuse("topic", params.find(0), "words between dots, without white space, * and >; not one of rpc. or $/");
   const bool retain = params.as<bool>(2).value_or(false);
   const bool asked = params.as<bool>(3).value_or(false);
-  std::string msg_id = msg_id_of(params, 4);
-  // Another principal's event of that id is another one: nobody says in advance what others will say.
-  if (!msg_id.empty() && caller.principal != nullptr) msg_id.insert(0, to_json(caller.principal->name));
   durable::NewEvent event{.topic = *topic,
                           .params = kept_params(call.reader(), params, 1),
-                          .msg_id = std::move(msg_id),
+                          .msg_id = msg_id_of(caller, params, 4),
                           .principal = account_of(caller)};
   if (!rpc::may_publish(caller.principal, *topic)) throw forbidden();
   if (!fits_message(event.topic, event.params)) throw message::too_large("the event is larger than a message may be");

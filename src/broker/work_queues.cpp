@@ -275,7 +275,7 @@ void WorkQueues::push(Call& call) {
   const Peer& caller = caller_of(call);
   if (caller.sink().capabilities().datagrams)
     throw Error::with_data(ErrorCode::invalid_request, R"({"reason":"needs_connection"})");
-  durable::NewJob job{.method = method_of(params, "method", 0), .params = {}, .msg_id = msg_id_of(params, 2)};
+  durable::NewJob job{.method = method_of(params, "method", 0), .params = {}, .msg_id = msg_id_of(caller, params, 2)};
   job.delay_ms = params.as<std::uint64_t>(3).value_or(0);
   if (job.delay_ms > kDelayMaxMs) params.refuse("delay_ms", params.find(3), "number of at most 366 days");
   job.max_deliver = number_of(params, "max_deliver", 4, job.max_deliver, 0, 1'000'000);

@@ -51,8 +51,9 @@ struct Done {};
 struct NewEvent {
   std::string topic;
   std::string params;  ///< empty for none
-  std::string msg_id =
-      {};  ///< one that comes again with its topic, within the window, is not kept twice; empty for none
+  /// One that comes again with its topic, within the window, is not kept twice; empty for none. Whose it is the caller
+  /// says in it.
+  std::string msg_id = {};
   std::string principal = {};  ///< on whose account it is; empty for nobody's
 };
 
@@ -144,7 +145,7 @@ struct Progress {
 struct NewJob {
   std::string method;
   std::string params;
-  std::string msg_id = {};
+  std::string msg_id = {};     ///< the same, with its method
   std::string principal = {};  ///< on whose account it is
   std::uint64_t delay_ms = 0;
   std::uint32_t max_deliver = 5;

@@ -669,8 +669,7 @@ void Database::count_job(const JobRow& jobs, std::int64_t by) {
 }
 
 durable::Pushed Database::push(const durable::NewJob& job, std::int64_t now_ms) {
-  // No name of a method has a space. Another principal's message of that id is another one.
-  const std::string scope = "queue:" + job.method + ' ' + job.principal;
+  const std::string scope = "queue:" + job.method;
   if (const auto before = seen(scope, job.msg_id)) return {.id = *before, .duplicate = true};
   const auto queue = queues_.find(job.method);
   if (queue == queues_.end() && queues_.size() >= kQueuesMax)

@@ -122,7 +122,7 @@ class MemoryStore final : public durable::Store {
 
   void push(durable::NewJob job, Then<durable::Pushed> then) override {
     ask<durable::Pushed>(std::move(then), [this, job = std::move(job)]() -> durable::Outcome<durable::Pushed> {
-      const std::string key = "queue " + job.method + ' ' + job.principal + ' ' + job.msg_id;
+      const std::string key = "queue " + job.method + ' ' + job.msg_id;
       if (!job.msg_id.empty() && disk_->seen.contains(key))
         return durable::Pushed{.id = disk_->seen[key], .duplicate = true};
       if (disk_->jobs.size() >= disk_->queue_count)

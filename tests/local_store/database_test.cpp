@@ -426,11 +426,11 @@ TEST(Database, the_message_ids_of_events_and_of_jobs_are_not_the_same) {
   EXPECT_FALSE(pushed.duplicate);
 }
 
-TEST(Database, the_message_ids_of_two_principals_are_not_the_same) {
+TEST(Database, a_message_id_is_one_of_its_method_on_whichever_account_it_comes_again) {
   DatabaseWorld world;
-  EXPECT_EQ(world.push({.method = "m", .params = "[1]", .msg_id = "x", .principal = "p"}), 1U);
-  EXPECT_EQ(world.push({.method = "m", .params = "[2]", .msg_id = "x", .principal = "q"}), 2U);
-  EXPECT_EQ(world.push({.method = "m", .params = "[2]", .msg_id = "x", .principal = "q"}), 2U);
+  EXPECT_EQ(world.push({.method = "m", .params = "[1]", .msg_id = "x", .principal = "source a"}), 1U);
+  EXPECT_EQ(world.push({.method = "m", .params = "[1]", .msg_id = "x", .principal = "source b"}), 1U);
+  EXPECT_EQ(world.push({.method = "n", .params = "[1]", .msg_id = "x", .principal = "source b"}), 2U);
 }
 
 TEST(Database, a_topic_that_two_rules_name_is_of_the_first) {
