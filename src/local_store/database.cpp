@@ -323,12 +323,12 @@ void Database::load() {
                  "SELECT method,principal,state,count(*),sum(length(params)),sum(length(result)) FROM job "
                  "GROUP BY method,principal,state"};
   while (jobs.step()) {
-    count_job({.method = jobs.text(0),
-               .principal = jobs.text(1),
-               .state = state_of(jobs.integer(2)),
-               .bytes = jobs.number(4),
-               .result_bytes = jobs.number(5)},
-              jobs.integer(3));
+    change_count({.method = jobs.text(0),
+                  .principal = jobs.text(1),
+                  .state = state_of(jobs.integer(2)),
+                  .bytes = jobs.number(4),
+                  .result_bytes = jobs.number(5)},
+                 jobs.integer(3));
   }
 }
 
@@ -340,7 +340,20 @@ void Database::refresh() {
 
 void Database::begin() {
   refresh();
+  undo_.clear();
+  on_rollback([this, last_seq = last_seq_] { last_seq_ = last_seq; });
   statements_->begin.run();
+}
+
+// Before what it takes back is done. Without memory for that all is read anew.
+template <class Undo>
+void Database::on_rollback(Undo undo) {
+  try {
+    undo_.emplace_back(std::move(undo));
+  } catch (const std::bad_alloc&) {
+    is_stale_ = true;
+    throw;
+  }
 }
 
 void Database::commit(std::int64_t now_ms) {
@@ -360,20 +373,30 @@ void Database::commit(std::int64_t now_ms) {
   changed_usages_.clear();
   statements_->save_time.run(last_ms_);
   statements_->commit.run();
+  undo_.clear();
   kept_ms_ = last_ms_;
 }
 
 void Database::rollback() noexcept {
-  is_stale_ = true;
   try {
-    take_back();
+    if (is_stale_) return take_back();
+    is_stale_ = true;
+    end_transaction();
+    for (; !undo_.empty(); undo_.pop_back()) undo_.back()();
+    changed_usages_.clear();
+    is_stale_ = false;
   } catch (const Failed&) {          // the next change tries again, or fails as well
   } catch (const std::bad_alloc&) {  // likewise
   }
 }
 
-void Database::take_back() {
+void Database::end_transaction() {
   if (sqlite3_get_autocommit(database_.get()) == 0) statements_->rollback.run();
+}
+
+void Database::take_back() {
+  end_transaction();
+  undo_.clear();
   load();
   is_stale_ = false;
 }
@@ -403,6 +426,23 @@ void Database::remember(const std::string& scope, const std::string& msg_id, std
   if (!msg_id.empty()) statements_->add_seen.run(scope, msg_id, number, now_ms);
 }
 
+void Database::touch(Stream& stream) {
+  if (stream.changed) return;
+  on_rollback([&stream, before = stream] { stream = before; });
+  stream.changed = true;
+}
+
+void Database::touch_events_of(const std::string& principal) {
+  if (!changed_usages_.insert(principal).second) return;
+  const Usage& before = usage_of(principal);
+  on_rollback([this, principal, events = before.events, bytes = before.event_bytes] {
+    Usage& usage = usages_[principal];
+    usage.events = events;
+    usage.event_bytes = bytes;
+    if (usage.is_none()) usages_.erase(principal);
+  });
+}
+
 static std::uint64_t size_of(const durable::NewEvent& event) noexcept {
   return event.topic.size() + event.params.size() + kEventBytes;
 }
@@ -425,15 +465,15 @@ durable::Appended Database::append(const durable::NewEvent& event, std::int64_t 
   statements_->add_event.run(seq, stream.id, now_ms, size, event.topic, event.params, event.principal);
   last_seq_ = seq;
   if (!event.principal.empty()) {
+    touch_events_of(event.principal);
     Usage& usage = usages_[event.principal];
     ++usage.events;
     usage.event_bytes += size;
-    changed_usages_.insert(event.principal);
   }
+  touch(stream);
   stream.last_seq = seq;
   ++stream.count;
   stream.bytes += size;
-  stream.changed = true;
   trim(stream, kExpiredATurn);
   remember(scope, event.msg_id, seq, now_ms);
   return {.seq = seq};
@@ -472,14 +512,14 @@ bool Database::remove_oldest(Stream& stream, std::int64_t older_than_ms) {
   if (at >= older_than_ms) return false;
   statements_->remove_event.run(seq);
   if (const auto usage = usages_.find(principal); usage != usages_.end()) {
+    touch_events_of(principal);
     usage->second.events -= std::min<std::uint64_t>(usage->second.events, 1);
     usage->second.event_bytes -= std::min(usage->second.event_bytes, size);
     if (usage->second.is_none()) usages_.erase(usage);
-    changed_usages_.insert(principal);
   }
+  touch(stream);
   stream.count -= std::min<std::uint64_t>(stream.count, 1);
   stream.bytes -= std::min(stream.bytes, size);
-  stream.changed = true;
   return true;
 }
 
@@ -637,6 +677,19 @@ void Database::forget_consumer(const std::string& name) {
 
 // So many jobs more, or less, that hold `jobs.bytes` together.
 void Database::count_job(const JobRow& jobs, std::int64_t by) {
+  on_rollback([this, jobs, by] {
+    change_count(jobs, -by);
+    forget_if_empty(jobs.method);
+  });
+  try {
+    change_count(jobs, by);
+  } catch (const std::bad_alloc&) {  // in the middle of it
+    is_stale_ = true;
+    throw;
+  }
+}
+
+void Database::change_count(const JobRow& jobs, std::int64_t by) {
   durable::QueueCounts& queue = queues_[jobs.method];
   queue.method = jobs.method;
   std::uint64_t& count = [&]() -> std::uint64_t& {
@@ -762,7 +815,15 @@ durable::Taken Database::take(const durable::Take& take, std::int64_t now_ms) {
 
 void Database::reset_jobs() {
   execute("UPDATE job SET state=0 WHERE state=1");
-  for (auto& [method, queue] : queues_) queue.waiting += std::exchange(queue.running, 0);
+  for (auto& [method, queue] : queues_) {
+    if (queue.running == 0) continue;
+    on_rollback([this, method, running = queue.running] {
+      durable::QueueCounts& before = queues_[method];
+      before.running += running;
+      before.waiting -= running;
+    });
+    queue.waiting += std::exchange(queue.running, 0);
+  }
 }
 
 void Database::change_state(JobRow row, Job::State to, std::uint64_t result_bytes) {
@@ -775,7 +836,11 @@ void Database::change_state(JobRow row, Job::State to, std::uint64_t result_byte
 void Database::remove_job(std::uint64_t id, const JobRow& row) {
   statements_->remove_job.run(id);
   count_job(row, -1);
-  const auto found = queues_.find(row.method);
+  forget_if_empty(row.method);
+}
+
+void Database::forget_if_empty(const std::string& method) noexcept {
+  const auto found = queues_.find(method);
   const durable::QueueCounts& left = found->second;
   if (left.waiting + left.running + left.done + left.dead == 0) queues_.erase(found);
 }

@@ -3,6 +3,7 @@
 // nothing of them has happened. Time is what it is told. One thread at a time.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -35,8 +36,9 @@ class Database {
 
   void begin();
   void commit(std::int64_t now_ms);
+  /// Costs what has been changed since `begin`, however much there is.
   void rollback() noexcept;
-  /// Where a rollback could not read what there is, it is read now: before each read. Throws Failed.
+  /// Where a rollback had no memory, what there is is read now: before each read. Throws Failed.
   void refresh();
   /// What is not safe yet becomes safe, where commit does not see to that.
   void sync();
@@ -75,7 +77,7 @@ class Database {
     std::uint64_t count = 0;
     std::uint64_t bytes = 0;
     std::uint64_t last_seq = 0;
-    bool changed = false;
+    bool changed = false;  ///< since the last commit
     /// Whether an event of that size is no larger than all of them may be.
     [[nodiscard]] bool takes(std::uint64_t size) const noexcept {
       return rule.max_bytes == 0 || size <= rule.max_bytes;
@@ -98,6 +100,12 @@ class Database {
   void prepare();
   void load();
   void take_back();
+  void end_transaction();
+  template <class Undo>
+  void on_rollback(Undo undo);
+  // Is about to be changed.
+  void touch(Stream& stream);
+  void touch_events_of(const std::string& principal);
   [[nodiscard]] Stream& stream_of(const std::string& topic);
   [[nodiscard]] std::vector<durable::Tried> tried_of(const std::string& consumer);
   [[nodiscard]] const Usage& usage_of(const std::string& principal) const noexcept;
@@ -116,6 +124,8 @@ class Database {
   [[nodiscard]] static durable::Job read_job(const Statement& row);
   [[nodiscard]] JobRow job_row(std::uint64_t id);
   void count_job(const JobRow& jobs, std::int64_t by);
+  void change_count(const JobRow& jobs, std::int64_t by);
+  void forget_if_empty(const std::string& method) noexcept;
   void change_state(JobRow row, durable::Job::State to, std::uint64_t result_bytes = 0);
   void remove_job(std::uint64_t id, const JobRow& row);
   void execute(const char* sql);
@@ -129,11 +139,12 @@ class Database {
   std::uint64_t last_seq_ = 0;
   std::int64_t last_ms_ = 0;
   std::int64_t kept_ms_ = 0;  // the last time that is in the file
-  bool is_stale_ = false;     // what is in memory is not what is in the tables
+  bool is_stale_ = false;     // what is in memory may not be what is in the tables
   std::map<std::string, durable::QueueCounts> queues_;
-  std::map<std::string, std::uint64_t> done_bytes_;  // of params and results of those done, by method
-  std::map<std::string, Usage> usages_;              // by principal
-  std::set<std::string> changed_usages_;             // of those whose events have changed since the last commit
+  std::map<std::string, std::uint64_t> done_bytes_;    // of params and results of those done, by method
+  std::map<std::string, Usage> usages_;                // by principal
+  std::set<std::string> changed_usages_;               // of those whose events have changed since the last commit
+  std::vector<std::move_only_function<void()>> undo_;  // since `begin`: what takes back what is counted in memory
 };
 
 }  // namespace wirecall::local_store

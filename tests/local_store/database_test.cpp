@@ -2,6 +2,7 @@
 #include "local_store/database.hpp"
 
 #include <fstream>
+#include <random>
 #include <sys/stat.h>
 
 #include "tests/local_store/failing_disk.hpp"
@@ -528,7 +529,7 @@ TEST(DatabaseOnAFailingDisk, keeps_nothing_of_what_could_not_be_written_or_synce
   EXPECT_EQ(world.read("a"), (Seqs{1, 2}));
 }
 
-TEST(DatabaseOnAFailingDisk, counts_anew_what_it_could_not_read_when_it_took_back) {
+TEST(DatabaseOnAFailingDisk, what_is_taken_back_costs_what_was_changed_and_reads_nothing_however_much_there_is) {
   FailingDisk disk;
   DatabaseWorld world{{.folder = {}, .rules = {{.pattern = "a", .max_count = 3}}}};
   // More than is in memory of the file.
@@ -544,12 +545,12 @@ TEST(DatabaseOnAFailingDisk, counts_anew_what_it_could_not_read_when_it_took_bac
   world.reopen();
   world.database->begin();
   static_cast<void>(world.database->append({.topic = "a", .params = {}}, world.now));
-  disk.reads_fail = true;
+  static_cast<void>(world.database->take({.method = "m7", .count = 1}, world.now));
+  disk.reads = 0;
   world.database->rollback();
-  EXPECT_THROW(world.database->begin(), Failed);
-  EXPECT_THROW(world.database->refresh(), Failed);
-  disk.reads_fail = false;
   world.database->refresh();
+  EXPECT_EQ(disk.reads, 0);
+  EXPECT_EQ(world.database->list_queues().size(), 2000U);
   EXPECT_EQ(world.database->fetch({.pattern = "none", .after = 0, .count = 1, .bytes = 1}).scanned, 41U);
   EXPECT_EQ(world.append("a"), 42U);
   EXPECT_EQ(world.append("a"), 43U);
@@ -557,6 +558,95 @@ TEST(DatabaseOnAFailingDisk, counts_anew_what_it_could_not_read_when_it_took_bac
   EXPECT_EQ(world.read("a"), (Seqs{42, 43, 44}));
   world.reopen();
   EXPECT_EQ(world.append("a"), 45U);
+}
+
+TEST(DatabaseOnAFailingDisk, what_it_counts_is_what_is_in_its_tables_whatever_has_failed) {
+  FailingDisk disk;
+  DatabaseWorld world{{.folder = {},
+                       .rules = {{.pattern = "a.>", .max_count = 5}, {.pattern = "b.>", .max_bytes = 800}},
+                       .result_ms = 50,
+                       .queue_bytes = 2000,
+                       .principal_jobs = 12,
+                       .principal_events = 6}};
+  world.options.fsync = Fsync::always;
+  world.reopen();
+  std::minstd_rand random{7};
+  const auto below = [&](std::uint32_t end) { return static_cast<std::uint32_t>(random()) % end; };
+  const auto one = [&](std::string_view word) { return std::string{word} + static_cast<char>('0' + below(3)); };
+  const auto act = [&] {
+    Database& database = *world.database;
+    const std::string text(below(60), '1');
+    const std::uint64_t id = 1 + below(200);
+    switch (below(8)) {
+      case 0: return static_cast<void>(database.append({one("a."), text, {}, one("p")}, world.now));
+      case 1: return static_cast<void>(database.append({one("b."), text, {}, one("p")}, world.now));
+      case 2: return static_cast<void>(database.push({one("m"), text, {}, one("p")}, world.now));
+      case 3: return static_cast<void>(database.take({.method = one("m"), .count = 2}, world.now));
+      case 4: return database.retry_job(id, world.now);
+      case 5: return database.drop_job(id);
+      case 6: return database.finish({.id = id, .state = Job::State::dead, .result = text}, world.now);
+      default: return database.finish({.id = id, .state = Job::State::done, .result = text}, world.now);
+    }
+  };
+  const auto counted = [&] {
+    std::string all;
+    for (const durable::TopicCounts& topic : world.database->list_topics())
+      all +=
+          std::to_string(topic.count) + ' ' + std::to_string(topic.bytes) + ' ' + std::to_string(topic.last_seq) + ';';
+    for (const durable::QueueCounts& queue : world.database->list_queues()) {
+      all += queue.method;
+      for (const std::uint64_t count : {queue.waiting, queue.running, queue.done, queue.dead, queue.bytes})
+        all += ' ' + std::to_string(count);
+      all += ';';
+    }
+    for (const char* const principal : {"p0", "p1", "p2"}) {
+      const auto is_refused = [&](const auto& act_of) {
+        world.database->begin();
+        bool refused = false;
+        try {
+          act_of();
+        } catch (const Failed&) {
+          refused = true;
+        }
+        world.database->rollback();
+        return refused;
+      };
+      all += is_refused([&] { static_cast<void>(world.database->append({"c", {}, {}, principal}, world.now)); }) ? 'y'
+                                                                                                                 : 'n';
+      all +=
+          is_refused([&] { static_cast<void>(world.database->push({"m", {}, {}, principal}, world.now)); }) ? 'y' : 'n';
+    }
+    return all + std::to_string(world.database->last_seq());
+  };
+  int failures = 0;
+  for (int round = 0; round != 200; ++round) {
+    world.now += below(10);
+    bool* const fails = below(2) == 0 ? &disk.writes_fail : &disk.syncs_fail;
+    *fails = below(2) == 0;
+    try {
+      world.database->begin();
+      for (std::uint32_t left = 1 + below(8); left != 0; --left) {
+        try {
+          act();
+        } catch (const Failed& failed) {
+          if (failed.failure.kind == durable::Failure::Kind::broken) throw;
+        }
+      }
+      if (below(8) == 0) throw Failed{};
+      world.database->commit(world.now);
+      if (below(4) == 0) static_cast<void>(world.database->expire(world.now));
+    } catch (const Failed&) {
+      ++failures;
+      world.database->rollback();
+    }
+    *fails = false;
+    const std::string before = counted();
+    if (round % 10 != 0) continue;
+    world.database.reset();
+    world.database = std::make_unique<Database>(world.options, world.now, Opening::again);
+    ASSERT_EQ(counted(), before) << round;
+  }
+  EXPECT_GT(failures, 50);
 }
 
 // ---- files ----

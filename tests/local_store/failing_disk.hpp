@@ -34,6 +34,7 @@ class FailingDisk {
     now_ = nullptr;
   }
 
+  int reads = 0;
   bool reads_fail = false;
   bool writes_fail = false;
   bool syncs_fail = false;
@@ -44,6 +45,7 @@ class FailingDisk {
     real_[Kind] = file->pMethods;
     methods_[Kind] = *file->pMethods;
     methods_[Kind].xRead = [](sqlite3_file* one, void* to, int size, sqlite3_int64 at) {
+      ++now_->reads;
       return now_->reads_fail ? SQLITE_IOERR_READ : now_->real_[Kind]->xRead(one, to, size, at);
     };
     methods_[Kind].xWrite = [](sqlite3_file* one, const void* from, int size, sqlite3_int64 at) {
