@@ -10,6 +10,10 @@
 
 namespace wirecall::broker {
 
+// What a read of the store costs whoever asks for it, beside what waits for its turn at the disk; and what is read.
+constexpr std::size_t kStepsOfRead = 16;
+constexpr std::size_t kRowsOfStep = 16;
+
 /// What a call ends with that the store has not done. Throws std::bad_alloc.
 [[nodiscard]] Error error_of(const durable::Failure& failure);
 /// Of a call that needs a store where there is none.

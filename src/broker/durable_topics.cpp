@@ -26,10 +26,6 @@ constexpr std::size_t kFetchesMax = 8;
 constexpr std::uint32_t kReadDefault = 100;
 constexpr std::uint32_t kReadMax = 1000;
 
-// What a read costs whoever asks for it, beside what waits for its turn at the disk.
-constexpr std::size_t kStepsOfRead = 16;
-constexpr std::size_t kEventsOfStep = 16;
-
 struct PublishedRow {
   std::uint64_t seq;
   std::optional<bool> duplicate;
@@ -514,29 +510,32 @@ bool DurableTopics::response(const Peer& peer, const Received& message) {
 void DurableTopics::list(Call& call) {
   const ReservedParams<0> params{call.reader(), call.params(), std::array<std::string_view, 0>{}};
   const Peer& caller = require_connection(call, false);
-  require_store().list_topics([this, number = caller.number, sink = call.detach()](
-                                  durable::Outcome<std::vector<durable::TopicCounts>> outcome) mutable {
-    if_memory_allows([&] {
-      if (!outcome) return sink.error(error_of(outcome.error()));
-      if (store_->is_shared()) return list_shared(number, *std::move(outcome), std::move(sink));
-      const Peer* const asker = context_->peers.find(number);
-      if (asker == nullptr) return;
-      const Principal* const principal = asker->principal;
-      Listing listing{.last_seq = last_seq_, .topics = {}, .consumers = {}};
-      for (const durable::TopicCounts& topic : *outcome) {
-        if (!topic.pattern.empty() && !rpc::may_subscribe(principal, topic.pattern)) continue;
-        listing.topics.push_back({topic.pattern, topic.count, topic.bytes, topic.last_seq});
-      }
-      for (const auto& [name, consumer] : consumers_) {
-        const durable::ConsumerSettings& settings = consumer->settings();
-        if (!rpc::may_subscribe(principal, settings.pattern)) continue;
-        listing.consumers.push_back({name, settings.pattern, consumer->floor(), consumer->pending(),
-                                     consumer->members(), settings.ack_wait_ms, settings.max_deliver,
-                                     settings.max_in_flight});
-      }
-      answer(sink, listing);
-    });
-  });
+  caller.sink().charge(kStepsOfRead);
+  require_store().list_topics(
+      reader_of(caller), [this, number = caller.number,
+                          sink = call.detach()](durable::Outcome<std::vector<durable::TopicCounts>> outcome) mutable {
+        if_memory_allows([&] {
+          if (!outcome) return sink.error(error_of(outcome.error()));
+          if (store_->is_shared()) return list_shared(number, *std::move(outcome), std::move(sink));
+          const Peer* const asker = context_->peers.find(number);
+          if (asker == nullptr) return;
+          const Principal* const principal = asker->principal;
+          Listing listing{.last_seq = last_seq_, .topics = {}, .consumers = {}};
+          for (const durable::TopicCounts& topic : *outcome) {
+            if (!topic.pattern.empty() && !rpc::may_subscribe(principal, topic.pattern)) continue;
+            listing.topics.push_back({topic.pattern, topic.count, topic.bytes, topic.last_seq});
+          }
+          for (const auto& [name, consumer] : consumers_) {
+            const durable::ConsumerSettings& settings = consumer->settings();
+            if (!rpc::may_subscribe(principal, settings.pattern)) continue;
+            listing.consumers.push_back({name, settings.pattern, consumer->floor(), consumer->pending(),
+                                         consumer->members(), settings.ack_wait_ms, settings.max_deliver,
+                                         settings.max_in_flight});
+          }
+          asker->sink().charge(consumers_.size() / kRowsOfStep);
+          answer(sink, listing);
+        });
+      });
 }
 
 // Those of all nodes; members are this node's.
@@ -562,6 +561,7 @@ void DurableTopics::list_shared(std::uint64_t asker_number, std::vector<durable:
                                      known == consumers_.end() ? 0 : known->second->members(), settings.ack_wait_ms,
                                      settings.max_deliver, settings.max_in_flight});
       }
+      asker->sink().charge(outcome->size() / kRowsOfStep);
       answer(sink, listing);
     });
   });
@@ -577,7 +577,7 @@ void DurableTopics::read(Call& call) {
                        .bytes = context_->limits.max_message_size / 4,
                        .asker = reader_of(caller)};
   if (!rpc::may_subscribe(caller.principal, fetch.pattern)) throw forbidden();
-  caller.sink().charge(kStepsOfRead + fetch.count / kEventsOfStep);
+  caller.sink().charge(kStepsOfRead + fetch.count / kRowsOfStep);
   require_store().fetch(std::move(fetch),
                         [sink = call.detach()](const durable::Outcome<durable::Fetched>& outcome) mutable {
                           if_memory_allows([&] {

@@ -308,24 +308,28 @@ void WorkQueues::result(Call& call) {
   constexpr std::array<std::string_view, 1> kNames{"id"};
   const ReservedParams<1> params{call.reader(), call.params(), kNames};
   const std::uint64_t id = id_of(params);
-  const std::uint64_t asker = caller_of(call).number;
-  require_store().find_job(id,
-                           [this, asker, sink = call.detach()](const durable::Outcome<durable::Job>& outcome) mutable {
-                             if_memory_allows([&] {
-                               if (!outcome) return sink.error(error_of(outcome.error()));
-                               const Peer* const peer = context_->peers.find(asker);
-                               if (peer == nullptr) return;
-                               if (!may_see(*peer, *outcome)) return sink.error(forbidden());
-                               answer(sink, row_of(*outcome, false));
-                             });
-                           });
+  const Peer& caller = caller_of(call);
+  caller.sink().charge(kStepsOfRead);
+  require_store().find_job(
+      id, reader_of(caller),
+      [this, asker = caller.number, sink = call.detach()](const durable::Outcome<durable::Job>& outcome) mutable {
+        if_memory_allows([&] {
+          if (!outcome) return sink.error(error_of(outcome.error()));
+          const Peer* const peer = context_->peers.find(asker);
+          if (peer == nullptr) return;
+          if (!may_see(*peer, *outcome)) return sink.error(forbidden());
+          answer(sink, row_of(*outcome, false));
+        });
+      });
 }
 
 void WorkQueues::list(Call& call) {
   const ReservedParams<0> params{call.reader(), call.params(), std::array<std::string_view, 0>{}};
-  const std::uint64_t asker = caller_of(call).number;
+  const Peer& caller = caller_of(call);
+  caller.sink().charge(kStepsOfRead);
   require_store().list_queues(
-      [this, asker, sink = call.detach()](const durable::Outcome<std::vector<durable::QueueCounts>>& outcome) mutable {
+      reader_of(caller), [this, asker = caller.number, sink = call.detach()](
+                             const durable::Outcome<std::vector<durable::QueueCounts>>& outcome) mutable {
         if_memory_allows([&] {
           if (!outcome) return sink.error(error_of(outcome.error()));
           const Peer* const peer = context_->peers.find(asker);
@@ -335,6 +339,7 @@ void WorkQueues::list(Call& call) {
             if (rpc::may_call(peer->principal, one.method))
               rows.push_back({one.method, one.waiting, one.running, one.done, one.dead, one.bytes});
           }
+          peer->sink().charge(outcome->size() / kRowsOfStep);
           answer(sink, rows);
         });
       });
@@ -357,6 +362,7 @@ void WorkQueues::peek(Call& call) {
   const Peer& caller = caller_of(call);
   if (!rpc::may_call(caller.principal, peek.method)) throw forbidden();
   if (!sees_all(caller)) peek.principal = account_of(caller);
+  caller.sink().charge(kStepsOfRead + peek.count / kRowsOfStep);
   require_store().peek(std::move(peek),
                        [sink = call.detach()](const durable::Outcome<std::vector<durable::Job>>& outcome) mutable {
                          if_memory_allows([&] {
@@ -375,26 +381,28 @@ void WorkQueues::change(Call& call, void (durable::Store::*act)(std::uint64_t id
   constexpr std::array<std::string_view, 1> kNames{"id"};
   const ReservedParams<1> params{call.reader(), call.params(), kNames};
   const std::uint64_t id = id_of(params);
-  const std::uint64_t asker = caller_of(call).number;
-  require_store().find_job(
-      id, [this, id, act, asker, sink = call.detach()](const durable::Outcome<durable::Job>& found) mutable {
-        if_memory_allows([&] {
-          if (!found) return sink.error(error_of(found.error()));
-          const Peer* const peer = context_->peers.find(asker);
-          if (peer == nullptr) return;
-          if (!may_see(*peer, *found)) return sink.error(forbidden());
-          (store_->*act)(id, [this, method = found->method,
-                              sink = std::move(sink)](const durable::Outcome<durable::Done>& outcome) mutable {
-            if_memory_allows([&] {
-              if (!outcome) return sink.error(error_of(outcome.error()));
-              answer(sink, true);
-              queue_of(method);
-              pump(method);
-              free_if_empty(method);
-            });
-          });
-        });
-      });
+  const Peer& caller = caller_of(call);
+  caller.sink().charge(kStepsOfRead);
+  require_store().find_job(id, reader_of(caller),
+                           [this, id, act, asker = caller.number,
+                            sink = call.detach()](const durable::Outcome<durable::Job>& found) mutable {
+                             if_memory_allows([&] {
+                               if (!found) return sink.error(error_of(found.error()));
+                               const Peer* const peer = context_->peers.find(asker);
+                               if (peer == nullptr) return;
+                               if (!may_see(*peer, *found)) return sink.error(forbidden());
+                               (store_->*act)(id, [this, method = found->method, sink = std::move(sink)](
+                                                      const durable::Outcome<durable::Done>& outcome) mutable {
+                                 if_memory_allows([&] {
+                                   if (!outcome) return sink.error(error_of(outcome.error()));
+                                   answer(sink, true);
+                                   queue_of(method);
+                                   pump(method);
+                                   free_if_empty(method);
+                                 });
+                               });
+                             });
+                           });
 }
 
 // ---- calling ----

@@ -5,7 +5,8 @@
 //
 // Each function returns at once. Its `then` is called later, in the order in which the functions were called, on the
 // thread that has called; of what changes the store, once that is safe as its policy says (LocalStore). Only reads may
-// overtake changes, and those of other askers, and see nothing that is not safe. Thread: one.
+// overtake changes, and those of other askers, with which they take turns, and see nothing that is not safe. Thread:
+// one.
 //
 // A store may be shared by several processes (JetStreamStore). It knows itself what it has given to the members of each
 // consumer, gives that again to whichever process asks where it has not been acknowledged in time, and counts
@@ -250,7 +251,7 @@ class Store {
 
   virtual void append(NewEvent event, Then<Appended> then) = 0;
   virtual void fetch(Fetch fetch, Then<Fetched> then) = 0;
-  virtual void list_topics(Then<std::vector<TopicCounts>> then) = 0;
+  virtual void list_topics(std::string asker, Then<std::vector<TopicCounts>> then) = 0;
 
   /// One of that name is what it was, with other settings, but the principal's; with another pattern it is a conflict.
   virtual void open_consumer(ConsumerSettings settings, Then<ConsumerState> then) = 0;
@@ -266,9 +267,9 @@ class Store {
   /// Jobs that are due, which run from then on.
   virtual void take(Take take, Then<Taken> then) = 0;
   virtual void finish(JobOutcome outcome, Then<Done> then) = 0;
-  /// With params and result.
-  virtual void find_job(std::uint64_t id, Then<Job> then) = 0;
-  virtual void list_queues(Then<std::vector<QueueCounts>> then) = 0;
+  /// With its result, and not necessarily with its params.
+  virtual void find_job(std::uint64_t id, std::string asker, Then<Job> then) = 0;
+  virtual void list_queues(std::string asker, Then<std::vector<QueueCounts>> then) = 0;
   virtual void peek(Peek peek, Then<std::vector<Job>> then) = 0;
   // Of a shared store, also once it was left.
 

@@ -346,7 +346,7 @@ void JetStreamStore::ask_all(const std::function<std::string(const Stream&)>& su
   jetstream_.request_all(std::move(asked), std::move(then));
 }
 
-void JetStreamStore::list_topics(Then<std::vector<durable::TopicCounts>> then) {
+void JetStreamStore::list_topics(std::string /*asker*/, Then<std::vector<durable::TopicCounts>> then) {
   if (!require_usable(then)) return;
   ask_all([](const Stream& stream) { return "$JS.API.STREAM.INFO." + stream.name; },
           [this, then = std::move(then)](const Outcome<std::vector<std::optional<Value>>>& outcome) mutable {
@@ -587,11 +587,11 @@ void JetStreamStore::finish(durable::JobOutcome outcome, Then<durable::Done> the
   fail_later(std::move(then), {.kind = Failure::Kind::unknown, .why = "the job does not run here"});
 }
 
-void JetStreamStore::find_job(std::uint64_t id, Then<durable::Job> then) {
+void JetStreamStore::find_job(std::uint64_t id, std::string /*asker*/, Then<durable::Job> then) {
   if (require_usable(then)) jobs_.find_job(id, std::move(then));
 }
 
-void JetStreamStore::list_queues(Then<std::vector<durable::QueueCounts>> then) {
+void JetStreamStore::list_queues(std::string /*asker*/, Then<std::vector<durable::QueueCounts>> then) {
   if (require_usable(then)) jobs_.list_queues(std::move(then));
 }
 

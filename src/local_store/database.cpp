@@ -95,7 +95,7 @@ struct Database::Statements {
   Statement start_job{database, "UPDATE job SET state=1, deliveries=deliveries+1 WHERE id=?1"};
   Statement end_job{database, "UPDATE job SET state=?2, due=?3, deliveries=deliveries-?4, result=?5 WHERE id=?1"};
   Statement read_job{database,
-                     "SELECT id,method,params,state,deliveries,max_deliver,at,result,timeout,principal FROM job "
+                     "SELECT id,method,x'',state,deliveries,max_deliver,at,result,timeout,principal FROM job "
                      "WHERE id=?1"};
   Statement size_job{database, "SELECT method,principal,state,length(params),length(result) FROM job WHERE id=?1"};
   Statement peek_jobs{database,

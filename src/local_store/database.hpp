@@ -61,6 +61,7 @@ class Database {
   void finish(const durable::JobOutcome& outcome, std::int64_t now_ms);
   /// Jobs that ran at another process, which is gone, wait again.
   void reset_jobs();
+  /// Without its params.
   [[nodiscard]] durable::Job find_job(std::uint64_t id);
   [[nodiscard]] std::vector<durable::QueueCounts> list_queues() const;
   [[nodiscard]] std::vector<durable::Job> peek(const durable::Peek& peek);

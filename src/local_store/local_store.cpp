@@ -25,8 +25,6 @@ constexpr int kShareOfCommit = 8;
 constexpr milliseconds kGatherMax{2};
 // Before a file is tried again that another process has open.
 constexpr milliseconds kOpenPause{50};
-// Whose turn it is that what costs little is looked up: no peer's, and not that of the consumers.
-const std::string kNobody{"lookups"};
 const Failure kMoved{.kind = Failure::Kind::moved, .why = "another process has taken over"};
 
 static std::int64_t wall_clock_ms() {
@@ -370,9 +368,9 @@ void LocalStore::fetch(durable::Fetch fetch, Then<durable::Fetched> then) {
       std::move(then));
 }
 
-void LocalStore::list_topics(Then<std::vector<durable::TopicCounts>> then) {
+void LocalStore::list_topics(std::string asker, Then<std::vector<durable::TopicCounts>> then) {
   read<std::vector<durable::TopicCounts>>(
-      kNobody, [](const Database& database, std::int64_t) { return database.list_topics(); }, std::move(then));
+      asker, [](const Database& database, std::int64_t) { return database.list_topics(); }, std::move(then));
 }
 
 void LocalStore::open_consumer(durable::ConsumerSettings settings, Then<durable::ConsumerState> then) {
@@ -417,14 +415,13 @@ void LocalStore::finish(durable::JobOutcome outcome, Then<durable::Done> then) {
       std::move(then));
 }
 
-void LocalStore::find_job(std::uint64_t id, Then<durable::Job> then) {
-  read<durable::Job>(
-      kNobody, [id](Database& database, std::int64_t) { return database.find_job(id); }, std::move(then));
+void LocalStore::find_job(std::uint64_t id, std::string asker, Then<durable::Job> then) {
+  read<durable::Job>(asker, [id](Database& database, std::int64_t) { return database.find_job(id); }, std::move(then));
 }
 
-void LocalStore::list_queues(Then<std::vector<durable::QueueCounts>> then) {
+void LocalStore::list_queues(std::string asker, Then<std::vector<durable::QueueCounts>> then) {
   read<std::vector<durable::QueueCounts>>(
-      kNobody, [](const Database& database, std::int64_t) { return database.list_queues(); }, std::move(then));
+      asker, [](const Database& database, std::int64_t) { return database.list_queues(); }, std::move(then));
 }
 
 void LocalStore::peek(durable::Peek peek, Then<std::vector<durable::Job>> then) {

@@ -50,15 +50,15 @@ class LocalStore final : public durable::Store {
 
   void append(durable::NewEvent event, durable::Then<durable::Appended> then) override;
   void fetch(durable::Fetch fetch, durable::Then<durable::Fetched> then) override;
-  void list_topics(durable::Then<std::vector<durable::TopicCounts>> then) override;
+  void list_topics(std::string asker, durable::Then<std::vector<durable::TopicCounts>> then) override;
   void open_consumer(durable::ConsumerSettings settings, durable::Then<durable::ConsumerState> then) override;
   void progress(durable::Progress progress, durable::Then<durable::Appended> then) override;
   void forget_consumer(std::string name, durable::Then<durable::Done> then) override;
   void push(durable::NewJob job, durable::Then<durable::Pushed> then) override;
   void take(durable::Take take, durable::Then<durable::Taken> then) override;
   void finish(durable::JobOutcome outcome, durable::Then<durable::Done> then) override;
-  void find_job(std::uint64_t id, durable::Then<durable::Job> then) override;
-  void list_queues(durable::Then<std::vector<durable::QueueCounts>> then) override;
+  void find_job(std::uint64_t id, std::string asker, durable::Then<durable::Job> then) override;
+  void list_queues(std::string asker, durable::Then<std::vector<durable::QueueCounts>> then) override;
   void peek(durable::Peek peek, durable::Then<std::vector<durable::Job>> then) override;
   void retry_job(std::uint64_t id, durable::Then<durable::Done> then) override;
   void drop_job(std::uint64_t id, durable::Then<durable::Done> then) override;

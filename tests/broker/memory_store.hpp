@@ -78,7 +78,7 @@ class MemoryStore final : public durable::Store {
       return fetched;
     });
   }
-  void list_topics(Then<std::vector<durable::TopicCounts>> then) override {
+  void list_topics(std::string /*asker*/, Then<std::vector<durable::TopicCounts>> then) override {
     ask<std::vector<durable::TopicCounts>>(
         std::move(then), [this]() -> durable::Outcome<std::vector<durable::TopicCounts>> {
           return std::vector<durable::TopicCounts>{
@@ -167,14 +167,14 @@ class MemoryStore final : public durable::Store {
       return durable::Done{};
     });
   }
-  void find_job(std::uint64_t id, Then<durable::Job> then) override {
+  void find_job(std::uint64_t id, std::string /*asker*/, Then<durable::Job> then) override {
     ask<durable::Job>(std::move(then), [this, id]() -> durable::Outcome<durable::Job> {
       const auto found = disk_->jobs.find(id);
       if (found != disk_->jobs.end()) return found->second;
       return std::unexpected(Failure{.kind = Failure::Kind::unknown, .why = "there is no job of that id"});
     });
   }
-  void list_queues(Then<std::vector<durable::QueueCounts>> then) override {
+  void list_queues(std::string /*asker*/, Then<std::vector<durable::QueueCounts>> then) override {
     ask<std::vector<durable::QueueCounts>>(std::move(then),
                                            [this]() -> durable::Outcome<std::vector<durable::QueueCounts>> {
                                              std::map<std::string, durable::QueueCounts> queues;

@@ -396,6 +396,7 @@ TEST(Database, a_result_is_kept_for_its_time_and_a_job_id_of_a_message_once) {
   world.now += 1000;
   EXPECT_TRUE(world.database->expire(world.now));
   EXPECT_EQ(world.database->find_job(1).result, "1");
+  EXPECT_EQ(world.database->find_job(1).params, "");
   world.now += 1;
   EXPECT_TRUE(world.database->expire(world.now));
   EXPECT_THROW(static_cast<void>(world.database->find_job(1)), Failed);

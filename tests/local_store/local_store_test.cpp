@@ -157,6 +157,25 @@ TEST_F(LocalStoreTest, who_asks_to_read_much_delays_nobodys_change_or_read_by_al
   EXPECT_LE(read_before_change, 8);
 }
 
+TEST_F(LocalStoreTest, who_looks_much_up_delays_others_who_look_something_up_by_one_of_it) {
+  open();
+  store->pause();
+  int looked_up = 0;
+  std::vector<int> before;
+  const auto note = [&](const auto&) { before.push_back(looked_up); };
+  for (int i = 0; i != 100; ++i) {
+    store->find_job(1, "p", [&](const auto&) { ++looked_up; });
+    store->list_queues("p", [&](const auto&) { ++looked_up; });
+    store->list_topics("p", [&](const auto&) { ++looked_up; });
+  }
+  store->find_job(1, "q", note);
+  store->list_queues("r", note);
+  store->list_topics("s", note);
+  store->resume();
+  turns->run_until([&] { return looked_up == 300; });
+  EXPECT_EQ(before, (std::vector<int>{1, 1, 1}));
+}
+
 TEST_F(LocalStoreTest, one_that_pauses_leaves_reads_for_when_it_goes_on_or_has_left) {
   open();
   bool kept = false;
@@ -207,7 +226,7 @@ TEST_F(LocalStoreTest, jobs_run_on_where_another_process_has_had_the_file_but_wa
   turns->run_until([&] { return taken; });
   std::vector<durable::Job::State> states;
   const auto look = [&](LocalStore& at) {
-    at.find_job(1, [&](const durable::Outcome<durable::Job>& job) { states.push_back(job.value().state); });
+    at.find_job(1, "p", [&](const durable::Outcome<durable::Job>& job) { states.push_back(job.value().state); });
     turns->run_until([&, before = states.size()] { return states.size() != before; });
   };
   const auto other = [&] {
