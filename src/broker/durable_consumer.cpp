@@ -1,6 +1,7 @@
 // See durable_consumer.hpp.
 #include "broker/durable_consumer.hpp"
 
+#include "base/reserve_extra.hpp"
 #include "broker/durable_answers.hpp"
 #include "broker/durable_topics.hpp"
 #include "broker/outgoing.hpp"
@@ -50,12 +51,19 @@ DurableConsumer::DurableConsumer(DurableTopics& topics, const durable::ConsumerS
 
 DurableConsumer::~DurableConsumer() {
   context_->loop.stop(*this);
-  topics_->release(principal_, pending_bytes_);
+  for (auto& [seq, event] : pending_) topics_->reads_.release(*event.share, bytes_of(event));
+  topics_->reads_.forget(*this);
   if (!members_.empty()) topics_->deactivate(*this);
 }
 
+std::uint64_t DurableConsumer::scanned() const noexcept { return follows_ ? topics_->last_seq_ : scanned_; }
+
 std::uint64_t DurableConsumer::floor() const noexcept {
-  return pending_.empty() ? scanned_ : pending_.begin()->first - 1;
+  return pending_.empty() ? scanned() : pending_.begin()->first - 1;
+}
+
+void DurableConsumer::stop_following() noexcept {
+  if (std::exchange(follows_, false)) scanned_ = topics_->last_seq_;
 }
 
 // A shared store knows what is to be tried again, by whichever node: here is only what is at work.
@@ -72,8 +80,10 @@ void DurableConsumer::join(Peer& peer) {
   if (Joined* const known = member_of(peer)) {
     known->parted = false;
   } else {
-    if (members_.empty()) topics_->active_.push_back(this);
-    members_.push_back({.peer = &peer});
+    std::string account = account_of(peer);
+    reserve_extra(members_, 1);
+    if (members_.empty()) topics_->activate(*this);
+    members_.push_back({.peer = &peer, .account = std::move(account)});
     ++peer.consumers;
   }
   pump();
@@ -102,14 +112,17 @@ void DurableConsumer::lose(Peer& peer) noexcept {
     if (event.peer == &peer) leave_member(event);
   }
   remove_member(*member_of(peer));
-  topics_->unblocked_ = false;  // it is this one, which is sent nothing more
+  std::erase(topics_->unblocked_, &peer);  // which is sent nothing more of this one
   if_memory_allows([&] { go_on(); });
 }
 
 void DurableConsumer::remove_member(Joined& member) noexcept {
   --member.peer->consumers;
+  if (member.in_line) topics_->leave_line(*member.peer, *this);
   members_.erase(members_.begin() + (&member - members_.data()));
-  if (members_.empty()) topics_->deactivate(*this);
+  if (!members_.empty()) return;
+  stop_following();
+  topics_->deactivate(*this);
 }
 
 // After members or events have gone.
@@ -125,6 +138,10 @@ void DurableConsumer::keep_floor() {
   topics_->store_->progress({.consumer = settings_.name, .floor = kept_floor_}, {});
 }
 
+void DurableConsumer::keep_floor_if_far() {
+  if (floor() - kept_floor_ >= kPassedMax) keep_floor();
+}
+
 void DurableConsumer::unload() noexcept {
   // Others get at once what this one still holds; what a shared store is still asked for comes to this one.
   if (is_shared()) {
@@ -135,7 +152,9 @@ void DurableConsumer::unload() noexcept {
     });
   }
   scanned_ = floor();
-  topics_->release(principal_, std::exchange(pending_bytes_, 0));
+  for (auto& [seq, event] : pending_) topics_->reads_.release(*event.share, bytes_of(event));
+  topics_->reads_.forget(*this);
+  pending_bytes_ = 0;
   pending_.clear();
   ready_.clear();
   due_.clear();
@@ -146,9 +165,9 @@ void DurableConsumer::unload() noexcept {
   unloaded_ = !is_shared();
 }
 
-bool DurableConsumer::is_free(const Joined& member) {
-  return !member.parted && !member.peer->is_congested() && member.peer->consumed_bytes < kPeerBytesMax;
-}
+bool DurableConsumer::is_free(Peer& peer) { return !peer.is_congested() && peer.consumed_bytes < kPeerBytesMax; }
+
+bool DurableConsumer::is_free(const Joined& member) { return !member.parted && is_free(*member.peer); }
 
 // The next one in turn that has the fewest at work; null where none may be sent anything.
 DurableConsumer::Joined* DurableConsumer::free_member() {
@@ -162,12 +181,33 @@ DurableConsumer::Joined* DurableConsumer::free_member() {
   return best;
 }
 
+// One that may be sent what is read now, and on whose account there is room for it.
+const DurableConsumer::Joined* DurableConsumer::reader() const {
+  const auto found = std::ranges::find_if(
+      members_, [this](const Joined& one) { return is_free(one) && topics_->reads_.may_hold(one.account); });
+  return found == members_.end() ? nullptr : &*found;
+}
+
+// None may be sent anything: it goes on once one may.
+void DurableConsumer::wait_for_members() {
+  for (Joined& one : members_) {
+    if (one.parted || one.in_line) continue;
+    topics_->lines_[one.peer].push_back(this);
+    one.in_line = true;
+  }
+}
+
+void DurableConsumer::unblocked(const Peer& peer) {
+  if (Joined* const member = member_of(peer)) member->in_line = false;
+  pump();
+}
+
 // ---- what is read ----
 
 // All consumers share what may be in memory.
 bool DurableConsumer::has_room() const noexcept {
   const std::size_t share =
-      std::clamp(DurableTopics::kHeldBytesMax / topics_->consumers_.size(), kPendingBytesMin, kPendingBytesMax);
+      std::clamp(ConsumerReads::kHeldBytesMax / topics_->active_.size(), kPendingBytesMin, kPendingBytesMax);
   return pending_.size() < settings_.max_in_flight && pending_bytes_ < share && acknowledged_.size() < kAcknowledgedMax;
 }
 
@@ -175,7 +215,8 @@ std::size_t DurableConsumer::bytes_of(const PendingEvent& event) noexcept {
   return event.topic.size() + event.params.size() + kEventBytes;
 }
 
-void DurableConsumer::take(std::string topic, std::string params, std::uint64_t seq) {
+void DurableConsumer::take(std::string topic, std::string params, std::uint64_t seq, const std::string& account) {
+  if (pending_.contains(seq)) return;  // there was no memory for those behind it
   PendingEvent event{.topic = std::move(topic), .params = std::move(params)};
   if (const auto before = tried_.find(seq); before != tried_.end()) {
     const durable::Tried tried = before->second;
@@ -186,18 +227,25 @@ void DurableConsumer::take(std::string topic, std::string params, std::uint64_t 
     }
     event.deliveries = tried.deliveries;
   }
-  topics_->hold(principal_, bytes_of(event));
-  pending_bytes_ += bytes_of(event);
-  pending_.emplace(seq, std::move(event));
-  ready_.insert(seq);
+  const std::size_t bytes = bytes_of(event);
+  const auto at = pending_.emplace(seq, std::move(event)).first;
+  try {
+    ready_.insert(seq);
+    topics_->reads_.hold(at->second.share, account, bytes);
+  } catch (...) {
+    ready_.erase(seq);
+    pending_.erase(at);
+    throw;
+  }
+  pending_bytes_ += bytes;
 }
 
-void DurableConsumer::take_given(const durable::Event& event) {
+void DurableConsumer::take_given(const durable::Event& event, const std::string& account) {
   auto taken = pending_.find(event.seq);
   if (taken != pending_.end() && taken->second.state != PendingEvent::State::ready) return;  // it has come once more
   if (members_.empty() || topics_->draining_) return give_back(event.seq, event.deliveries, nanoseconds{0});
   if (taken == pending_.end()) {
-    take(event.topic, event.params, event.seq);
+    take(event.topic, event.params, event.seq, account);
     taken = pending_.find(event.seq);
   }
   taken->second.deliveries = event.deliveries - std::min(event.deliveries, 1U);
@@ -217,52 +265,64 @@ void DurableConsumer::give_back(std::uint64_t seq, std::uint32_t deliveries, nan
 
 // Who has read all that there is takes it as it comes, and reads nothing from the disk.
 void DurableConsumer::offer(const std::string& topic, const std::string& params, std::uint64_t seq) {
-  if (members_.empty() || fetching_ || scanned_ + 1 != seq) return;
-  if (matches(settings_.pattern, topic)) {
-    if (!has_room() || !topics_->may_hold(principal_)) return;
-    if (std::ranges::none_of(members_, is_free)) return;
-    take(topic, params, seq);
+  if (std::exchange(follows_, false)) {
+    scanned_ = seq - 1;
+    const Joined* const member = has_room() ? reader() : nullptr;
+    if (member != nullptr) {
+      take(topic, params, seq, member->account);
+      follows_ = true;
+    }
   }
-  scanned_ = seq;
-  if (floor() - kept_floor_ >= kPassedMax) keep_floor();
-  if (!ready_.empty()) pump();
+  pump();
 }
 
 // Not for each event that is acknowledged, but for half of them.
 void DurableConsumer::fetch() {
   const bool shared = is_shared();
-  if (fetching_ || topics_->draining_ || members_.empty()) return;
-  if (!shared && scanned_ >= topics_->last_seq_) return;
-  if (!has_room() || pending_.size() > settings_.max_in_flight / 2 || std::ranges::none_of(members_, is_free)) return;
-  if (!topics_->begin_fetch(*this)) return;
+  if (fetching_ || follows_ || topics_->draining_ || members_.empty()) return;
+  if (!shared && scanned_ >= topics_->last_seq_) {
+    follows_ = scanned_ == topics_->last_seq_;
+    return;
+  }
+  if (!has_room() || pending_.size() > settings_.max_in_flight / 2) return;
+  if (std::ranges::none_of(members_, [](const Joined& one) { return is_free(one); })) return wait_for_members();
+  const Joined* const member = reader();
+  if (member == nullptr || !topics_->reads_.may_begin()) {
+    for (const Joined& one : members_) {
+      if (is_free(one)) topics_->reads_.wait(*this, one.account);
+    }
+    return;
+  }
+  topics_->reads_.begin();
   fetching_ = true;
-  topics_->store_->fetch(
-      {.pattern = settings_.pattern,
-       .after = scanned_,
-       .count = settings_.max_in_flight - pending_.size(),
-       .bytes = kFetchedBytes,
-       .consumer = shared ? settings_.name : std::string{}},
-      [this, topics = topics_, alive = std::weak_ptr{alive_}](const durable::Outcome<durable::Fetched>& outcome) {
-        if_memory_allows([&] {
-          if (!alive.expired()) fetched(outcome);
-        });
-        if_memory_allows([&] { topics->end_fetch(); });
-      });
+  topics_->store_->fetch({.pattern = settings_.pattern,
+                          .after = scanned_,
+                          .count = settings_.max_in_flight - pending_.size(),
+                          .bytes = kFetchedBytes,
+                          .consumer = shared ? settings_.name : std::string{}},
+                         [this, topics = topics_, alive = std::weak_ptr{alive_},
+                          account = member->account](const durable::Outcome<durable::Fetched>& outcome) {
+                           if_memory_allows([&] {
+                             if (!alive.expired()) fetched(outcome, account);
+                           });
+                           topics->reads_.end();
+                           if_memory_allows([&] { topics->reads_.let(); });
+                         });
 }
 
-void DurableConsumer::fetched(const durable::Outcome<durable::Fetched>& outcome) {
+void DurableConsumer::fetched(const durable::Outcome<durable::Fetched>& outcome, const std::string& account) {
   fetching_ = false;
   if (unloaded_) return;
   if (!outcome) return wake_at(context_->now() + (is_shared() ? kFetchPause : kFirstPause));  // and tries again
   for (const durable::Event& event : outcome->events) {
     if (is_shared())
-      take_given(event);
+      take_given(event, account);
     else
-      take(event.topic, event.params, event.seq);
+      take(event.topic, event.params, event.seq, account);
   }
   scanned_ = std::max(scanned_, outcome->scanned);
   forget_acknowledged();
-  if (floor() - kept_floor_ >= kPassedMax) keep_floor();
+  keep_floor_if_far();
   pump();
 }
 
@@ -277,14 +337,19 @@ void DurableConsumer::pump() {
       continue;
     }
     Joined* const member = free_member();
-    if (member == nullptr) break;
+    if (member == nullptr) {
+      wait_for_members();
+      break;
+    }
     send(first, *member);
   }
   fetch();
+  topics_->reads_.let();
 }
 
 void DurableConsumer::send(Pending::iterator event, Joined& member) {
   auto& [seq, sent] = *event;
+  topics_->reads_.move(sent.share, member.account, bytes_of(sent));
   const std::string id = settings_.name + ':' + std::to_string(seq) + ':' + std::to_string(sent.deliveries + 1);
   append_message(member.peer->sink(), [&](Buffer& out) {
     message::begin_call(out, to_json(sent.topic), sent.params);
@@ -385,7 +450,7 @@ void DurableConsumer::leave_member(PendingEvent& event) noexcept {
   if (member == nullptr) return;
   const bool was_blocked = peer->consumed_bytes >= kPeerBytesMax;
   peer->consumed_bytes -= bytes_of(event);
-  if (was_blocked && peer->consumed_bytes < kPeerBytesMax) topics_->unblocked_ = true;
+  if (was_blocked && peer->consumed_bytes < kPeerBytesMax) topics_->unblock(*peer);
   --member->in_flight;
   if (member->parted && member->in_flight == 0) remove_member(*member);
 }
@@ -395,11 +460,11 @@ void DurableConsumer::remove(Pending::iterator event) {
   wait_no_more(event);
   const std::size_t bytes = bytes_of(event->second);
   pending_bytes_ -= bytes;
+  topics_->reads_.release(*event->second.share, bytes);
   ready_.erase(event->first);
   pending_.erase(event);
   forget_acknowledged();
-  topics_->release(principal_, bytes);
-  topics_->let_fetch();
+  topics_->reads_.let();
 }
 
 void DurableConsumer::forget_acknowledged() noexcept {

@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "broker/consumer_reads.hpp"
 #include "broker/context.hpp"
 #include "durable/store.hpp"
 #include "wirecall/message.hpp"
@@ -15,6 +16,14 @@
 namespace wirecall::broker {
 
 class DurableTopics;
+class DurableConsumer;
+
+/// What a table of topics knows a consumer by.
+struct ConsumerSubscriber : Subscriber {
+  explicit ConsumerSubscriber(DurableConsumer& of) noexcept : Subscriber(nullptr), consumer(&of) {}
+
+  DurableConsumer* const consumer;
+};
 
 class DurableConsumer final : private Timer {
  public:
@@ -24,8 +33,6 @@ class DurableConsumer final : private Timer {
   ~DurableConsumer();
 
   [[nodiscard]] const durable::ConsumerSettings& settings() const noexcept { return settings_; }
-  /// Who has made it, on whose account is what it holds.
-  [[nodiscard]] const std::string& principal() const noexcept { return principal_; }
   [[nodiscard]] std::uint64_t floor() const noexcept;
   /// Events that were read, and not acknowledged.
   [[nodiscard]] std::size_t pending() const noexcept { return pending_.size(); }
@@ -34,6 +41,8 @@ class DurableConsumer final : private Timer {
   [[nodiscard]] bool is_unloaded() const noexcept { return unloaded_; }
   /// The store is told how far it is: else all that was none of its pattern is read again by who joins next.
   void keep_floor();
+  /// The same, where that is far behind.
+  void keep_floor_if_far();
   /// Nobody has joined it: what it has read is not in memory any longer.
   void unload() noexcept;
   /// Whether a member has been sent what it has not answered.
@@ -48,8 +57,10 @@ class DurableConsumer final : private Timer {
   bool part(Peer& peer) noexcept;
   /// The same, and what it has been sent goes to others.
   void lose(Peer& peer) noexcept;
-  /// An event of any topic has been kept.
+  /// An event of its pattern has been kept, the last one that there is.
   void offer(const std::string& topic, const std::string& params, std::uint64_t seq);
+  /// An event may come that it is not told of: from the last one that there is it reads on itself.
+  void stop_following() noexcept;
   /// The response to an event that was sent to the peer for the time `delivery`.
   void answered(const Peer& peer, std::uint64_t seq, std::uint64_t delivery, const Received& message);
   /// Sends what may be sent, and reads more where there is room.
@@ -57,13 +68,20 @@ class DurableConsumer final : private Timer {
   /// Reads more where there is room.
   void fetch();
 
-  bool waits_to_fetch = false;  ///< DurableTopics::let_fetch will tell it to
+  /// The peer may be sent more, for which it is no more in line.
+  void unblocked(const Peer& peer);
+  [[nodiscard]] static bool is_free(Peer& peer);
+
+  ConsumerSubscriber subscriber{*this};  ///< of DurableTopics, as long as it has members
+  ConsumerReads::Waits waits;            ///< of ConsumerReads
 
  private:
   struct Joined {
     Peer* peer;
+    std::string account;
     std::size_t in_flight = 0;
     bool parted = false;
+    bool in_line = false;  ///< DurableTopics tells the consumer once the peer may be sent more
   };
   struct PendingEvent {
     enum class State : std::uint8_t {
@@ -76,23 +94,27 @@ class DurableConsumer final : private Timer {
     std::string params;
     std::uint32_t deliveries = 0;
     State state = State::ready;
-    Peer* peer = nullptr;            // of one that is sent
-    std::chrono::nanoseconds due{};  // of one that is sent, or rests; of a shared store's, until when it is ours
-    std::string error = {};          // JSON, of one that is given up
-    std::string account = {};        // likewise: whose client had it last
+    ConsumerReads::Share* share = nullptr;  // whose memory it is in
+    Peer* peer = nullptr;                   // of one that is sent
+    std::chrono::nanoseconds due{};         // of one that is sent, or rests; of a shared store's, until when it is ours
+    std::string error = {};                 // JSON, of one that is given up
+    std::string account = {};               // likewise: whose client had it last
   };
   using Pending = std::map<std::uint64_t, PendingEvent>;
 
   void expired() override;
+  [[nodiscard]] std::uint64_t scanned() const noexcept;
   [[nodiscard]] bool has_room() const noexcept;
   [[nodiscard]] static bool is_free(const Joined& member);
   [[nodiscard]] static std::size_t bytes_of(const PendingEvent& event) noexcept;
-  void take(std::string topic, std::string params, std::uint64_t seq);
+  void take(std::string topic, std::string params, std::uint64_t seq, const std::string& account);
   [[nodiscard]] bool is_shared() const noexcept;
-  void take_given(const durable::Event& event);
+  void take_given(const durable::Event& event, const std::string& account);
   void give_back(std::uint64_t seq, std::uint32_t deliveries, std::chrono::nanoseconds pause);
-  void fetched(const durable::Outcome<durable::Fetched>& outcome);
+  void fetched(const durable::Outcome<durable::Fetched>& outcome, const std::string& account);
   [[nodiscard]] Joined* free_member();
+  [[nodiscard]] const Joined* reader() const;
+  void wait_for_members();
   [[nodiscard]] Joined* member_of(const Peer& peer) noexcept;
   void send(Pending::iterator event, Joined& member);
   void leave_member(PendingEvent& event) noexcept;
@@ -113,7 +135,8 @@ class DurableConsumer final : private Timer {
   const std::string principal_;
   durable::ConsumerSettings settings_;
   std::map<std::uint64_t, durable::Tried> tried_;  // by an earlier process, and not read yet by this one
-  std::uint64_t scanned_;                          // all events up to it have been read
+  std::uint64_t scanned_;                          // all events up to it have been read, unless it follows
+  bool follows_ = false;                           // it has read all that there is, and is offered what comes
   std::uint64_t kept_floor_;                       // the store has been told of
   Pending pending_;
   std::size_t pending_bytes_ = 0;

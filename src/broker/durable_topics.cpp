@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "base/reserve_extra.hpp"
 #include "broker/durable_answers.hpp"
 #include "broker/durable_consumer.hpp"
 #include "broker/outgoing.hpp"
@@ -21,8 +22,6 @@ constexpr std::array<std::string_view, 2> kUnsubscribeNames{"topic", "durable"};
 constexpr std::size_t kUnsafeBytesMax = std::size_t{64} << 20U;
 constexpr std::size_t kConsumerNameBytesMax = 64;
 constexpr std::size_t kConsumersMax = 4096;
-// Reads of consumers at once: what each has read may be one event too many.
-constexpr std::size_t kFetchesMax = 8;
 constexpr std::uint32_t kReadDefault = 100;
 constexpr std::uint32_t kReadMax = 1000;
 
@@ -146,6 +145,7 @@ DurableTopics::DurableTopics(BrokerContext& context, EventBus& events, durable::
 void DurableTopics::open(durable::Store& store) {
   store_ = &store;
   last_seq_ = store.last_seq();
+  if (store.is_shared()) reads_.read_any_number();
   for (const durable::ConsumerState& state : store.consumers()) consumer_of(state).unload();
 }
 
@@ -324,62 +324,37 @@ void DurableTopics::keep(std::string topic, std::string params, std::string acco
   });
 }
 
-// Consumers of a shared store wait there for events, so how many do says nothing.
-bool DurableTopics::may_fetch() const noexcept { return fetches_ < kFetchesMax || store_->is_shared(); }
-
-bool DurableTopics::begin_fetch(DurableConsumer& consumer) {
-  if (!may_fetch() || !may_hold(consumer.principal())) {
-    if (!consumer.waits_to_fetch) wait_to_fetch_.push_back(consumer.settings().name);
-    consumer.waits_to_fetch = true;
-    return false;
-  }
-  ++fetches_;
-  return true;
-}
-
-void DurableTopics::end_fetch() {
-  --fetches_;
-  let_fetch();
-}
-
-bool DurableTopics::may_hold(const std::string& principal) const noexcept {
-  const auto found = held_by_.find(principal);
-  return held_bytes_ < kHeldBytesMax && (found == held_by_.end() || found->second < kHeldByOneMax);
-}
-
-void DurableTopics::hold(const std::string& principal, std::size_t bytes) {
-  held_by_[principal] += bytes;
-  held_bytes_ += bytes;
-}
-
-void DurableTopics::release(const std::string& principal, std::size_t bytes) noexcept {
-  held_bytes_ -= bytes;
-  const auto found = held_by_.find(principal);
-  if (found == held_by_.end()) return;
-  found->second -= bytes;
-  if (found->second == 0) held_by_.erase(found);
-}
-
-void DurableTopics::let_fetch() {
-  for (std::size_t left = wait_to_fetch_.size(); left != 0 && may_fetch() && held_bytes_ < kHeldBytesMax; --left) {
-    const auto found = consumers_.find(wait_to_fetch_.front());
-    wait_to_fetch_.pop_front();
-    if (found == consumers_.end()) continue;
-    found->second->waits_to_fetch = false;
-    found->second->fetch();
-  }
-}
-
+// An event costs the consumers of its topic; that others have passed it is looked at of one after the other.
 void DurableTopics::kept(const std::string& topic, const std::string& params, std::uint64_t seq) {
   if (store_->is_shared()) return;  // who reads is given it by the store
+  const bool is_next = seq == last_seq_ + 1;
+  if (!is_next) std::ranges::for_each(active_, &DurableConsumer::stop_following);
   last_seq_ = std::max(last_seq_, seq);
-  for (std::size_t i = 0; i < active_.size(); ++i) {
-    active_[i]->offer(topic, params, seq);
-    active_[i]->pump();
-  }
+  if (!is_next) return pump();
+  topics_.each(topic, nullptr, [&](Subscriber& one) {
+    ++looked_at_;
+    static_cast<ConsumerSubscriber&>(one).consumer->offer(topic, params, seq);
+  });
+  if (active_.empty()) return;
+  ++looked_at_;
+  active_[seq % active_.size()]->keep_floor_if_far();
+}
+
+void DurableTopics::require_followable(const DurableConsumer* consumer, std::string_view pattern) const {
+  if (store_->is_shared() || (consumer != nullptr && consumer->members() != 0)) return;
+  if (topics_.admits(Subscriber{nullptr}, pattern)) return;
+  throw limit_exceeded("too many patterns of more than 6 words have their wildcards in places of their own",
+                       "subscription_steps");
+}
+
+void DurableTopics::activate(DurableConsumer& consumer) {
+  reserve_extra(active_, 1);
+  if (!store_->is_shared()) topics_.subscribe(consumer.subscriber, consumer.settings().pattern, {});
+  active_.push_back(&consumer);
 }
 
 void DurableTopics::deactivate(DurableConsumer& consumer) noexcept {
+  topics_.remove_all(consumer.subscriber);
   const auto found = std::ranges::find(active_, &consumer);
   if (found == active_.end()) return;
   *found = active_.back();
@@ -391,15 +366,41 @@ void DurableTopics::unload_if_alone(DurableConsumer& consumer) {
   if (consumer.members() != 0 || opening_.contains(consumer.settings().name)) return;
   consumer.keep_floor();
   consumer.unload();
-  let_fetch();
+  reads_.let();
 }
 
 void DurableTopics::pump() {
   for (std::size_t i = 0; i < active_.size(); ++i) active_[i]->pump();
 }
 
+void DurableTopics::unblock(Peer& peer) noexcept {
+  if (std::ranges::find(unblocked_, &peer) != unblocked_.end()) return;
+  if_memory_allows([&] { unblocked_.push_back(&peer); });
+}
+
 void DurableTopics::pump_unblocked() {
-  if (std::exchange(unblocked_, false)) pump();
+  while (!unblocked_.empty()) {
+    Peer& peer = *unblocked_.back();
+    unblocked_.pop_back();
+    pump_line(peer);
+  }
+}
+
+void DurableTopics::pump_line(Peer& peer) {
+  for (auto line = lines_.find(&peer); line != lines_.end(); line = lines_.find(&peer)) {
+    if (!line->second.empty() && !DurableConsumer::is_free(peer)) return;
+    DurableConsumer* const next = line->second.empty() ? nullptr : line->second.front();
+    if (next != nullptr) line->second.pop_front();
+    if (line->second.empty()) lines_.erase(line);
+    if (next != nullptr) next->unblocked(peer);
+  }
+}
+
+void DurableTopics::leave_line(Peer& peer, const DurableConsumer& consumer) noexcept {
+  const auto line = lines_.find(&peer);
+  if (line == lines_.end()) return;
+  std::erase(line->second, &consumer);
+  if (line->second.empty()) lines_.erase(line);
 }
 
 // ---- consumers ----
@@ -441,6 +442,8 @@ void DurableTopics::subscribe(Call& call) {
   if (!rpc::may_subscribe(caller.principal, settings.pattern)) throw forbidden();
   durable::Store& store = require_store();
   const std::string name = settings.name;
+  const auto known = consumers_.find(name);
+  require_followable(known != consumers_.end() ? known->second.get() : nullptr, settings.pattern);
   if (consumers_.size() + opening_.size() >= kConsumersMax && !consumers_.contains(name))
     throw limit_exceeded("there are too many consumers: forget some", "consumers");
   if (caller.consumers >= context_->limits.subscriptions) throw too_many_subscriptions();
@@ -455,8 +458,14 @@ void DurableTopics::subscribe(Call& call) {
         if (const auto found = consumers_.find(name); found != consumers_.end()) unload_if_alone(*found->second);
         return sink.error(error_of(outcome.error()));
       }
-      answer(sink, JoinedRow{.consumer = outcome->settings.name, .position = outcome->floor});
       DurableConsumer& consumer = consumer_of(*outcome);
+      try {
+        require_followable(&consumer, outcome->settings.pattern);
+      } catch (const Error& error) {
+        unload_if_alone(consumer);
+        return sink.error(error);
+      }
+      answer(sink, JoinedRow{.consumer = outcome->settings.name, .position = outcome->floor});
       Peer* const peer = context_->peers.find(number);
       if (peer == nullptr || peer->has_ended()) return unload_if_alone(consumer);
       peer->took_part = true;
@@ -487,8 +496,10 @@ void DurableTopics::leave(Peer& peer) noexcept {
   for (std::size_t i = active_.size(); peer.consumers != 0 && i != 0; --i) active_[i - 1]->lose(peer);
 }
 
-void DurableTopics::resume(const Peer& peer) {
-  if (peer.consumers != 0) pump();
+void DurableTopics::resume(Peer& peer) {
+  if (peer.consumers == 0) return;
+  pump_line(peer);
+  pump_unblocked();
 }
 
 bool DurableTopics::response(const Peer& peer, const Received& message) {

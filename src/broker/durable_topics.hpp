@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "broker/consumer_reads.hpp"
 #include "broker/context.hpp"
 #include "broker/event_bus.hpp"
 #include "durable/store.hpp"
@@ -46,19 +47,18 @@ class DurableTopics {
   /// The peer has gone, or says nothing any more: what it has not answered goes to others.
   void leave(Peer& peer) noexcept;
   /// The peer may be sent more.
-  void resume(const Peer& peer);
+  void resume(Peer& peer);
   /// Nothing more is sent, until it goes on.
   void drain() noexcept { draining_ = true; }
   void go_on();
   /// Whether a client has been sent an event that it has not answered.
   [[nodiscard]] bool at_work() const noexcept;
+  /// Consumers that were looked at for events that have been kept, since the beginning: for each event those of its
+  /// topic, and one more.
+  [[nodiscard]] std::uint64_t looked_at() const noexcept { return looked_at_; }
 
  private:
   friend class DurableConsumer;
-  /// Of the events that all consumers have read, and that are not acknowledged.
-  static constexpr std::size_t kHeldBytesMax = std::size_t{256} << 20U;
-  /// The same, of the consumers that one principal has made.
-  static constexpr std::size_t kHeldByOneMax = std::size_t{64} << 20U;
   /// Changes that wait for the disk, beyond which what nobody is told of is not asked for any more.
   static constexpr std::size_t kWaitingMax = 65'536;
   using Consumers = std::map<std::string, std::unique_ptr<DurableConsumer>, std::less<>>;
@@ -80,23 +80,20 @@ class DurableTopics {
   void published(Publication& publication, const durable::Appended& appended);
   void tell_subscribers(Peer* publisher, Publication& publication);
   void keep(std::string topic, std::string params, std::string account);
-  [[nodiscard]] bool may_fetch() const noexcept;
-  /// Whether a consumer may read now; else it is told to once it may. One that may ends that by `end_fetch`.
-  [[nodiscard]] bool begin_fetch(DurableConsumer& consumer);
-  void end_fetch();
-  /// Of the events that consumers hold, of those that the principal has made.
-  [[nodiscard]] bool may_hold(const std::string& principal) const noexcept;
-  void hold(const std::string& principal, std::size_t bytes);
-  void release(const std::string& principal, std::size_t bytes) noexcept;
-  /// It has no members any more.
+  // It has its first member, or none any more.
+  void activate(DurableConsumer& consumer);
   void deactivate(DurableConsumer& consumer) noexcept;
   void unload_if_alone(DurableConsumer& consumer);
   /// All that may be sent more.
   void pump();
-  /// The same, where a connection has answered so much that it may be sent more again.
+  /// The connection has answered so much that it may be sent more again: `pump_unblocked` does that.
+  void unblock(Peer& peer) noexcept;
   void pump_unblocked();
-  /// Those that wait to read, the first first. One that may not yet waits again, behind the others.
-  void let_fetch();
+  /// Those that wait for the peer go on, one after the other, as long as it may be sent more.
+  void pump_line(Peer& peer);
+  void leave_line(Peer& peer, const DurableConsumer& consumer) noexcept;
+  /// Throws where too many shapes of patterns are in use.
+  void require_followable(const DurableConsumer* consumer, std::string_view pattern) const;
   void kept(const std::string& topic, const std::string& params, std::uint64_t seq);
   [[nodiscard]] DurableConsumer& consumer_of(const durable::ConsumerState& state);
 
@@ -110,16 +107,16 @@ class DurableTopics {
   const Method list_;
   const Method read_;
   const Method forget_;
-  std::size_t held_bytes_ = 0;
-  std::unordered_map<std::string, std::size_t> held_by_;  // the same by principal; none is 0
-  std::size_t fetches_ = 0;                               // that have begun
-  std::deque<std::string> wait_to_fetch_;                 // consumers
-  std::multiset<std::string> opening_;                    // consumers that the store is asked for
-  std::set<std::string> forgetting_;                      // consumers of a shared store that it is asked to forget
-  std::size_t unsafe_bytes_ = 0;                          // of events that nobody is told of, on their way to the disk
-  std::vector<DurableConsumer*> active_;                  // that have members
+  ConsumerReads reads_;
+  std::multiset<std::string> opening_;    // consumers that the store is asked for
+  std::set<std::string> forgetting_;      // consumers of a shared store that it is asked to forget
+  std::size_t unsafe_bytes_ = 0;          // of events that nobody is told of, on their way to the disk
+  std::vector<DurableConsumer*> active_;  // that have members
+  Subscriptions topics_;                  // theirs, where the store is this process's alone
+  std::uint64_t looked_at_ = 0;
+  std::unordered_map<const Peer*, std::deque<DurableConsumer*>> lines_;  // that wait to send to it, each once
+  std::vector<Peer*> unblocked_;
   Consumers consumers_;
-  bool unblocked_ = false;      // a connection may be sent more
   std::uint64_t last_seq_ = 0;  // that is safe
   bool draining_ = false;
 };

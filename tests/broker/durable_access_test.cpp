@@ -146,6 +146,32 @@ TEST_F(DurableAccess, what_one_principal_does_not_answer_leaves_room_for_others)
   for (std::size_t i = 0; i != 40; ++i) EXPECT_EQ(disk.consumers.at("c" + std::to_string(i)).floor, 1U) << i;
 }
 
+TEST_F(DurableAccess, what_one_does_not_answer_is_on_his_account_whoever_has_made_the_consumers) {
+  const std::string params = "[\"" + std::string(3'000'000, 'x') + "\"]";
+  const auto subscribe = [&](Client& client, const std::string& name) {
+    return ask(client, "rpc.subscribe", R"({"topic":"orders.>","start":"first","durable":")" + name + "\"}");
+  };
+  // Made by the chief, who has left them.
+  for (int i = 0; i != 40; ++i) {
+    static_cast<void>(subscribe(chief, "c" + std::to_string(i)));
+    static_cast<void>(ask(chief, "rpc.unsubscribe", R"({"topic":"orders.>","durable":"c)" + std::to_string(i) + "\"}"));
+  }
+  static_cast<void>(ask(chief, "rpc.publish", R"({"topic":"orders.a","durable":true,"params":)" + params + "}"));
+  std::deque<Client> clients;
+  std::size_t sent = 0;
+  for (int i = 0; i != 40; ++i) {
+    Client& client = clients.emplace_back(world);
+    static_cast<void>(client.ask(request("rpc.hello", R"({"token":"some-secret"})")));
+    sent += subscribe(client, "c" + std::to_string(i)).find("orders.a") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_GE(sent, 20U);
+  EXPECT_LT(sent, 40U);
+  EXPECT_NE(subscribe(chief, "own").find("orders.a"), std::string::npos);
+  for (Client& client : clients) client.leave();
+  store->commit();
+  EXPECT_NE(subscribe(chief, "c7").find("orders.a"), std::string::npos);
+}
+
 TEST_F(DurableAccess, grants_hold_for_queues) {
   EXPECT_TRUE(may("rpc.queue.push", R"({"method":"work.a","params":[1]})"));
   EXPECT_FALSE(may("rpc.queue.push", R"({"method":"secret"})"));

@@ -494,6 +494,51 @@ TEST_F(DurableTopics, nobody_else_acknowledges_what_a_member_was_sent) {
   EXPECT_EQ(disk.consumers["billing"].floor, 0U);
 }
 
+TEST_F(DurableTopics, an_event_costs_the_consumers_of_its_topic_however_many_others_there_are) {
+  const auto subscribe = [&](const std::string& topic, const std::string& name) {
+    ask(*b, "rpc.subscribe", R"({"topic":")" + topic + R"(","durable":")" + name + "\"}");
+  };
+  for (int i = 0; i != 300; ++i) subscribe("other.a" + std::to_string(i) + ".*", "c" + std::to_string(i));
+  subscribe("orders.*", "one");
+  subscribe("orders.new", "two");
+  const std::uint64_t before = world->router.durable_topics().looked_at();
+  for (int i = 0; i != 100; ++i) publish("orders.new");
+  EXPECT_EQ(world->router.durable_topics().looked_at() - before, 100U * (2 + 1));
+  EXPECT_EQ(count_of(b->received(), R"("method":"orders.new")"), 2 * 64);  // as many as may be in flight
+  publish("other.a7.x");
+  EXPECT_NE(b->received().find(R"("id":"c7:101:1")"), std::string::npos);
+}
+
+TEST_F(DurableTopics, one_of_which_there_was_no_room_for_an_event_reads_it_later_and_misses_none) {
+  join(*b, R"(,"max_in_flight":1)");
+  publish("orders.new");
+  publish("other");
+  publish("orders.new", "[2]");
+  publish("other");
+  EXPECT_EQ(b->received(), event("1:1"));
+  acknowledge(*b, "1:1");
+  EXPECT_EQ(b->received(), event("3:1", "[2]"));
+  acknowledge(*b, "3:1");
+  publish("other");
+  publish("orders.new", "[3]");
+  EXPECT_EQ(b->received(), event("6:1", "[3]"));
+  acknowledge(*b, "6:1");
+  EXPECT_EQ(disk.consumers["billing"].floor, 6U);
+}
+
+TEST_F(DurableTopics, as_many_shapes_of_long_patterns_as_an_event_may_cost_have_consumers_and_no_more) {
+  int refused = 0;
+  for (int i = 0; i != 1000; ++i) {
+    std::string topic = "a";
+    for (int word = 0; word != 10; ++word) topic += (i >> word & 1) != 0 ? ".*" : ".a";
+    const std::string params = R"({"topic":")" + topic + R"(","durable":"c)" + std::to_string(i) + "\"}";
+    refused += count_of(ask(*b, "rpc.subscribe", params), "subscription_steps");
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_LT(refused, 500);
+  EXPECT_EQ(disk.consumers.size(), 1000U - static_cast<unsigned>(refused));
+}
+
 TEST_F(DurableTopics, who_unsubscribes_is_sent_no_more_and_may_answer_what_it_has) {
   join(*b);
   publish("orders.new");
