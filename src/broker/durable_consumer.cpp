@@ -24,6 +24,8 @@ constexpr std::size_t kFetchedBytes = std::size_t{1} << 20U;
 constexpr std::size_t kPeerBytesMax = std::size_t{8} << 20U;
 // Events acknowledged behind one that is not, beyond which none is read: the store has a row of each.
 constexpr std::size_t kAcknowledgedMax = 10'000;
+// Events that one member has not answered in time, of which it is remembered that it was sent them.
+constexpr std::size_t kLateMax = 1024;
 // After so many events that are none of its pattern, or acknowledged, how far it has come is kept.
 constexpr std::uint64_t kPassedMax = 10'000;
 // The first pause after an error, which each further one doubles, up to ack_wait_ms.
@@ -399,6 +401,7 @@ void DurableConsumer::expired() {
     } else {
       if_memory_allows([&] {
         if (one.peer == nullptr) return;
+        remember_late(*one.peer, event->first);
         rpc::send_message(one.peer->sink(),
                           message::cancel_request('"' + settings_.name + ':' + std::to_string(event->first) + ':' +
                                                   std::to_string(one.deliveries) + '"'));
@@ -412,13 +415,25 @@ void DurableConsumer::expired() {
 
 // ---- what becomes of it ----
 
-// A late result is one all the same; a late error is not that of the present delivery.
+void DurableConsumer::remember_late(const Peer& peer, std::uint64_t seq) {
+  Joined* const member = member_of(peer);
+  if (member == nullptr) return;
+  member->late.insert(seq);
+  if (member->late.size() > kLateMax) member->late.erase(member->late.begin());
+}
+
+// A late result is one all the same; a late error is not that of the present delivery. Whoever was not sent the event
+// by this connection has answered another delivery than those that there are: it may be at somebody else meanwhile.
 void DurableConsumer::answered(const Peer& peer, std::uint64_t seq, std::uint64_t delivery, const Received& message) {
   const auto event = pending_.find(seq);
-  if (member_of(peer) == nullptr) return;
+  Joined* const member = member_of(peer);
+  if (member == nullptr) return;
+  const bool is_at_peer = event != pending_.end() && event->second.peer == &peer;
+  if (!is_at_peer && !member->late.contains(seq)) return;
   const bool failed = message.fault != Fault::none || !message.has(Member::result);
+  if (!failed) member->late.erase(seq);
   if (event == pending_.end()) {
-    if (is_shared() && !failed && seq != 0 && delivery != 0) {
+    if (is_shared() && !failed && delivery != 0) {
       topics_->store_->progress(
           {.consumer = settings_.name,
            .floor = 0,

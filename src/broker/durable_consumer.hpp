@@ -82,6 +82,8 @@ class DurableConsumer final : private Timer {
     std::size_t in_flight = 0;
     bool parted = false;
     bool in_line = false;  ///< DurableTopics tells the consumer once the peer may be sent more
+    /// What it was sent and has not answered in time, the last ones: a result of it is one all the same.
+    std::set<std::uint64_t> late = {};
   };
   struct PendingEvent {
     enum class State : std::uint8_t {
@@ -115,6 +117,7 @@ class DurableConsumer final : private Timer {
   [[nodiscard]] Joined* free_member();
   [[nodiscard]] const Joined* reader() const;
   void wait_for_members();
+  void remember_late(const Peer& peer, std::uint64_t seq);
   [[nodiscard]] Joined* member_of(const Peer& peer) noexcept;
   void send(Pending::iterator event, Joined& member);
   void leave_member(PendingEvent& event) noexcept;

@@ -539,6 +539,37 @@ TEST_F(DurableTopics, as_many_shapes_of_long_patterns_as_an_event_may_cost_have_
   EXPECT_EQ(disk.consumers.size(), 1000U - static_cast<unsigned>(refused));
 }
 
+TEST_F(DurableTopics, a_late_result_counts_where_the_event_is_at_another_member_meanwhile) {
+  join(*b, R"(,"ack_wait_ms":1000)");
+  publish("orders.new");
+  static_cast<void>(b->received());
+  join(*a, R"(,"ack_wait_ms":1000)");
+  world->advance(1s);
+  EXPECT_EQ(a->received(), event("1:2"));
+  refuse(*b, "1:1");
+  EXPECT_EQ(disk.consumers["billing"].floor, 0U);
+  acknowledge(*b, "1:1");
+  EXPECT_EQ(disk.consumers["billing"].floor, 1U);
+}
+
+TEST_F(DurableTopics, an_answer_by_a_connection_that_was_not_sent_the_event_acknowledges_nothing) {
+  join(*a);
+  publish("orders.new");
+  static_cast<void>(a->received());
+  join(*b);
+  acknowledge(*b, "1:1");
+  EXPECT_EQ(disk.consumers["billing"].floor, 0U);
+  a->leave();
+  store->commit();
+  EXPECT_EQ(b->received(), event("1:2"));
+  a->connect();
+  join(*a);
+  acknowledge(*a, "1:1");  // of the connection before
+  EXPECT_EQ(disk.consumers["billing"].floor, 0U);
+  acknowledge(*b, "1:2");
+  EXPECT_EQ(disk.consumers["billing"].floor, 1U);
+}
+
 TEST_F(DurableTopics, who_unsubscribes_is_sent_no_more_and_may_answer_what_it_has) {
   join(*b);
   publish("orders.new");
