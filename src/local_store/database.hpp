@@ -102,12 +102,13 @@ class Database {
   void load();
   void take_back();
   void end_transaction();
-  template <class Undo>
-  void on_rollback(Undo undo);
+  /// Before what it takes back is done.
+  void on_rollback(std::move_only_function<void()> undo) { undo_.push_back(std::move(undo)); }
   // Is about to be changed.
   void touch(Stream& stream);
   void touch_events_of(const std::string& principal);
   [[nodiscard]] Stream& stream_of(const std::string& topic);
+  [[nodiscard]] static std::uint64_t size_of(const durable::NewEvent& event) noexcept;
   [[nodiscard]] std::vector<durable::Tried> tried_of(const std::string& consumer);
   [[nodiscard]] const Usage& usage_of(const std::string& principal) const noexcept;
   void require_room_for(const std::string& principal, std::uint64_t size) const;
@@ -122,6 +123,7 @@ class Database {
     std::uint64_t bytes;
     std::uint64_t result_bytes = 0;
   };
+  [[nodiscard]] static durable::Job::State state_of(std::int64_t number) noexcept;
   [[nodiscard]] static durable::Job read_job(const Statement& row);
   [[nodiscard]] JobRow job_row(std::uint64_t id);
   void count_job(const JobRow& jobs, std::int64_t by);
