@@ -14,6 +14,17 @@ namespace wirecall::broker {
 constexpr std::size_t kStepsOfRead = 16;
 constexpr std::size_t kRowsOfStep = 16;
 
+// Before an event, or a job, is tried again for the first time.
+constexpr std::chrono::milliseconds kFirstEventPause{100};
+constexpr std::chrono::milliseconds kFirstJobPause{1000};
+
+/// The pause after a delivery that has failed, the first or a later one, which doubles with each.
+[[nodiscard]] constexpr std::chrono::milliseconds pause_after(std::uint32_t deliveries, std::chrono::milliseconds first,
+                                                              std::chrono::milliseconds longest) {
+  constexpr std::uint32_t kDoublingsMax = 20;
+  return std::min(first * (1U << std::min(std::max(deliveries, 1U) - 1, kDoublingsMax)), longest);
+}
+
 /// What a call ends with that the store has not done. Throws std::bad_alloc.
 [[nodiscard]] Error error_of(const durable::Failure& failure);
 /// Of a call that needs a store where there is none.

@@ -28,9 +28,6 @@ constexpr std::size_t kAcknowledgedMax = 10'000;
 constexpr std::size_t kLateMax = 1024;
 // After so many events that are none of its pattern, or acknowledged, how far it has come is kept.
 constexpr std::uint64_t kPassedMax = 10'000;
-// The first pause after an error, which each further one doubles, up to ack_wait_ms.
-constexpr milliseconds kFirstPause{100};
-constexpr std::uint32_t kDoublingsMax = 16;
 // Before one is given up again that the disk has not taken.
 constexpr milliseconds kBuryPause{1000};
 // Events whose time has run out, in one turn of the loop.
@@ -315,7 +312,7 @@ void DurableConsumer::fetch() {
 void DurableConsumer::fetched(const durable::Outcome<durable::Fetched>& outcome, const std::string& account) {
   fetching_ = false;
   if (unloaded_) return;
-  if (!outcome) return wake_at(context_->now() + (is_shared() ? kFetchPause : kFirstPause));  // and tries again
+  if (!outcome) return wake_at(context_->now() + (is_shared() ? kFetchPause : kFirstEventPause));  // and tries again
   for (const durable::Event& event : outcome->events) {
     if (is_shared())
       take_given(event, account);
@@ -451,8 +448,7 @@ void DurableConsumer::answered(const Peer& peer, std::uint64_t seq, std::uint64_
     if (one.state != PendingEvent::State::sent || one.peer != &peer || delivery != one.deliveries) return;
     const std::string error{message.fault == Fault::none && message.has(Member::error) ? message[Member::error]
                                                                                        : std::string_view{}};
-    const nanoseconds pause = std::min<nanoseconds>(kFirstPause * (1U << std::min(one.deliveries - 1, kDoublingsMax)),
-                                                    milliseconds{settings_.ack_wait_ms});
+    const milliseconds pause = pause_after(one.deliveries, kFirstEventPause, milliseconds{settings_.ack_wait_ms});
     fail(event, error.empty() ? R"({"code":-32603,"message":"Internal error"})" : std::string_view{error}, pause);
   }
   go_on();

@@ -17,8 +17,7 @@ using std::chrono::nanoseconds;
 // own; of all providers together.
 constexpr std::size_t kWindow = 16;
 constexpr std::size_t kWindowMax = 256;
-// The pause before a job that failed is tried again, which each further one doubles.
-constexpr milliseconds kFirstPause{1000};
+// Before one is tried again that has failed often.
 constexpr milliseconds kLongestPause{60'000};
 // Before one is tried again that nobody has got.
 constexpr milliseconds kUntriedPause{250};
@@ -252,7 +251,7 @@ void WorkQueues::taken(const std::string& method, const durable::Outcome<durable
   if (found == queues_.end()) return;
   Queue& queue = *found->second;
   queue.taking = false;
-  if (!outcome) return queue.look_in(kFirstPause);
+  if (!outcome) return queue.look_in(kFirstJobPause);
   bool ran = false;
   for (const Job& job : outcome->jobs) {
     // Another process has had the store meanwhile, and left it: what is at work here is not begun once more.
@@ -298,11 +297,9 @@ void WorkQueues::answered(std::uint64_t id, const Received& message) {
   if (!outcome.untried && job.max_deliver != 0 && job.deliveries >= job.max_deliver) {
     outcome.state = Job::State::dead;
   } else {
-    constexpr std::uint32_t kDoublingsMax = 8;
     outcome.state = Job::State::waiting;
     const milliseconds pause =
-        outcome.untried ? kUntriedPause
-                        : std::min(kFirstPause * (1U << std::min(job.deliveries - 1, kDoublingsMax)), kLongestPause);
+        outcome.untried ? kUntriedPause : pause_after(job.deliveries, kFirstJobPause, kLongestPause);
     outcome.delay_ms = static_cast<std::uint64_t>(pause.count());
   }
   finish(id, std::move(outcome));
