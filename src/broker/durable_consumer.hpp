@@ -76,6 +76,12 @@ class DurableConsumer final : private Timer {
   ConsumerReads::Waits waits;            ///< of ConsumerReads
 
  private:
+  /// Of all consumers' events that one connection has been sent and has not answered; one more is sent all the same. So
+  /// one that answers nothing does not fill what all consumers share.
+  static constexpr std::size_t kPeerBytesMax = std::size_t{8} << 20U;
+  /// What an event ends with whose connection is lost, in JSON.
+  static constexpr std::string_view kLost = R"({"code":-32001,"message":"Provider lost"})";
+
   struct Joined {
     Peer* peer;
     std::string account;
