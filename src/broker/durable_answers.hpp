@@ -10,9 +10,14 @@
 
 namespace wirecall::broker {
 
-// What a read of the store costs whoever asks for it, beside what waits for its turn at the disk; and what is read.
+// What a read of the store costs whoever asks for it, beside what waits for its turn at the disk.
 constexpr std::size_t kStepsOfRead = 16;
-constexpr std::size_t kRowsOfStep = 16;
+
+/// The same, of answering with so many rows that hold so many bytes of params and results.
+inline void charge_rows(const Peer* peer, std::size_t rows, std::size_t bytes = 0) {
+  constexpr std::size_t kRowsOfStep = 2;
+  if (peer != nullptr) peer->sink().charge(rows / kRowsOfStep + bytes / rpc::Share::kBytesOfStep);
+}
 
 // Before an event, or a job, is tried again for the first time.
 constexpr std::chrono::milliseconds kFirstEventPause{100};

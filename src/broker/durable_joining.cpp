@@ -53,39 +53,57 @@ void DurableTopics::subscribe(Call& call) {
   settings.max_deliver = number_of(params, "max_deliver", 7, settings.max_deliver, 0, 1'000'000);
   settings.max_in_flight = number_of(params, "max_in_flight", 8, settings.max_in_flight, 1, 65'536);
   if (!rpc::may_subscribe(caller.principal, settings.pattern)) throw forbidden();
-  durable::Store& store = require_store();
-  const std::string name = settings.name;
+  static_cast<void>(require_store());
+  const std::string& name = settings.name;
   const auto known = consumers_.find(name);
   require_followable(known != consumers_.end() ? known->second.get() : nullptr, settings.pattern);
   if (consumers_.size() + opening_.size() >= kConsumersMax && !consumers_.contains(name))
     throw limit_exceeded("there are too many consumers: forget some", "consumers");
   if (caller.consumers >= context_->limits.subscriptions) throw too_many_subscriptions();
   if (forgetting_.contains(name)) throw conflict("the consumer is being forgotten: join it again");
+  // Once is enough for a consumer that is known here, or about to be.
+  settings.with_tried = !opening_.contains(name) && (known == consumers_.end() || known->second->is_unloaded());
+  caller.sink().charge(kStepsOfRead);
+  open(std::move(settings), caller.number, call.detach());
+  ++caller.consumers;  // it counts as one that has joined until the store answers
+}
+
+void DurableTopics::open(durable::ConsumerSettings settings, std::uint64_t joins, ReplySink sink) {
+  const std::string name = settings.name;
+  const bool with_tried = settings.with_tried;
   opening_.insert(name);
-  store.open_consumer(std::move(settings), [this, name, number = caller.number, sink = call.detach()](
-                                               const durable::Outcome<durable::ConsumerState>& outcome) mutable {
+  store_->open_consumer(std::move(settings), [this, name, with_tried, joins, sink = std::move(sink)](
+                                                 const durable::Outcome<durable::ConsumerState>& outcome) mutable {
     if (const auto found = opening_.find(name); found != opening_.end()) opening_.erase(found);
-    if (Peer* const peer = context_->peers.find(number)) --peer->consumers;
+    const auto known = consumers_.find(name);
+    const bool is_unknown = known == consumers_.end() || known->second->is_unloaded();
+    if (outcome && !with_tried && is_unknown) {  // who was to know it before has failed
+      durable::ConsumerSettings again = outcome->settings;
+      again.with_tried = true;
+      return if_memory_allows([&] { open(std::move(again), joins, std::move(sink)); });
+    }
+    if (Peer* const peer = context_->peers.find(joins)) --peer->consumers;
     if_memory_allows([&] {
-      if (!outcome) {
-        if (const auto found = consumers_.find(name); found != consumers_.end()) unload_if_alone(*found->second);
-        return sink.error(error_of(outcome.error()));
-      }
-      DurableConsumer& consumer = consumer_of(*outcome);
-      try {
-        require_followable(&consumer, outcome->settings.pattern);
-      } catch (const Error& error) {
-        unload_if_alone(consumer);
-        return sink.error(error);
-      }
-      answer(sink, JoinedRow{.consumer = outcome->settings.name, .position = outcome->floor});
-      Peer* const peer = context_->peers.find(number);
-      if (peer == nullptr || peer->has_ended()) return unload_if_alone(consumer);
-      peer->took_part = true;
-      consumer.join(*peer);
+      if (outcome) return opened(*outcome, joins, sink);
+      if (known != consumers_.end()) unload_if_alone(*known->second);
+      sink.error(error_of(outcome.error()));
     });
   });
-  ++caller.consumers;  // it counts as one that has joined until the store answers
+}
+
+void DurableTopics::opened(const durable::ConsumerState& state, std::uint64_t joins, ReplySink& sink) {
+  DurableConsumer& consumer = consumer_of(state);
+  try {
+    require_followable(&consumer, state.settings.pattern);
+  } catch (const Error& error) {
+    unload_if_alone(consumer);
+    return sink.error(error);
+  }
+  answer(sink, JoinedRow{.consumer = state.settings.name, .position = state.floor});
+  Peer* const peer = context_->peers.find(joins);
+  if (peer == nullptr || peer->has_ended()) return unload_if_alone(consumer);
+  peer->took_part = true;
+  consumer.join(*peer);
 }
 
 void DurableTopics::go_on() {
@@ -107,6 +125,7 @@ void DurableTopics::unsubscribe(Call& call) {
 
 void DurableTopics::leave(Peer& peer) noexcept {
   for (std::size_t i = active_.size(); peer.consumers != 0 && i != 0; --i) active_[i - 1]->lose(peer);
+  std::erase(unblocked_, &peer);
 }
 
 void DurableTopics::resume(Peer& peer) {

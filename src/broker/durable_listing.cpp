@@ -67,7 +67,7 @@ void DurableTopics::list(Call& call) {
                                          consumer->members(), settings.ack_wait_ms, settings.max_deliver,
                                          settings.max_in_flight});
           }
-          asker->sink().charge(consumers_.size() / kRowsOfStep);
+          charge_rows(asker, consumers_.size());
           answer(sink, listing);
         });
       });
@@ -96,7 +96,7 @@ void DurableTopics::list_shared(std::uint64_t asker_number, std::vector<durable:
                                      known == consumers_.end() ? 0 : known->second->members(), settings.ack_wait_ms,
                                      settings.max_deliver, settings.max_in_flight});
       }
-      asker->sink().charge(outcome->size() / kRowsOfStep);
+      charge_rows(asker, outcome->size());
       answer(sink, listing);
     });
   });
@@ -112,19 +112,22 @@ void DurableTopics::read(Call& call) {
                        .bytes = context_->limits.max_message_size / 4,
                        .asker = reader_of(caller)};
   if (!rpc::may_subscribe(caller.principal, fetch.pattern)) throw forbidden();
-  caller.sink().charge(kStepsOfRead + fetch.count / kRowsOfStep);
-  require_store().fetch(std::move(fetch),
-                        [sink = call.detach()](const durable::Outcome<durable::Fetched>& outcome) mutable {
-                          if_memory_allows([&] {
-                            if (!outcome) return sink.error(error_of(outcome.error()));
-                            EventRows rows{.events = {}, .last = outcome->scanned};
-                            for (const durable::Event& event : outcome->events) {
-                              rows.events.push_back({event.seq, event.at_ms, event.topic, std::nullopt});
-                              if (!event.params.empty()) rows.events.back().params.emplace(event.params);
-                            }
-                            answer(sink, rows);
-                          });
-                        });
+  caller.sink().charge(kStepsOfRead);
+  require_store().fetch(std::move(fetch), [this, number = caller.number, sink = call.detach()](
+                                              const durable::Outcome<durable::Fetched>& outcome) mutable {
+    if_memory_allows([&] {
+      if (!outcome) return sink.error(error_of(outcome.error()));
+      EventRows rows{.events = {}, .last = outcome->scanned};
+      std::size_t bytes = 0;
+      for (const durable::Event& event : outcome->events) {
+        bytes += event.params.size();
+        rows.events.push_back({event.seq, event.at_ms, event.topic, std::nullopt});
+        if (!event.params.empty()) rows.events.back().params.emplace(event.params);
+      }
+      charge_rows(context_->peers.find(number), rows.events.size(), bytes);
+      answer(sink, rows);
+    });
+  });
 }
 
 void DurableTopics::forget(Call& call) {

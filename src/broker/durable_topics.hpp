@@ -70,6 +70,9 @@ class DurableTopics {
   void read(Call& call);
   void forget(Call& call);
   void forget(std::string name, ReplySink sink);
+  /// The peer of that number joins the consumer, once the store has it.
+  void open(durable::ConsumerSettings settings, std::uint64_t joins, ReplySink sink);
+  void opened(const durable::ConsumerState& state, std::uint64_t joins, ReplySink& sink);
   void list_shared(std::uint64_t asker_number, std::vector<durable::TopicCounts> topics, ReplySink sink);
 
   [[nodiscard]] bool is_durable_publish(const Received& message);

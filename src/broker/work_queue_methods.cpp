@@ -154,7 +154,7 @@ void WorkQueues::list(Call& call) {
             if (rpc::may_call(peer->principal, one.method))
               rows.push_back({one.method, one.waiting, one.running, one.done, one.dead, one.bytes});
           }
-          peer->sink().charge(outcome->size() / kRowsOfStep);
+          charge_rows(peer, outcome->size());
           answer(sink, rows);
         });
       });
@@ -177,16 +177,21 @@ void WorkQueues::peek(Call& call) {
   const Peer& caller = caller_of(call);
   if (!rpc::may_call(caller.principal, peek.method)) throw forbidden();
   if (!sees_all(caller)) peek.principal = account_of(caller);
-  caller.sink().charge(kStepsOfRead + peek.count / kRowsOfStep);
-  require_store().peek(std::move(peek),
-                       [sink = call.detach()](const durable::Outcome<std::vector<durable::Job>>& outcome) mutable {
-                         if_memory_allows([&] {
-                           if (!outcome) return sink.error(error_of(outcome.error()));
-                           std::vector<JobRow> rows;
-                           for (const Job& job : *outcome) rows.push_back(row_of(job, true));
-                           answer(sink, rows);
-                         });
-                       });
+  caller.sink().charge(kStepsOfRead);
+  require_store().peek(std::move(peek), [this, number = caller.number, sink = call.detach()](
+                                            const durable::Outcome<std::vector<durable::Job>>& outcome) mutable {
+    if_memory_allows([&] {
+      if (!outcome) return sink.error(error_of(outcome.error()));
+      std::vector<JobRow> rows;
+      std::size_t bytes = 0;
+      for (const Job& job : *outcome) {
+        bytes += job.params.size() + job.result.size();
+        rows.push_back(row_of(job, true));
+      }
+      charge_rows(context_->peers.find(number), rows.size(), bytes);
+      answer(sink, rows);
+    });
+  });
 }
 
 void WorkQueues::retry(Call& call) { change(call, &durable::Store::retry_job); }

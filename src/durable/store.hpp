@@ -116,6 +116,7 @@ struct ConsumerSettings {
   std::uint32_t max_deliver = 5;  ///< 0 for any number
   std::uint32_t max_in_flight = 64;
   std::string principal = {};  ///< who has made it, on whose account it is
+  bool with_tried = true;      ///< whether it is asked what of it has been tried: there may be much
 };
 
 /// An event behind `floor` that has been tried.
@@ -231,7 +232,7 @@ class Store {
 
   /// Of the last event that was kept before this store was opened.
   [[nodiscard]] virtual std::uint64_t last_seq() const noexcept = 0;
-  /// The consumers and the methods with jobs that wait that there were then.
+  /// The consumers, without what of them has been tried, and the methods with jobs that wait that there were then.
   [[nodiscard]] virtual const std::vector<ConsumerState>& consumers() const noexcept = 0;
   [[nodiscard]] virtual const std::vector<std::string>& waiting_methods() const noexcept = 0;
   /// Whether other processes use it at the same time.

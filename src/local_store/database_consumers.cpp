@@ -35,7 +35,7 @@ durable::ConsumerState Database::open_consumer(const durable::ConsumerSettings& 
   }
   statements_->save_consumer.run(settings.name, settings.pattern, state.floor, settings.ack_wait_ms,
                                  settings.max_deliver, settings.max_in_flight, principal);
-  state.tried = tried_of(settings.name);
+  if (settings.with_tried) state.tried = tried_of(settings.name);
   return state;
 }
 
@@ -61,7 +61,7 @@ std::vector<durable::ConsumerState> Database::consumers() {
                                              .max_deliver = static_cast<std::uint32_t>(row.integer(4)),
                                              .max_in_flight = static_cast<std::uint32_t>(row.integer(5)),
                                              .principal = row.text(6)};
-    all.push_back({.settings = settings, .floor = settings.after, .tried = tried_of(settings.name)});
+    all.push_back({.settings = settings, .floor = settings.after});
   }
   return all;
 }

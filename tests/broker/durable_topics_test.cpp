@@ -539,6 +539,32 @@ TEST_F(DurableTopics, as_many_shapes_of_long_patterns_as_an_event_may_cost_have_
   EXPECT_EQ(disk.consumers.size(), 1000U - static_cast<unsigned>(refused));
 }
 
+TEST_F(DurableTopics, what_has_been_tried_is_read_once_however_often_a_consumer_is_joined) {
+  join(*b);
+  for (int i = 0; i != 3; ++i) publish("orders.new");
+  acknowledge(*b, "2:1");
+  acknowledge(*b, "3:1");
+  start();
+  const std::string joins = request("rpc.subscribe", R"({"topic":"orders.>","durable":"billing"})");
+  for (int i = 0; i != 100; ++i) b->send(joins);
+  store->commit();
+  for (int i = 0; i != 100; ++i) b->send(joins);
+  store->commit();
+  EXPECT_EQ(store->tried_read, 2U);
+  EXPECT_EQ(count_of(b->received(), R"("method":"orders.new")"), 1);
+  b->leave();
+  store->commit();
+  disk.broken = "it is full";
+  a->send(joins);
+  b->connect();
+  b->send(joins);
+  store->commit_one();
+  disk.broken.clear();
+  store->commit();
+  EXPECT_EQ(store->tried_read, 4U);
+  EXPECT_EQ(count_of(b->received(), R"("method":"orders.new")"), 1);
+}
+
 TEST_F(DurableTopics, a_late_result_counts_where_the_event_is_at_another_member_meanwhile) {
   join(*b, R"(,"ack_wait_ms":1000)");
   publish("orders.new");

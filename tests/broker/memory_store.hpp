@@ -42,13 +42,16 @@ class MemoryStore final : public durable::Store {
     first_seq_ = disk.events.empty() ? 0 : disk.events.back().seq;
   }
 
+  std::size_t tried_read = 0;
+
   /// Does what waits, and what that asks for, and tells.
   void commit() {
-    while (!waiting_.empty() && !paused_) {
-      auto next = std::move(waiting_.front());
-      waiting_.pop_front();
-      next();
-    }
+    while (!waiting_.empty() && !paused_) commit_one();
+  }
+  void commit_one() {
+    auto next = std::move(waiting_.front());
+    waiting_.pop_front();
+    next();
   }
 
   [[nodiscard]] std::uint64_t last_seq() const noexcept override { return first_seq_; }
@@ -94,7 +97,10 @@ class MemoryStore final : public durable::Store {
           if (found->second.settings.pattern != settings.pattern)
             return std::unexpected(Failure{.kind = Failure::Kind::conflict, .why = "another topic"});
           found->second.settings = settings;
-          return found->second;
+          durable::ConsumerState state = found->second;
+          if (!settings.with_tried) state.tried.clear();
+          tried_read += state.tried.size();
+          return state;
         });
   }
   void progress(durable::Progress progress, Then<durable::Appended> then) override {
