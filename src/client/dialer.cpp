@@ -8,6 +8,7 @@
 
 #include "base/open_file.hpp"
 #include "transport/endpoint_socket.hpp"
+#include "transport/openssl_use.hpp"
 #include "transport/own_stream.hpp"
 #include "transport/tls_connect.hpp"
 
@@ -114,15 +115,22 @@ void Dialer::start(std::function<void()> wake, nanoseconds now) {
   auto shared = std::make_shared<Attempt>();
   shared->wake = std::move(wake);
   const milliseconds timeout{options_->connect_timeout_ms};
-  const auto tried = [shared, dial = dial_, target = endpoint(), timeout] {
+  auto tried = [shared, dial = dial_, target = endpoint(), timeout]() mutable {
     Result result = attempt(dial, target, timeout);
-    const std::scoped_lock lock{shared->mutex};
-    if (shared->abandoned) return;
-    shared->result = std::move(result);
-    shared->wake();
+    transport::OpensslUse use;  // what goes with this thread may be OpenSSL's
+    {
+      const std::scoped_lock lock{shared->mutex};
+      if (!shared->abandoned) {
+        shared->result = std::move(result);
+        shared->wake();
+      }
+    }
+    result = {};
+    dial = {};
+    use.end_thread();
   };
   try {
-    std::thread{tried}.detach();
+    std::thread{std::move(tried)}.detach();
   } catch (const std::system_error& error) {
     shared->result = Result{.failure = std::string{"no thread can be had to connect on: "} + error.what()};
     shared->wake();

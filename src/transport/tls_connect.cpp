@@ -3,6 +3,7 @@
 #include "transport/tls_connect.hpp"
 
 #include "transport/blocking_socket.hpp"
+#include "transport/openssl_use.hpp"
 #include "transport/setup.hpp"
 #include "transport/socket.hpp"
 #include "transport/tls_stream.hpp"
@@ -33,6 +34,7 @@ class AgreedTls final : public UnattachedStream {
   std::unique_ptr<TlsSession> session_;
 };
 
+// Within an OpensslUse.
 class Handshake {
  public:
   Handshake(const Endpoint& endpoint, const BlockingSocket& socket, TlsSession& session)
@@ -67,11 +69,13 @@ class Handshake {
   }
 
   void send(Buffer& output) {
+    const OpensslUse::Pause pause;
     socket_.send(output.view());
     output.clear();
   }
 
   void receive(Buffer& record, std::size_t bytes) {
+    const OpensslUse::Pause pause;
     char* to = record.reserve(bytes);
     for (const char* const end = to + bytes; to != end;) {
       const std::size_t received = socket_.receive(to, static_cast<std::size_t>(end - to));
@@ -108,6 +112,7 @@ std::string_view cure_of(TlsFault fault) noexcept {
 PendingConnection encrypt(int socket, const Endpoint& endpoint, std::chrono::milliseconds timeout,
                           const std::shared_ptr<const TlsClientContext>& context) {
   Descriptor owned{socket};
+  const OpensslUse use;
   auto session = std::make_unique<TlsSession>(context, endpoint);
   constexpr BlockingSocket::Silence kSilence{
       .cause = "the server has accepted the connection, and did not answer the TLS handshake in time",

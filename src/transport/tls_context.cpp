@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "transport/openssl.hpp"
+#include "transport/openssl_use.hpp"
 #include "transport/tls_certificate.hpp"
 
 namespace wirecall::transport {
@@ -31,6 +32,7 @@ constexpr std::size_t kChainBytesMax = 8 * 1024;
 }
 
 ContextPointer make_context(const SSL_METHOD* method) {
+  OpensslUse::watch_exit();
   ContextPointer context{SSL_CTX_new(method)};
   if (context == nullptr) throw std::bad_alloc{};
   SSL_CTX* const raw = context.get();
