@@ -2,6 +2,7 @@
 #include "server.hpp"
 
 #include <expected>
+#include <fcntl.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -13,7 +14,10 @@
 
 #include "async_calls.hpp"
 #include "batch.hpp"
+#include "broker_server/broker_factory.hpp"
 #include "cli/config/config_reloader.hpp"
+#include "cli/restart/predecessor.hpp"
+#include "cli/restart/restart_protocol.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "method.hpp"
@@ -21,7 +25,6 @@
 #include "server/replacement.hpp"
 #include "sighup_handler.hpp"
 #include "transport/loopback.hpp"
-#include "wirecall/broker.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/listeners.hpp"
 #include "wirecall/log.hpp"
@@ -51,6 +54,10 @@ auto os_error_for(const F& act) {
   }
 }
 
+runtime::Descriptor duplicate(int descriptor) {
+  return runtime::Descriptor{::fcntl(descriptor, F_DUPFD_CLOEXEC, 0), "a socket"};
+}
+
 // A descriptor, owned by whoever has this, and where it is bound.
 using PassedSocket = std::pair<int, std::string>;
 
@@ -78,12 +85,19 @@ std::vector<std::unique_ptr<Listeners>> listen_together(const std::vector<std::s
   return all;
 }
 
+// As Broker. One whose process takes over from another opens its durable store only then.
+struct PyBroker final : Server {
+  PyBroker(const Options& options, bool takes_over)
+      : Server(options,
+               net::broker_factory(options, takes_over ? net::StoreOpens::by_takeover : net::StoreOpens::at_once)) {}
+};
+
 class PyServer {
  public:
-  PyServer(const std::string& options_json, bool broker) : calls_(std::make_shared<AsyncCalls>()) {
+  PyServer(const std::string& options_json, bool broker, bool takes_over) : calls_(std::make_shared<AsyncCalls>()) {
     const Options options = options_of(options_json);
     if (broker) {
-      server_ = std::make_unique<Broker>(options);
+      server_ = std::make_unique<PyBroker>(options, takes_over);
     } else {
       server_ = std::make_unique<Server>(options);
     }
@@ -182,6 +196,22 @@ class PyServer {
     replacement.begin_to_listen();
     replacement.own_files();
   }
+  /// Before that, of a broker: it has the state of the other process's, which `channel`, a socket, brings. Returns why
+  /// not; empty where the other one does not serve any more.
+  std::string take_over_broker(int channel) {
+    const Released released;
+    try {
+      cli::RestartChannel other{duplicate(channel)};
+      const std::string state = other.receive(cli::kRestartStep + cli::kRestartStep, cli::kRestartStateBytesMax).text;
+      net::Replacement replacement{*server_};
+      replacement.open_store();
+      replacement.take_over(state, duplicate(channel));
+      cli::take_over(other);
+    } catch (const std::exception& failure) {
+      return failure.what();
+    }
+    return {};
+  }
   /// While it runs, on another thread: duplicates of its sockets, the caller's.
   [[nodiscard]] std::vector<PassedSocket> share() const {
     const Released released;
@@ -196,6 +226,34 @@ class PyServer {
       return !channel || ::send(*channel, "1", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
     };
     return net::Replacement{*server_}.hand_over(commit, kRestartTime);
+  }
+  /// The same of a broker, whose state is sent by `channel`, where the other end is in `take_over_broker`. Returns why
+  /// not; empty where the other end serves from now on.
+  std::string hand_over_broker(int channel) {
+    const Released released;
+    std::string failure = "the server ends, or its loop does not answer";
+    try {
+      cli::RestartChannel other{duplicate(channel)};
+      const auto commit = [&](const std::string& state, runtime::Descriptor& link) {
+        try {
+          other.send(state, cli::kRestartCommit);
+          const auto said =
+              cli::understood<cli::RestartPrepared>(other.receive(cli::kRestartOpen, cli::kRestartBytesMax));
+          if (said.prepared) {
+            other.send(to_json(cli::RestartGo{.go = true}), cli::kRestartCommit);
+            link = other.release();
+            return true;
+          }
+        } catch (const std::exception& error) {
+          failure = error.what();
+        }
+        return false;
+      };
+      if (net::Replacement{*server_}.hand_over(commit, kRestartTime)) failure.clear();
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+    return failure;
   }
 
   /// "sha256:" and the fingerprint of the certificate that the server has made; empty where it has made none.
@@ -251,6 +309,7 @@ class PyServer {
   /// False when it was interrupted. `signals`: it ends by SIGINT and SIGTERM, which it takes from Python meanwhile.
   bool run(bool signals) {
     narrow();
+    net::Replacement{*server_}.open_store();  // where nothing has had it opened
     running_ = true;
     RunEnd end{};
     {
@@ -337,7 +396,8 @@ void add_server(nb::module_& module) {
   module.def("listen_together", &listen_together);
   module.def("is_local", [](const std::string& uri) { return transport::is_local(Endpoint{uri}); });
   nb::class_<PyServer>(module, "Server")
-      .def(nb::init<const std::string&, bool>(), nb::arg("options_json"), nb::arg("broker") = false)
+      .def(nb::init<const std::string&, bool, bool>(), nb::arg("options_json"), nb::arg("broker") = false,
+           nb::arg("takes_over") = false)
       .def("add", &PyServer::add, nb::arg("name"), nb::arg("function"), nb::arg("described"), nb::arg("safe"),
            nb::arg("cache").none())
       .def("add_batched", &PyServer::add_batched, nb::arg("name"), nb::arg("run"), nb::arg("weigh").none(),
@@ -350,8 +410,10 @@ void add_server(nb::module_& module) {
       .def("listen_shared", &PyServer::listen_shared)
       .def("inherit", &PyServer::inherit)
       .def("take_over", &PyServer::take_over)
+      .def("take_over_broker", &PyServer::take_over_broker)
       .def("share", &PyServer::share)
       .def("hand_over", &PyServer::hand_over, nb::arg("channel").none() = nb::none())
+      .def("hand_over_broker", &PyServer::hand_over_broker)
       .def("made_certificate", &PyServer::made_certificate)
       .def("log_listening", &PyServer::log_listening, nb::arg("version"), nb::arg("endpoints"), nb::arg("methods"),
            nb::arg("workers"))

@@ -214,16 +214,6 @@ def test_what_tells_a_process_of_its_predecessor_is_for_the_one_that_was_started
     subprocess.run([sys.executable, "-c", "import wirecall"], env=told, check=True)
 
 
-def test_a_broker_is_not_replaced_says_so_and_goes_on(tmp_path):
-    serving = Serving(tmp_path, ", broker=True")
-    try:
-        serving.process.send_signal(signal.SIGUSR2)
-        assert "a broker" in serving.log_until("no other process takes over")
-        serving.ask()
-    finally:
-        serving.end()
-
-
 def test_the_command_serves_a_program_that_is_replaced(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.split("app.run", maxsplit=1)[0].format(how=""))

@@ -1,6 +1,7 @@
 """Restart: at SIGUSR2 the program of a server starts again, and the new process takes over from this one. It is given
 the listening sockets, loads the program, and says when it is about to serve; then this process tells it to, accepts
-nothing more, and ends once its clients have gone. Until then this one goes on as before."""
+nothing more, and ends once its clients have gone. Until then this one goes on as before. A broker sends the new one its
+state as well, in the same words as `wirecall serve` (restart_protocol.hpp)."""
 
 from __future__ import annotations
 
@@ -29,8 +30,15 @@ END_S = 5.0
 DEATH_S = 1.0
 # Why one that was started does not take over.
 NOT_UP = "has not come up"
+NO_BROKER = "is no broker any more: stop this one, and start the program again"
 LATE = f"has not come up within {START_S:g} s"
 CANNOT_LET_GO = "has come up, but this one cannot let go"
+_GOES_ON = "wirecall: the process that was to be replaced goes on, and this one ends"
+# What a process says that is about to serve.
+_UP = b"1"
+_UP_AS_BROKER = b"b"
+# What it is told that serves from then on; a broker is sent its state instead by one that was a broker.
+_SERVE = b"1"
 
 
 class Predecessor:
@@ -58,9 +66,12 @@ class Predecessor:
 
     def come_up(self) -> int:
         """This process is about to serve. Returns a descriptor that is readable once `settle` knows more. Once."""
+        return self._say(_UP)
+
+    def _say(self, word: bytes) -> int:
         assert self._channel is not None
         with contextlib.suppress(OSError):
-            self._channel.send(b"1")
+            self._channel.send(word)
         return self._channel.fileno()
 
     def settle(self) -> None:
@@ -72,8 +83,8 @@ class Predecessor:
         with self._channel as channel, contextlib.suppress(OSError):
             told = channel.recv(1, socket.MSG_DONTWAIT)
         self._channel = None
-        if told != b"1" and not self._has_died():
-            raise SystemExit("wirecall: the process that was to be replaced goes on, and this one ends")
+        if told != _SERVE and not self._has_died():
+            raise SystemExit(_GOES_ON)
         self.leave()
 
     def leave(self) -> None:
@@ -85,13 +96,34 @@ class Predecessor:
             os.close(self._process)
             self._process = -1
 
-    def replace(self, engine: _native.Server) -> None:
+    def replace(self, engine: _native.Server, is_broker: bool) -> None:
         """The server is about to serve. Returns once the other one does not any more. Once."""
         if not self.is_served():
             return
-        _is_readable(self.come_up(), START_S)
-        self.settle()
+        _is_readable(self._say(_UP_AS_BROKER if is_broker else _UP), START_S)
+        if is_broker and self._is_sent_state():
+            self._receive_state(engine)
+        else:
+            self.settle()
         engine.take_over()
+
+    def _is_sent_state(self) -> bool:
+        import socket
+
+        assert self._channel is not None
+        with contextlib.suppress(OSError):
+            return self._channel.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) not in (b"", _SERVE)
+        return False
+
+    def _receive_state(self, engine: _native.Server) -> None:
+        """As `settle`, of two brokers."""
+        assert self._channel is not None
+        with self._channel as channel:
+            failure = engine.take_over_broker(channel.fileno())
+        self._channel = None
+        if failure and not self._has_died():
+            raise SystemExit(f"{_GOES_ON}: {failure}")
+        self.leave()
 
     def _has_died(self) -> bool:
         """Nobody else has the sockets then."""
@@ -152,6 +184,7 @@ class Successor:
             others.close()
         self.kill_at = 0.0  # of one that has been given up
         self.has_gone = False  # its end of the channel has: it ends by itself
+        self.is_broker = False  # known once it has come up
         self._what = ""
         log().info("process %d is started to take over", self.process.pid)
 
@@ -162,7 +195,8 @@ class Successor:
         except OSError:
             return False
         self.has_gone = not said
-        return said == b"1"
+        self.is_broker = said == _UP_AS_BROKER
+        return said in (_UP, _UP_AS_BROKER)
 
     def takes_over(self, let_go: Callable[[], bool]) -> bool:
         """It has come up. Whether `let_go` lets it serve in place of this process."""
@@ -175,7 +209,7 @@ class Successor:
 
     def tell_to_serve(self) -> bool:
         try:
-            return self.channel.send(b"1") == 1
+            return self.channel.send(_SERVE) == 1
         except OSError:
             return False
 
@@ -210,12 +244,12 @@ class Successor:
 
 
 class OnSigusr2:
-    """While it is entered, SIGUSR2 has another process take over from this one, which runs `engine`; or is logged,
-    where `refusal` says why that cannot be. A handler that the program has set stays. In the main thread."""
+    """While it is entered, SIGUSR2 has another process take over from this one, which runs `engine`. A handler that the
+    program has set stays. In the main thread."""
 
-    def __init__(self, engine: _native.Server, refusal: str = "") -> None:
+    def __init__(self, engine: _native.Server, is_broker: bool) -> None:
         self._engine = engine
-        self._refusal = refusal
+        self._is_broker = is_broker
         self._waker = -1
         self._is_replaced = False
         self._is_over = False
@@ -255,8 +289,6 @@ class OnSigusr2:
                 if signal.SIGUSR2 not in arrived or self._is_replaced or self._is_over:
                     continue
                 try:
-                    if self._refusal:
-                        raise RuntimeError(self._refusal)
                     self._restart()
                 except Exception as failure:
                     log().error("no other process takes over, and this one goes on: %s", failure)
@@ -272,13 +304,24 @@ class OnSigusr2:
             channel.settimeout(START_S)
             began = time.monotonic()
             is_up = not self._is_over and successor.has_come_up()
-            self._is_replaced = is_up and successor.takes_over(lambda: self._engine.hand_over(channel.fileno()))
+            what = LATE if time.monotonic() - began >= START_S else NOT_UP
+            if is_up and self._is_broker and not successor.is_broker:
+                what = NO_BROKER
+            elif is_up:
+                what = CANNOT_LET_GO
+                self._is_replaced = successor.takes_over(lambda: self._hand_over(channel.fileno()))
             if self._is_replaced:
                 return successor.has_taken_over()
-            is_late = time.monotonic() - began >= START_S
             successor.has_gone = successor.has_gone and not self._is_over  # else it is this end that was shut down
-            successor.give_up(CANNOT_LET_GO if is_up else LATE if is_late else NOT_UP)
+            successor.give_up(what)
         raise RuntimeError(successor.end())
+
+    def _hand_over(self, channel: int) -> bool:
+        if not self._is_broker:
+            return self._engine.hand_over(channel)
+        if failure := self._engine.hand_over_broker(channel):
+            log().warning("the other process cannot take over: %s", failure)
+        return not failure
 
 
 def release() -> None:

@@ -96,7 +96,9 @@ class Server:
         _bootstrap.at_exit(self._end)
 
     def _make_native(self) -> _native.Server:
-        native = _native.Server(json.dumps({"name": self.name, **self._options}), self._broker)
+        predecessor = _restart.predecessor()
+        takes_over = predecessor is not None and predecessor.is_served()
+        native = _native.Server(json.dumps({"name": self.name, **self._options}), self._broker, takes_over)
         for told in self._methods.values():
             native.add(*told)
         for told in self._batched.values():
@@ -449,7 +451,7 @@ class Server:
                     begin()
                 elif in_main_thread:
                     if (predecessor := _restart.predecessor()) is not None:
-                        predecessor.replace(self._engine)
+                        predecessor.replace(self._engine, self._broker)
                     _service_manager.notify_ready()
                 self._engine.run(in_main_thread)
         finally:
@@ -462,8 +464,7 @@ class Server:
     def _handling_sigusr2(self) -> contextlib.AbstractContextManager[None]:
         if not _in_main_thread():
             return contextlib.nullcontext()
-        refusal = "a broker of a Python program is not replaced; `wirecall serve` is" if self._broker else ""
-        return _restart.OnSigusr2(self._engine, refusal)
+        return _restart.OnSigusr2(self._engine, self._broker)
 
     @contextlib.contextmanager
     def _asyncio_thread(self) -> Iterator[AsyncioThread | None]:

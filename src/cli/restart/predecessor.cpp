@@ -61,6 +61,21 @@ Descriptor connect_to(const std::string& path) {
 
 }  // namespace
 
+void take_over(RestartChannel& channel) {
+  channel.send(to_json(RestartPrepared{.error = {}, .prepared = true}), kRestartCommit);
+  // It gives up after a moment, and then the connection ends: so there is an answer, unless it is stopped meanwhile.
+  RestartMessage said;
+  try {
+    said = channel.receive(kRestartStep + kRestartStep, kRestartBytesMax);
+  } catch (const RestartError&) {
+    // What it says from now on fails there, so that it goes on; what it has said up to now holds.
+    channel.end_input();
+    if (!channel.has_input()) throw;
+    said = channel.receive(kRestartCommit, kRestartBytesMax);
+  }
+  if (!understood<RestartGo>(said).go) throw RestartError{"the server that is to be replaced goes on"};
+}
+
 std::unique_ptr<Predecessor> Predecessor::find(bool replace, const std::string& path) {
   Descriptor socket = take_own_channel();
   if (socket.get() < 0 && replace) socket = connect_to(path);
@@ -108,19 +123,8 @@ Descriptor Predecessor::share_socket() const {
 }
 
 void Predecessor::take_over() {
-  channel_.send(to_json(RestartPrepared{.error = {}, .prepared = true}), kRestartCommit);
   settled_ = true;
-  // It gives up after a moment, and then the connection ends: so there is an answer, unless it is stopped meanwhile.
-  RestartMessage said;
-  try {
-    said = channel_.receive(kRestartStep + kRestartStep, kRestartBytesMax);
-  } catch (const RestartError&) {
-    // What it says from now on fails there, so that it goes on; what it has said up to now holds.
-    channel_.end_input();
-    if (!channel_.has_input()) throw;
-    said = channel_.receive(kRestartCommit, kRestartBytesMax);
-  }
-  if (!understood<RestartGo>(said).go) throw RestartError{"the server that is to be replaced goes on"};
+  cli::take_over(channel_);
 }
 
 bool Predecessor::has_died() const noexcept {

@@ -11,6 +11,10 @@
 
 namespace wirecall::cli {
 
+/// This process has all that the other one has sent it: from when this returns it is the one that serves. Throws
+/// RestartError: then it is not.
+void take_over(RestartChannel& channel);
+
 class Predecessor {
  public:
   /// The one that has started this process; or, to `replace` it, the one that is found at `path`. Null for none. Throws
@@ -28,8 +32,7 @@ class Predecessor {
   [[nodiscard]] std::string receive_state();
   /// A duplicate of the socket to it: over that its broker speaks once it has been taken over from.
   [[nodiscard]] runtime::Descriptor share_socket() const;
-  /// This process has that state: from when this returns it is the one that serves. Throws RestartError: then it is
-  /// not.
+  /// As above.
   void take_over();
   /// Waits for a moment; whether that process has died, so that this one may serve in its place without all that.
   [[nodiscard]] bool has_died() const noexcept;
