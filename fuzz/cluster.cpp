@@ -1,6 +1,6 @@
 // What comes by the bus of a cluster, of any bytes: heartbeats, frames, records and what nodes say of their methods are
 // read or refused, alike however a stream is cut; and a broker with a client that provides serves whatever a node sends
-// in a session. The first byte chooses which.
+// in a session, also where it or that broker is replaced by another process. The first byte chooses which.
 #include "cluster/cluster.hpp"
 
 #include <cstring>
@@ -76,9 +76,11 @@ struct AttackedNode {
     loop_context.services.broker = &router;
     auto own_bus = std::make_unique<FedBus>();
     bus = own_bus.get();
-    router.join(
+    auto own_cluster =
         std::make_unique<Cluster>(rpc::BrokerHost{.registry = registry, .limits = limits, .loop_context = loop_context},
-                                  router, std::move(own_bus), std::move(settings)));
+                                  router, std::move(own_bus), std::move(settings));
+    cluster = own_cluster.get();
+    router.join(std::move(own_cluster));
   }
   AttackedNode(AttackedNode&&) = delete;
 
@@ -88,6 +90,7 @@ struct AttackedNode {
   rpc::LoopContext loop_context{json_codec(), &scheduler};
   broker::Router router{registry, limits, loop_context};
   FedBus* bus = nullptr;
+  Cluster* cluster = nullptr;
 };
 
 void serve(std::string_view bytes) {
@@ -117,6 +120,59 @@ void serve(std::string_view bytes) {
     bytes.remove_prefix(1 + size);
   }
   node.scheduler.advance(std::chrono::seconds{5});
+}
+
+// Of each piece the first byte says what it is, the second one of which of four sessions, and whether it comes to the
+// process or to the node. In the end all sessions are over.
+void serve_replaced(std::string_view bytes) {
+  AttackedNode node{{.realm = "r", .node = "a", .epoch = 7}};
+  FedBus& bus = *node.bus;
+  DroppingSink sink;
+  rpc::Dispatcher caller{node.registry, sink, node.limits, node.loop_context};
+  const auto call = [&] {
+    Buffer text{R"({"jsonrpc":"2.0","method":"m","params":[],"id":1})"};
+    Received message;
+    if (read_message(text.padded(), node.limits, true, message).status == ScanStatus::complete) caller.handle(message);
+  };
+  std::uint32_t sequences[4] = {};
+  std::uint64_t sessions[4] = {};  // of the broker's links, as they were when these have begun
+  while (bytes.size() >= 3) {
+    const auto what = static_cast<unsigned char>(bytes[0]);
+    const std::size_t which = static_cast<unsigned char>(bytes[1]) % 4;
+    const bool to_process = (bytes[1] & 4) != 0;
+    const std::size_t size = std::min<std::size_t>(static_cast<unsigned char>(bytes[2]), bytes.size() - 3);
+    std::string_view payload = bytes.substr(3, size);
+    const auto frame = [&](FrameKind kind, std::uint32_t sequence) {
+      Buffer out;
+      append_frame_head(
+          out,
+          {.kind = kind, .from_session = 5 + which, .to_session = sessions[which], .sequence = sequence, .node = "b"});
+      out.append(payload);
+      bus.bring(to_process ? "wc.r.n.a.call.7" : "wc.r.n.a.call", out.view());
+    };
+    switch (what % 10) {
+      case 0: bus.bring("wc.r.hb", R"({"node":"b","epoch":")" + std::to_string(5 + which) + R"(","version":1})"); break;
+      case 1:
+        sessions[which] = bus.session;
+        frame(FrameKind::open, 0);
+        break;
+      case 2: frame(FrameKind::leave, 0); break;
+      case 3:
+        payload = "replaced";
+        frame(FrameKind::leave, 0);
+        break;
+      case 4: frame(FrameKind::ping, 0); break;
+      case 5: frame(FrameKind::pong, 0); break;
+      case 6: node.router.replaced(); break;
+      case 7: call(); break;
+      case 8: node.scheduler.advance(std::chrono::milliseconds{100}); break;
+      default: frame(FrameKind::data, sequences[which]++); break;
+    }
+    node.scheduler.advance(std::chrono::milliseconds{1});
+    bytes.remove_prefix(3 + size);
+  }
+  node.scheduler.advance(std::chrono::seconds{10});
+  fuzz::require(node.cluster->departing() == 0, "a session with a process is left that says nothing", bytes);
 }
 
 // What a plain client sends: words of a subject up to a line break, and a text. It has one answer at most.
@@ -162,7 +218,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes = fuzz::text_of(data + 1, size - 1);
   const std::vector<char> block(bytes.begin(), bytes.end());
   const std::string_view exact{block.data(), block.size()};
-  switch (data[0] % 6) {
+  switch (data[0] % 7) {
     case 0:
       if (const auto heartbeat = read_heartbeat(exact)) {
         const auto again = read_heartbeat(write_heartbeat(*heartbeat));
@@ -188,6 +244,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     case 4: serve(bytes); break;
     case 5: serve_plain(bytes); break;
+    case 6: serve_replaced(bytes); break;
     default: break;
   }
   return 0;

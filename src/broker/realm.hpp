@@ -78,7 +78,8 @@ class Realm {
   [[nodiscard]] virtual bool is_degraded() const noexcept = 0;
   /// The process ends: the others are told, and bring nothing new.
   virtual void drain() noexcept = 0;
-  /// Another process has taken over, and is this node from now on: this one takes no part any more.
+  /// Another process has taken over, and is this node from now on. This one answers what is under way, and its clients
+  /// call what other nodes provided until then.
   virtual void replaced() noexcept = 0;
   /// Whether calls of other nodes are in progress here.
   [[nodiscard]] virtual bool busy() const noexcept = 0;

@@ -18,6 +18,12 @@ static std::string string_of(Reader& reader, std::string_view json) {
   return std::string{text};
 }
 
+// Whether the caller speaks for clients of another broker, which has asked others by itself: another node, or the
+// process that has taken over from this one.
+static bool speaks_for_others(const Peer& caller) noexcept {
+  return caller.of_node || (caller.linked != nullptr && !caller.linked->is_predecessor());
+}
+
 static Error needs_connection() {
   return Error::with_data(ErrorCode::invalid_request, R"({"reason":"needs_connection"})");
 }
@@ -32,7 +38,7 @@ Provider* Relay::provider_for(Route& route, const Received& message, Call& call)
   const std::string name = string_of(*context_->loop.codecs.readers.reader, message[Member::to]);
   const Peer* const named = context_->peers.find(name);
   if (named == nullptr) {
-    Provider* const there = caller_of(call).of_node ? nullptr : route.find_at_node(name);
+    Provider* const there = speaks_for_others(caller_of(call)) ? nullptr : route.find_at_node(name);
     return there != nullptr ? there : linked_provider(route, caller_of(call));
   }
   Provider* const provider = route.find(*named);
@@ -59,10 +65,10 @@ Provider* Relay::linked_provider(Route& route, const Peer& caller) {
   return nullptr;
 }
 
-// What comes from another node, or is a job, goes to none: it is served here.
+// What comes from another broker, or is a job, goes to no other node: it is served here.
 RealmChoice Relay::choice_in_realm(const Peer* caller, const Provider* but) const noexcept {
   return {.own = context_->realm != nullptr ? context_->realm->node() : std::string_view{},
-          .here = caller != nullptr && (caller->of_node || caller->calls_here),
+          .here = caller != nullptr && (speaks_for_others(*caller) || caller->calls_here),
           .but = but};
 }
 

@@ -14,6 +14,8 @@ using std::chrono::nanoseconds;
 namespace {
 
 constexpr int kTicksASecond = 4;
+constexpr std::string_view kTooSilent = "it has been silent for too long";
+constexpr std::string_view kEnded = "it has ended";
 
 Error moved() {
   const Error error = message::make(ErrorCode::provider_lost, "the method is not provided on this node any more", "no");
@@ -67,7 +69,8 @@ Cluster::Cluster(const rpc::BrokerHost& host, broker::Router& router, std::uniqu
                    },
                .flush = [this] { wants_flush(); },
                .may_admit =
-                   [this](std::string_view method) { broker::if_memory_allows([&] { admissible_.emplace(method); }); }},
+                   [this](std::string_view method) { broker::if_memory_allows([&] { admissible_.emplace(method); }); },
+               .supersede = [this](std::string_view node, std::string_view method) { supersede(node, method); }},
       moved_(broker::untyped_method<[](Cluster&, Call& call) { call.error(moved()); }>("moved", *this)),
       unreachable_(broker::untyped_method<[](Cluster& own, Call& call) {
         call.error(own.context_.router.context().errors.bus_lost_before);
@@ -80,7 +83,11 @@ Cluster::Cluster(const rpc::BrokerHost& host, broker::Router& router, std::uniqu
   router.topics().watch(this);
   bus_->on_state([this] { bus_changed(); });
   bus_->subscribe(context_.subjects.heartbeat(), [this](const BusMessage& message) { take_heartbeat(message); });
-  bus_->subscribe(context_.subjects.call(context_.own), [this](const BusMessage& message) { take_frame(message); });
+  bus_->subscribe(context_.subjects.call(context_.own),
+                  [this](const BusMessage& message) { take_frame(message, false); });
+  // Behind that one: what comes there was sent later.
+  bus_->subscribe(context_.subjects.process(context_.own, context_.epoch),
+                  [this](const BusMessage& message) { take_frame(message, true); });
   bus_->subscribe_to_absence(context_.subjects.gone(context_.own, "*"),
                              [this](const BusMessage& message) { take_gone(message); });
   send_heartbeat();
@@ -89,10 +96,11 @@ Cluster::Cluster(const rpc::BrokerHost& host, broker::Router& router, std::uniqu
 }
 
 Cluster::~Cluster() {
-  for (const auto& [name, node] : nodes_) node->leave();
+  each_session([](Node& node) { node.leave(); });
   context_.router.topics().watch(nullptr);
   flush_pending_ = true;  // so that what ends here starts no timer
   nodes_.clear();
+  departing_.clear();
   context_.host.loop_context.stop(*this);
   context_.host.loop_context.stop(flush_timer_);
 }
@@ -104,15 +112,22 @@ void Cluster::expired() {
   excuse_silence();
   if (++ticks_ % kTicksASecond == 0) send_heartbeat();
   retained_.expire(context_.now());
-  plain_.tick(!is_silenced() && (plain_.takes_part() || knows_others()));
+  plain_.tick(!is_silenced() && !context_.replaced && (plain_.takes_part() || knows_others()));
   if (bus_->state() != Bus::State::connected || is_silenced()) return;
   const nanoseconds now = context_.now();
+  const auto is_silent = [&](const Node& node) {
+    return now - node.heard_at() > (node.awaits_answers() ? kSilenceOfPinged : kSilence);
+  };
   std::vector<std::string> silent;
   for (const auto& [name, node] : nodes_) {
-    if (now - node->heard_at() > (node->awaits_answers() ? kSilenceOfPinged : kSilence)) silent.push_back(name);
+    if (is_silent(*node)) silent.push_back(name);
   }
-  for (const std::string& name : silent) forget(name, "it has been silent for too long");
-  for (const auto& [name, node] : nodes_) node->tick();
+  for (const std::string& name : silent) forget(name, kTooSilent);
+  for (const auto& node : departing_) {
+    if (is_silent(*node)) end_last(*node, kTooSilent);
+  }
+  each_session([](Node& node) { node.tick(); });
+  leave_subject_of_node();
   flush();  // what there was no memory for, too
 }
 
@@ -134,7 +149,7 @@ void Cluster::excuse_silence() {
   const bool was_stopped = late > kTick;
   if (!was_stopped && context_.reading == 0) return;
   const nanoseconds unheard = context_.reading != 0 ? since : late;
-  for (const auto& [name, node] : nodes_) node->excuse(unheard);
+  each_session([&](Node& node) { node.excuse(unheard); });
   rival_heard_ = rival_heard_ < nanoseconds{0} ? rival_heard_ : std::min(rival_heard_ + unheard, now);
   if (was_stopped) send_heartbeat();  // the others may have forgotten it
 }
@@ -143,7 +158,7 @@ void Cluster::excuse_silence() {
 // much.
 void Cluster::send_heartbeat(std::string_view to) noexcept try {
   if (bus_->state() != Bus::State::connected) return;
-  if (is_silenced()) return;
+  if (is_silenced() || context_.replaced) return;
   static_cast<void>(
       bus_->publish(to.empty() ? context_.subjects.heartbeat() : context_.subjects.call(to), {},
                     write_heartbeat({.node = context_.own,
@@ -158,7 +173,7 @@ void Cluster::send_heartbeat(std::string_view to) noexcept try {
 
 // Where two have one name, one of them keeps silent, until the other has gone.
 bool Cluster::is_silenced() const noexcept {
-  return replaced_ || (rival_ > context_.epoch && context_.now() - rival_heard_ < kSilence);
+  return rival_ > context_.epoch && context_.now() - rival_heard_ < kSilence;
 }
 
 std::uint32_t Cluster::load() const noexcept {
@@ -183,9 +198,10 @@ void Cluster::flush() {
     admit_withheld();
     tell_retained();
   });
-  for (const auto& [name, node] : nodes_) node->flush();
+  each_session([](Node& node) { node.flush(); });
   bus_->flush();
-  for (const auto& [name, node] : nodes_) node->resume();
+  each_session([](Node& node) { node.resume(); });
+  erase_ended();
 }
 
 // ---- methods ----
@@ -228,6 +244,7 @@ void Cluster::retained_changed(std::string_view topic, bool gone) noexcept {
 
 void Cluster::tell_retained() {
   for (const auto& [name, node] : nodes_) {
+    if (context_.replaced) break;  // by the process that has taken over
     for (const std::string& topic : retained_changed_) node->tell_retained(topic);
     node->end_retained();
   }
@@ -235,6 +252,13 @@ void Cluster::tell_retained() {
 }
 
 void Cluster::tell_changes() {
+  if (context_.replaced) {
+    all_changed_ = false;
+    changed_.clear();
+    topics_changed_.clear();
+    clients_changed_.clear();
+    return;
+  }
   if (std::exchange(all_changed_, false)) {
     changed_.clear();
     topics_changed_.clear();
@@ -251,7 +275,7 @@ void Cluster::tell_changes() {
 void Cluster::tell_changed_clients() {
   ClientNews news;
   const auto tell = [&] {
-    for (const auto& [name, node] : nodes_) node->tell_clients(news);
+    each_session([&](Node& node) { node.tell_clients(news); });
     news = {};
   };
   for (const std::string& client : clients_changed_) {
@@ -279,7 +303,7 @@ void Cluster::tell_changed_topics() {
 void Cluster::tell_changed_methods() {
   MethodNewsWriter news;
   const auto tell = [&] {
-    for (const auto& [name, node] : nodes_) node->tell_methods(news, false);
+    each_session([&](Node& node) { node.tell_methods(news, false); });
     news.clear();
   };
   for (const std::string& method : changed_) {
@@ -323,7 +347,10 @@ const Method* Cluster::find_absent(const broker::Peer& caller, std::string_view 
 void Cluster::each_absent(std::string_view method, const Absent& told) const {
   if (context_.absent == 0) return;
   for (const auto& [name, node] : nodes_) {
-    if (const std::optional<broker::LostBy> by = node->lost_by(method)) told(name, *by);
+    // The process that was the node before may provide it still.
+    const auto provides = [&](const auto& one) { return one->name() == node->name() && one->provides(method); };
+    const std::optional<broker::LostBy> by = node->lost_by(method);
+    if (by && std::ranges::none_of(departing_, provides)) told(name, *by);
   }
 }
 
@@ -345,16 +372,28 @@ void Cluster::drain() noexcept {
 }
 
 void Cluster::replaced() noexcept {
-  if (std::exchange(replaced_, true)) return;
+  if (std::exchange(context_.replaced, true)) return;
   plain_.end();
-  for (const auto& [name, node] : nodes_) node->leave(true);
-  forget_all();
-  // So that the others learn it where the other process has gone.
+  replaced_at_ = now();
+  if (is_silenced()) return;
+  each_session([](Node& node) { node.stay_behind(); });
+  erase_ended();
+  leave_subject_of_node();
+  wants_flush();
+  bus_->flush();
+}
+
+// Once all others send to this process, or have had time for it: so that they learn where the one has gone that is the
+// node now.
+void Cluster::leave_subject_of_node() noexcept {
+  if (!context_.replaced || !listens_as_node_) return;
+  bool all_have = true;
+  each_session([&](const Node& node) { all_have = all_have && node.has_followed(); });
+  if (!all_have && now() - replaced_at_ < kSilence) return;
   broker::if_memory_allows([this] {
     bus_->unsubscribe(context_.subjects.call(context_.own));
-    bus_->unsubscribe(context_.subjects.heartbeat());
+    listens_as_node_ = false;
   });
-  bus_->flush();
 }
 
 void Cluster::expect_methods(std::vector<std::string> names) noexcept {
@@ -363,8 +402,9 @@ void Cluster::expect_methods(std::vector<std::string> names) noexcept {
 }
 
 bool Cluster::busy() const noexcept {
-  return bus_->is_draining() || plain_.busy() ||
-         std::ranges::any_of(nodes_, [](const auto& node) { return node.second->calls_here() != 0; });
+  bool calls = false;
+  each_session([&](const Node& node) { calls = calls || node.calls_here() != 0; });
+  return calls || bus_->is_draining() || plain_.busy();
 }
 
 // ---- who is there ----
@@ -374,17 +414,19 @@ void Cluster::bus_changed() {
     connected_at_ = now();
     context_.log(LogLevel::info, "cluster: the bus is connected: " + bus_->url());
     // Whoever is still there says so within a second.
-    for (const auto& [name, node] : nodes_) node->lose(broker::LostBy::bus);
+    each_session([](Node& node) { node.lose(broker::LostBy::bus); });
     send_heartbeat();
     return;
   }
   context_.log(LogLevel::warning, "cluster: the bus is not connected: " + bus_->failure() +
                                       "; calls of other nodes' methods are refused until it is");
   plain_.bus_lost();
-  for (const auto& [name, node] : nodes_) node->lose(broker::LostBy::bus);
+  each_session([](Node& node) { node.lose(broker::LostBy::bus); });
 }
 
-bool Cluster::is_degraded() const noexcept { return bus_->state() != Bus::State::connected || is_silenced(); }
+bool Cluster::is_degraded() const noexcept {
+  return bus_->state() != Bus::State::connected || is_silenced() || context_.replaced;
+}
 
 const Node* Cluster::find(std::string_view node) const noexcept {
   const auto found = nodes_.find(node);
@@ -405,26 +447,72 @@ void Cluster::forget(std::string_view name, std::string_view why) {
   if (found == nodes_.end()) return;
   if (found->second->is_in_use()) return found->second->lose(broker::LostBy::node);  // and later, by its silence
   context_.log(LogLevel::warning, "cluster: node " + std::string{name} + " has gone: " + std::string{why});
+  supersede(name, {});
   nodes_.erase(found);
 }
 
-// Without a word to them: it may be one of two with one name.
-void Cluster::forget_all() noexcept {
-  for (auto at = nodes_.begin(); at != nodes_.end();) {
-    if (at->second->is_in_use()) {
-      at->second->fall_silent();
-      ++at;
-    } else {
-      at = nodes_.erase(at);
-    }
+// ---- who is replaced ----
+
+// From now on that object is of a process that has been the node, and another one of the process that is it.
+void Cluster::replace(Node& node, std::string_view what) {
+  const std::string name{node.name()};
+  context_.log(LogLevel::info, "cluster: node " + name + ' ' + std::string{what});
+  auto next = context_.replaced ? nullptr : std::make_unique<Node>(context_, name);
+  if (next) next->expect_methods_of(node);
+  std::string subject = context_.subjects.process(name, node.last_heartbeat().epoch);
+  end_oldest_of(name);
+  departing_.reserve(departing_.size() + 1);
+  auto handle = nodes_.extract(name);
+  departing_.push_back(std::exchange(handle.mapped(), std::move(next)));
+  if (handle.mapped()) nodes_.insert(std::move(handle));
+  node.depart(std::move(subject));
+}
+
+void Cluster::end_oldest_of(std::string_view name) {
+  const auto is_of_it = [name](const auto& node) { return node->name() == name && !node->has_ended(); };
+  if (static_cast<std::size_t>(std::ranges::count_if(departing_, is_of_it)) < kDepartingMax) return;
+  end_last(**std::ranges::find_if(departing_, is_of_it), "too many have been replaced since");
+}
+
+void Cluster::end_last(Node& node, std::string_view why) {
+  if (node.has_ended()) return;
+  context_.log(LogLevel::info, "cluster: the session with a process that was node " + std::string{node.name()} +
+                                   " has ended: " + std::string{why});
+  node.lose(broker::LostBy::node);
+}
+
+void Cluster::supersede(std::string_view node, std::string_view method) {
+  for (const auto& one : departing_) {
+    if (one->name() == node) one->supersede(method);
   }
+}
+
+void Cluster::erase_ended() noexcept {
+  const auto is_over = [](const Node& node) { return node.has_ended() && !node.is_in_use(); };
+  std::erase_if(departing_, [&](const auto& node) { return is_over(*node); });
+  if (context_.replaced) std::erase_if(nodes_, [&](const auto& node) { return is_over(*node.second); });
+}
+
+Node* Cluster::find_departing(std::string_view node, std::uint64_t epoch) const noexcept {
+  const auto found = std::ranges::find_if(departing_, [&](const auto& one) {
+    return one->name() == node && one->last_heartbeat().epoch == epoch && !one->has_ended();
+  });
+  return found == departing_.end() ? nullptr : found->get();
+}
+
+// It is one of two with one name: what the others have of this process ends, and no more.
+void Cluster::forget_all() noexcept {
+  each_session([](Node& node) { node.leave(); });
+  std::erase_if(departing_, [](const auto& node) { return !node->is_in_use(); });
+  std::erase_if(nodes_, [](const auto& node) { return !node.second->is_in_use(); });
+  each_session([](Node& node) { node.fall_silent(); });
 }
 
 void Cluster::take_heartbeat(const BusMessage& message) {
   const std::optional<Heartbeat> heartbeat = read_heartbeat(message.payload);
   if (!heartbeat) return;
   if (heartbeat->node == context_.own) {
-    if (heartbeat->epoch == context_.epoch) return;
+    if (heartbeat->epoch == context_.epoch || context_.replaced) return;
     const nanoseconds now = context_.now();
     if (rival_heard_ < nanoseconds{0} || now - rival_heard_ > kSilence) {
       context_.log(LogLevel::error,
@@ -438,8 +526,19 @@ void Cluster::take_heartbeat(const BusMessage& message) {
     return;
   }
   if (is_silenced()) return;
-  Node* const node = node_of(heartbeat->node);
+  // Of a process that is the node no more it is the last word, or one of two with one name; else it has come back.
+  const bool is_there = nodes_.contains(heartbeat->node);
+  if (Node* const departing = find_departing(heartbeat->node, heartbeat->epoch)) {
+    if (is_there || context_.replaced) return;
+    end_last(*departing, "it is the node again");
+  }
+  Node* node = is_there || !context_.replaced ? node_of(heartbeat->node) : nullptr;
   if (node == nullptr) return;
+  if (node->is_of_another_process(*heartbeat)) {
+    replace(*node, "has begun anew");
+    node = context_.replaced ? nullptr : node_of(heartbeat->node);
+    if (node == nullptr) return;
+  }
   const bool known = node->last_heartbeat().epoch == heartbeat->epoch;
   // It may not have heard of us, which it has to before it is asked for a session.
   if (!known) send_heartbeat(heartbeat->node);
@@ -447,27 +546,54 @@ void Cluster::take_heartbeat(const BusMessage& message) {
   if (heartbeat->retained && is_settled()) node->compare_retained(*heartbeat->retained);
 }
 
-void Cluster::take_frame(const BusMessage& message) {
+// The one whose session it is of; else one that may begin a session.
+Node* Cluster::node_of(const Frame& frame) {
+  const std::string_view name = frame.head.node;
+  for (const auto& node : departing_) {
+    if (node->name() == name && node->is_present(frame)) return node.get();
+  }
+  const auto found = nodes_.find(name);
+  if (found != nodes_.end()) return found->second.get();
+  return frame.head.kind == FrameKind::open && !context_.replaced ? node_of(name) : nullptr;
+}
+
+// `to_process` is of a message that was sent to this process, and not to the node.
+void Cluster::take_frame(const BusMessage& message, bool to_process) {
   if (message.payload.starts_with('{')) return take_heartbeat(message);
   const std::optional<Frame> frame = read_frame(message.payload);
   if (!frame || frame->head.node == context_.own || is_silenced()) return;
   const Reading reading{context_.reading};
-  if (frame->head.kind == FrameKind::leave) {
-    // What a broker says that has ended may come after the first words of the one that has taken its name.
-    const auto found = nodes_.find(frame->head.node);
-    if (found == nodes_.end() || !found->second->is_present(*frame)) return;
-    if (NodeLink::says_replaced(*frame)) return found->second->be_replaced();
-    return forget(frame->head.node, "it has ended");
+  Node* const node = node_of(*frame);
+  if (node == nullptr) return;
+  if (to_process && node->is_present(*frame)) node->follow();
+  if (frame->head.kind == FrameKind::leave) return take_leave(*node, *frame);
+  node->take(*frame);
+}
+
+void Cluster::take_leave(Node& node, const Frame& frame) {
+  constexpr std::string_view kReplaced = "is replaced by another process";
+  // What a broker says that has ended may come after the first words of the one that has taken its name.
+  if (!node.is_present(frame)) return;
+  if (!NodeLink::says_replaced(frame)) {
+    node.take_leave(frame);
+    if (node.is_departing() || context_.replaced) return end_last(node, kEnded);
+    return forget(frame.head.node, kEnded);
   }
-  // One that is not known yet begins with an open.
-  if (frame->head.kind != FrameKind::open && !nodes_.contains(frame->head.node)) return;
-  if (Node* const node = node_of(frame->head.node)) node->take(*frame);
+  if (node.is_departing() || !node.is_open())
+    context_.log(LogLevel::info, "cluster: node " + std::string{node.name()} + ' ' + std::string{kReplaced});
+  if (node.is_departing()) return;  // the process that has taken over was heard before
+  if (node.is_open()) return replace(node, kReplaced);
+  node.lose(broker::LostBy::node);
 }
 
 void Cluster::take_gone(const BusMessage& message) {
   if (!message.no_responders) return;
-  const std::string_view subject = message.subject;
-  forget(subject.substr(subject.rfind('.') + 1), "nobody subscribes to its subject");
+  constexpr std::string_view kWhy = "nobody subscribes to its subject";
+  const std::string_view who = message.subject.substr(message.subject.rfind('.') + 1);
+  const std::size_t end = who.find(':');
+  if (end == who.npos) return forget(who, kWhy);
+  const std::uint64_t epoch = read_hexadecimal(who.substr(end + 1)).value_or(0);
+  if (Node* const node = find_departing(who.substr(0, end), epoch)) end_last(*node, kWhy);
 }
 
 // ---- what it tells ----

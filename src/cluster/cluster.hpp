@@ -1,6 +1,7 @@
 // Cluster: this broker among the others of its realm. It tells them each second that it is there, knows who else is,
 // and joins the router with each of them by a Node. A node that says nothing for kSilence, or to whose subject nobody
-// subscribes, has gone; while calls are pending at one it is pinged every kTick.
+// subscribes, has gone; while calls are pending at one it is pinged every kTick. Where another process takes a node's
+// place, the session with the one before goes on beside that with the new one, until it is of no use any more.
 // Owned by the Router. One thread. Pure: the bus brings what there is. Implements docs/cluster.md.
 #pragma once
 
@@ -26,6 +27,8 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   /// take, these end within 3.5 s.
   static constexpr std::chrono::milliseconds kSilenceOfPinged{2750};
   static constexpr std::size_t kNodesMax = 1024;
+  /// Processes that have been the same node; beyond, the session with the oldest ends.
+  static constexpr std::size_t kDepartingMax = 8;
 
   /// All referred to outlive it.
   Cluster(const rpc::BrokerHost& host, broker::Router& router, std::unique_ptr<Bus> bus, ClusterSettings settings);
@@ -47,6 +50,8 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   [[nodiscard]] const Node* find(std::string_view node) const noexcept;
   /// The first by name that is behind `after`; null for none.
   [[nodiscard]] const Node* next(std::string_view after) const noexcept;
+  /// Sessions with processes that have been nodes.
+  [[nodiscard]] std::size_t departing() const noexcept { return departing_.size(); }
   /// What rpc.cluster says of this node, with an empty list of others.
   [[nodiscard]] std::string tell_own() const;
   [[nodiscard]] const RetainedReplica& retained() const noexcept { return retained_; }
@@ -76,10 +81,24 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   [[nodiscard]] bool is_settled() const noexcept { return now() - retained_.changed_at() > std::chrono::seconds{1}; }
   void bus_changed();
   void take_heartbeat(const BusMessage& message);
-  void take_frame(const BusMessage& message);
+  void take_frame(const BusMessage& message, bool to_process);
+  void take_leave(Node& node, const Frame& frame);
   void take_gone(const BusMessage& message);
   [[nodiscard]] Node* node_of(std::string_view name);
+  [[nodiscard]] Node* node_of(const Frame& frame);
+  [[nodiscard]] Node* find_departing(std::string_view node, std::uint64_t epoch) const noexcept;
   void forget(std::string_view name, std::string_view why);
+  void replace(Node& node, std::string_view what);
+  void end_last(Node& node, std::string_view why);
+  void end_oldest_of(std::string_view name);
+  void supersede(std::string_view node, std::string_view method);
+  void erase_ended() noexcept;
+  void leave_subject_of_node() noexcept;
+  template <class F>
+  void each_session(const F& act) const {
+    for (const auto& [name, node] : nodes_) act(*node);
+    for (const auto& node : departing_) act(*node);
+  }
   void forget_all() noexcept;
   [[nodiscard]] bool knows_others() const noexcept;
   void excuse_silence();
@@ -98,6 +117,7 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   PlainClients plain_;
   std::set<std::string, std::less<>> admissible_;  // methods that may not have to be withheld any more
   std::map<std::string, std::unique_ptr<Node>, std::less<>> nodes_;
+  std::vector<std::unique_ptr<Node>> departing_;                  // processes that have been these, the oldest first
   std::set<std::pair<std::string, std::string>> topics_changed_;  // subscriptions: pattern and group
   std::set<std::string, std::less<>> retained_changed_;           // topics
   std::set<std::string, std::less<>> clients_changed_;            // names
@@ -106,7 +126,8 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   FlushTimer flush_timer_{*this};
   bool flush_pending_ = false;
   int ticks_ = 0;
-  bool replaced_ = false;                        // the broker that has taken over is the node
+  bool listens_as_node_ = true;
+  std::chrono::nanoseconds replaced_at_{0};
   std::set<std::string, std::less<>> expected_;  // methods of nodes that are about to say that they have them
   std::chrono::nanoseconds expected_until_{0};
   std::chrono::nanoseconds ticked_at_{0};

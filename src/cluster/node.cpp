@@ -32,6 +32,8 @@ constexpr std::size_t kClientsMax = 100'000;
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max() / 4;
 // What a message may be larger than its limit, for what brokers add.
 constexpr std::size_t kEnvelopeBytes = 64 * 1024;
+// A last session is pinged once in so many ticks where no calls are pending, since no heartbeats are heard of it.
+constexpr int kQuietTicks = 4;
 // A longer record ends the session: a message that is shorter, and longer than a message may be here, is refused.
 constexpr std::size_t kRecordBytes = std::size_t{64} << 20;
 
@@ -313,6 +315,7 @@ void Node::ended(std::uint64_t reached) {
   ++sessions_lost_;
   mark_untaken(reached);
   end_session(losing_);
+  if (link_.is_last()) context_->flush();  // it may go
 }
 
 void Node::end_session(broker::LostBy by) {
@@ -340,13 +343,60 @@ void Node::lose(broker::LostBy by) {
   }
 }
 
-void Node::be_replaced() {
-  context_->log(LogLevel::info, "cluster: node " + name_ + " is replaced by another process");
-  lose(broker::LostBy::node);
+// ---- a process is replaced ----
+
+// What its clients are told of from now on, and what is retained, crosses by the process that has taken over.
+void Node::end_events() noexcept {
+  events_.clear();
+  publishes_.reset();
+  subscriptions_ = 0;
+  retained_there_.reset();
+  retained_after_.reset();
+}
+
+void Node::depart(std::string subject) noexcept {
+  link_.go_on_at(std::move(subject));
+  link_.be_last();
+  departing_ = true;
+  end_events();
+  ping();  // by which it learns that it is spoken to there
+}
+
+void Node::stay_behind() {
+  link_.leave(true);
+  link_.be_last();
+  telling_ = Telling::nothing;
+  end_events();
+}
+
+void Node::expect_methods_of(const Node& former) {
+  former_methods_ = former.former_methods_;
+  if (former_methods_.size() < kMethodsMax) former_methods_.insert(former.methods_.begin(), former.methods_.end());
+}
+
+void Node::supersede(std::string_view method) {
+  if (!method.empty()) return end_method(method);
+  if (provides_ == nullptr) return;
+  provider().tells_itself = false;  // of those that are left nobody else says that they have gone
+  while (!methods_.empty()) end_method(std::string{*methods_.begin()});
+}
+
+// What the process says that is the node by now.
+bool Node::passes_over(RecordKind kind) const noexcept {
+  switch (kind) {
+    case RecordKind::methods:
+    case RecordKind::clients: return departing_;
+    case RecordKind::topics:
+    case RecordKind::retained: return departing_ || context_->replaced;
+    case RecordKind::event: return context_->replaced;
+    case RecordKind::call:
+    case RecordKind::answer: return false;
+  }
+  return true;
 }
 
 void Node::heard(const Heartbeat& heartbeat) {
-  heard_at_ = context_->now();
+  if (!link_.is_last()) heard_at_ = context_->now();  // of a last session its pings tell
   const bool first = heartbeat_.epoch == 0;
   const bool other = !first && heartbeat.epoch != heartbeat_.epoch;
   const bool was_foreign = state_ == State::foreign;
@@ -371,7 +421,7 @@ void Node::heard(const Heartbeat& heartbeat) {
 }
 
 void Node::take(const Frame& frame) {
-  heard_at_ = context_->now();
+  if (!link_.is_last() || link_.is_of_session(frame)) heard_at_ = context_->now();
   if (frame.head.kind == FrameKind::pong) return take_pong(frame);
   if (state_ == State::foreign) return;
   link_.take(frame);
@@ -401,16 +451,25 @@ void Node::tick() {
   if (!link_.is_open()) return;
   if (retained_there_) compare_retained(*retained_there_);
   if (context_->router.relayed_calls().in_use() == 0) unanswered_ = 0;
-  if (unanswered_ == 0 && latency_ != nanoseconds{0} && link_.is_confirmed()) return;
+  const bool is_quiet = unanswered_ == 0 && latency_ != nanoseconds{0} && link_.is_confirmed();
+  if (!is_quiet || (link_.is_last() && ++quiet_ticks_ >= kQuietTicks)) ping();
+}
+
+void Node::ping() noexcept try {
+  quiet_ticks_ = 0;
   const std::int64_t now = context_->now().count();
   char payload[sizeof now];
   std::memcpy(payload, &now, sizeof now);
-  link_.ping(context_->subjects.gone(context_->own, name_), {payload, sizeof payload});
+  const std::string other = departing_ ? Subjects::process_word(name_, heartbeat_.epoch) : name_;
+  link_.ping(context_->subjects.gone(context_->own, other), {payload, sizeof payload});
+} catch (const std::bad_alloc&) {
+  // As if it were lost.
 }
 
 // ---- what comes from there ----
 
 void Node::received(const Record& record) {
+  if (passes_over(record.head.kind)) return;
   if (record.head.kind == RecordKind::methods) return take_methods(record.body);
   if (record.head.kind == RecordKind::topics) return take_topics(record.body);
   if (record.head.kind == RecordKind::retained) return take_retained(record.body);
@@ -644,15 +703,28 @@ void Node::take_methods(std::string_view json) {
   if (provides_ == nullptr) return;
   bool all = false;
   const MethodNewsHandlers handlers{
-      .set = [this](broker::Registration registration) { set_method(std::move(registration)); },
-      .gone = [this](std::string_view method) { end_method(method); }};
+      .set = [this](broker::Registration registration) { take_method(std::move(registration)); },
+      .gone =
+          [this](std::string_view method) {
+            end_method(method);
+            context_->supersede(name_, method);
+          }};
   if (!read_method_news(json, context_->host.loop_context.codecs.codec, handlers, all)) refuse_news("methods");
   if (!all || state_ == State::up) return;
   become(State::up);
   former_methods_.clear();
+  context_->supersede(name_, {});
   provider().tells_itself = true;
   context_->log(LogLevel::info,
                 "cluster: node " + name_ + " is up, with " + std::to_string(methods_.size()) + " methods");
+}
+
+// Of a method that wants one provider that of the process before goes first; else calls that wait there go to this one.
+void Node::take_method(broker::Registration registration) {
+  const std::string method = registration.name;
+  if (registration.policy == broker::Policy::exclusive) context_->supersede(name_, method);
+  set_method(std::move(registration));
+  context_->supersede(name_, method);
 }
 
 // One that this broker has itself, or knows otherwise, is not called there; the latter as long as that holds.
@@ -918,12 +990,17 @@ void Node::deliver_retained(std::string_view topic, std::string_view event) {
                                                      .retained = number.value_or(0)});
 }
 
+// Whether the method is one of these, which may be prefixes.
+static bool is_among(const std::set<std::string, std::less<>>& names, std::string_view method) noexcept {
+  const auto has = [&names](std::string_view name) { return names.contains(name); };
+  return has(method) || (is_name(method) && broker::any_prefix(method, has));
+}
+
+bool Node::provides(std::string_view method) const noexcept { return is_open() && is_among(methods_, method); }
+
 std::optional<broker::LostBy> Node::lost_by(std::string_view method) const noexcept {
   if (!is_absent()) return std::nullopt;
-  const auto are_of = [method](const auto& names) {
-    const auto has = [&names](std::string_view name) { return names.contains(name); };
-    return has(method) || (is_name(method) && broker::any_prefix(method, has));
-  };
+  const auto are_of = [method](const auto& names) { return is_among(names, method); };
   if (state_ == State::unreachable && are_of(methods_)) return broker::LostBy::bus;
   if (!are_of(former_methods_) || are_of(methods_)) return std::nullopt;
   return state_ == State::unreachable ? broker::LostBy::bus : broker::LostBy::node;

@@ -70,6 +70,10 @@ struct NodeContext {
   /// Where nodes provide a method of that name that is withheld from callers here, it may be known from the next tick
   /// on.
   std::function<void(std::string_view)> may_admit{};
+  /// The process that is that node now has told of the method, or, where that is empty, of all that it has: what a
+  /// process before it has told of these holds no more.
+  std::function<void(std::string_view node, std::string_view method)> supersede{};
+  bool replaced = false;       ///< another process is the node: what is under way goes on, and nothing new is begun
   bool draining = false;       ///< the node provides nothing any more
   int absent = 0;              ///< nodes that are Node::State::joining or unreachable
   int reading = 0;             ///< handlers of messages of the bus that run: meanwhile nobody is heard
@@ -106,11 +110,29 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void tick();
   /// Nobody subscribes to what it is sent, or it has been silent for too long; or, by the bus, nothing can be sent.
   void lose(broker::LostBy by);
-  void leave(bool replaced = false) noexcept { link_.leave(replaced); }
-  /// Another process takes its place, as it has said: who calls its methods meanwhile is told that, and not that nobody
-  /// provides them.
-  void be_replaced();
-  /// Whether a frame by which a node leaves is of the one that is known here, and not of one before it.
+  void leave() noexcept { link_.leave(false); }
+  /// It leaves, and has got no more of the session than it says.
+  void take_leave(const Frame& leave) noexcept { link_.take_leave(leave); }
+  /// Another process takes its place: its session, which is open, is the last one of this object. Calls in both
+  /// directions go on, its methods until they are superseded; nothing else does. `subject` is that process's.
+  void depart(std::string subject) noexcept;
+  /// The same where the process of this broker is the one that is replaced.
+  void stay_behind();
+  /// What the process before this one has provided nobody says to be unknown, before this one has told what it does.
+  void expect_methods_of(const Node& former);
+  /// NodeContext::supersede, of this node.
+  void supersede(std::string_view method);
+  [[nodiscard]] bool is_departing() const noexcept { return departing_; }
+  /// The last session is over: it may go.
+  [[nodiscard]] bool has_ended() const noexcept { return link_.has_ended(); }
+  /// Whether it sends to this process, and not to the node; once it is known to.
+  [[nodiscard]] bool has_followed() const noexcept { return followed_; }
+  void follow() noexcept { followed_ = true; }
+  /// Whether another process than the one whose session is open says that it is the node.
+  [[nodiscard]] bool is_of_another_process(const Heartbeat& heartbeat) const noexcept {
+    return is_open() && heartbeat_.epoch != 0 && heartbeat.epoch != heartbeat_.epoch;
+  }
+  /// Whether a frame is of the session that is known here, and not of one before it or of another process.
   [[nodiscard]] bool is_present(const Frame& frame) const noexcept { return link_.is_of_session(frame); }
   /// Nothing is said to it any more, by this object.
   void fall_silent() noexcept { link_.fall_silent(); }
@@ -141,6 +163,8 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   [[nodiscard]] bool awaits_answers() const noexcept { return unanswered_ != 0; }
   /// What its clients provide, as far as is known.
   [[nodiscard]] const std::set<std::string, std::less<>>& methods() const noexcept { return methods_; }
+  /// Whether they provide the method, by that name or by a prefix, as far as is known.
+  [[nodiscard]] bool provides(std::string_view method) const noexcept;
   /// Why a method that its clients provide, by that name or by a prefix, cannot be called there now: where the node is
   /// joining, by what it has said before. Nothing for all other methods.
   [[nodiscard]] std::optional<broker::LostBy> lost_by(std::string_view method) const noexcept;
@@ -253,6 +277,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   [[nodiscard]] bool belongs_to_a_call(const Received& message) const;
   void answer(const Received& request, const Error& error);
   void take_methods(std::string_view json);
+  void take_method(broker::Registration registration);
   void set_method(broker::Registration registration);
   void end_former(const broker::Registration& registration);
   std::optional<broker::Registration> take_withheld(std::string_view method);
@@ -283,6 +308,9 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void end_revoked() noexcept;
   void drop_idle_sides();
   void refuse_principal(const Received& message);
+  void ping() noexcept;
+  [[nodiscard]] bool passes_over(RecordKind kind) const noexcept;
+  void end_events() noexcept;
   void end_session(broker::LostBy by);
   void become(State state) noexcept;
   [[nodiscard]] bool is_absent() const noexcept { return state_ == State::joining || state_ == State::unreachable; }
@@ -325,6 +353,9 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   std::size_t subscriptions_ = 0;  // of its clients, that are told of events
   int refused_ = 0;                // of what it has said in this session
   std::uint64_t events_lost_ = 0;
+  bool departing_ = false;
+  bool followed_ = false;
+  int quiet_ticks_ = 0;    // since it was pinged
   bool overfull_ = false;  // it has been told, and not that there is room again
   broker::LostBy losing_ = broker::LostBy::node;
 };

@@ -119,7 +119,7 @@ bool NodeLink::send(FrameKind kind, std::string_view payload, std::string_view r
 }
 
 void NodeLink::send_open(bool ask) noexcept try {
-  if (opens_left_ == 0) return;
+  if (opens_left_ == 0 || last_) return;
   --opens_left_;
   Buffer payload;
   payload.push_back(ask ? kAsks : kAsksNot);
@@ -138,8 +138,19 @@ void NodeLink::ping(std::string_view gone, std::string_view payload) noexcept tr
   // As if it were lost.
 }
 
-void NodeLink::leave(bool replaced) noexcept {
-  static_cast<void>(send(FrameKind::leave, replaced ? kReplaced : std::string_view{}));
+void NodeLink::leave(bool replaced) noexcept try {
+  if (replaced) return static_cast<void>(send(FrameKind::leave, kReplaced));
+  Buffer payload{kEnded};
+  append_bytes_of(payload, taken_bytes_);
+  static_cast<void>(send(FrameKind::leave, payload.view()));
+} catch (const std::bad_alloc&) {
+  // As if it were lost.
+}
+
+void NodeLink::take_leave(const Frame& leave) noexcept {
+  const bool says = leave.payload.starts_with(kEnded) && leave.payload.size() == kEnded.size() + sizeof(std::uint64_t);
+  if (says && is_open() && is_of_session(leave) && leave.head.to_session == session_)
+    reached_max_ = std::min(reached_max_, number_at(leave.payload, kEnded.size()));
 }
 
 void NodeLink::maintain() {
@@ -153,6 +164,7 @@ void NodeLink::maintain() {
 
 void NodeLink::reset() {
   if (reading_ || record_) return fail();  // and later
+  if (last_ && is_open()) leave(false);
   ++session_;
   const bool was_open = std::exchange(state_, State::opening) == State::open;
   const std::uint64_t reached = this->reached();
@@ -195,6 +207,7 @@ void NodeLink::take(const Frame& frame) try {
 }
 
 void NodeLink::answer_ping(const Frame& frame) {
+  if (last_ && !(is_open() && is_of_session(frame))) return;
   Buffer payload{frame.payload};
   append_bytes_of(payload, frame.head.from_session == peer_session_ ? taken_bytes_ : 0);
   static_cast<void>(send(FrameKind::pong, payload.view()));
@@ -220,8 +233,13 @@ std::optional<std::uint64_t> NodeLink::take_pong(const Frame& pong) {
 void NodeLink::take_open(const Frame& frame) {
   const bool asks = frame.payload.starts_with(kAsks);
   // It has ended that session, so it takes no more of it.
-  if (is_open() && number_at(frame.payload, 1) == session_ && frame.head.from_session != peer_session_)
-    reached_max_ = number_at(frame.payload, 1 + sizeof session_);
+  const bool has_ended_ours =
+      is_open() && number_at(frame.payload, 1) == session_ && frame.head.from_session != peer_session_;
+  if (has_ended_ours) reached_max_ = number_at(frame.payload, 1 + sizeof session_);
+  if (last_) {  // else it has begun one with the process that has taken over
+    if (has_ended_ours) reset();
+    return;
+  }
   const bool known = frame.head.from_session == peer_session_;
   if (is_open() && !known) reset();  // the other side has begun anew
   peer_session_ = frame.head.from_session;
@@ -233,7 +251,7 @@ void NodeLink::take_open(const Frame& frame) {
 }
 
 void NodeLink::take_data(const Frame& frame) {
-  if (frame.head.to_session != session_) return;
+  if (frame.head.to_session != session_ || has_ended()) return;
   if (!is_open()) become_open(frame.head.from_session);
   if (frame.head.from_session != peer_session_) return;
   if (frame.head.sequence != taken_) return reset();

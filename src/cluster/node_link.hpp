@@ -4,7 +4,8 @@
 // than a frame may be as several.
 //
 // A side is `opening` until it knows that the other side knows its session; it sends no records before. Frames of other
-// sessions than the present two are passed over.
+// sessions than the present two are passed over. Where a process is replaced its sessions are the last ones of their
+// links: they end once, and the other side is told by a `leave`.
 // Owned by its Node. One thread. Pure. Implements docs/cluster.md "Sessions".
 #pragma once
 
@@ -39,7 +40,7 @@ class NodeLink {
   };
   struct Names {
     std::string own;      ///< of this node
-    std::string subject;  ///< of the other one
+    std::string subject;  ///< of the other one, until `go_on_at`
   };
   struct Bounds {
     std::size_t body_bytes_max;     ///< of one record
@@ -63,6 +64,14 @@ class NodeLink {
     silent_ = true;
     fail();
   }
+
+  /// No session follows on this one.
+  void be_last() noexcept { last_ = true; }
+  [[nodiscard]] bool is_last() const noexcept { return last_; }
+  /// It was the last one.
+  [[nodiscard]] bool has_ended() const noexcept { return last_ && !is_open(); }
+  /// What is sent from now on goes there.
+  void go_on_at(std::string subject) noexcept { names_.subject = std::move(subject); }
 
   // ---- records, while it is open ----
 
@@ -96,8 +105,11 @@ class NodeLink {
   }
   /// Whether the other side is known to have got all that was sent.
   [[nodiscard]] bool is_confirmed() const noexcept { return confirmed_bytes_ == sent_bytes_; }
-  /// The other side is told that this one goes, or that another process of its name takes its place.
+  /// The other side is told that this one goes, and how much of its session has come; or that another process of its
+  /// name takes its place.
   void leave(bool replaced) noexcept;
+  /// What the other side has said so of how much it has got.
+  void take_leave(const Frame& leave) noexcept;
   [[nodiscard]] static bool says_replaced(const Frame& leave) noexcept { return leave.payload == kReplaced; }
   /// Whether the frame is of the other side's present session, as far as that is known here.
   [[nodiscard]] bool is_of_session(const Frame& frame) const noexcept {
@@ -113,6 +125,7 @@ class NodeLink {
   static constexpr int kOpensMax = 8;
   static constexpr std::uint64_t kAll = ~std::uint64_t{0};
   static constexpr std::string_view kReplaced{"replaced"};  // what a leave says then
+  static constexpr std::string_view kEnded{"ended"};        // and else, before bytes that have been received
   // Behind what a ping brings: bytes that had been sent before it, and bytes that have been received.
   static constexpr std::size_t kPongBytes = 2 * sizeof(std::uint64_t);
 
@@ -127,7 +140,7 @@ class NodeLink {
   void check();
 
   Bus* bus_;
-  const Names names_;
+  Names names_;
   Bounds bounds_;
   User* user_;
   State state_ = State::opening;
@@ -149,6 +162,7 @@ class NodeLink {
   bool reading_ = false;
   bool failed_ = false;
   bool silent_ = false;
+  bool last_ = false;
   bool flush_wanted_ = false;
   int opens_left_ = kOpensMax;  // until `maintain`: where two brokers have one name, both answer
   Buffer scratch_;

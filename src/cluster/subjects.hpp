@@ -3,9 +3,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "cluster/hexadecimal.hpp"
 
 namespace wirecall::cluster {
 
@@ -68,7 +71,11 @@ class Subjects {
   [[nodiscard]] std::string heartbeat() const { return prefix_ + "hb"; }
   /// What others send to the node.
   [[nodiscard]] std::string call(std::string_view node) const { return of_node(node) + ".call"; }
-  /// Where `node` learns that `other` is not there any more; `*` for any.
+  /// What others send to that process alone, which is the node, or has been.
+  [[nodiscard]] std::string process(std::string_view node, std::uint64_t epoch) const {
+    return call(node) + '.' + hexadecimal(epoch);
+  }
+  /// Where `node` learns that `other` is not there any more, a node or a word of `process_word`; `*` for any.
   [[nodiscard]] std::string gone(std::string_view node, std::string_view other) const {
     return of_node(node) + ".gone." + std::string{other};
   }
@@ -76,6 +83,11 @@ class Subjects {
   [[nodiscard]] std::string methods() const { return prefix_ + "m."; }
   /// Before the words of a topic: where they are told its events.
   [[nodiscard]] std::string topics() const { return prefix_ + "t."; }
+
+  /// A process that has been the node `name`, as one word that no node is called.
+  [[nodiscard]] static std::string process_word(std::string_view name, std::uint64_t epoch) {
+    return std::string{name} + ':' + hexadecimal(epoch);
+  }
 
  private:
   [[nodiscard]] std::string of_node(std::string_view node) const { return prefix_ + "n." + std::string{node}; }

@@ -1,8 +1,8 @@
-// Brokers that come, go, are cut off from each other and lose messages, by a seed: each call ends once, at its own
-// caller, with its own answer; no provider is asked twice, and none of a call whose error says that none was, which
-// also holds of each outcome of one that is asked of all; and when all is quiet, all know the same methods and retained
-// events, calls succeed, and nothing is left of what was. WIRECALL_SEED runs that seed alone, WIRECALL_SEEDS so many of
-// them, WIRECALL_LARGE=1 those of 100 nodes as well.
+// Brokers that come, go, are replaced, are cut off from each other and lose messages, by a seed: each call ends once,
+// at its own caller, with its own answer; no provider is asked twice, and none of a call whose error says that none
+// was, which also holds of each outcome of one that is asked of all; and when all is quiet, all know the same methods
+// and retained events, calls succeed, and nothing is left of what was. WIRECALL_SEED runs that seed alone,
+// WIRECALL_SEEDS so many of them, WIRECALL_LARGE=1 those of 100 nodes as well.
 #include <cstdlib>
 #include <gtest/gtest.h>
 #include <iostream>
@@ -42,6 +42,8 @@ class ClusterSimulation {
 
  private:
   struct Member {
+    std::size_t at = 0;  // which node it is
+    Outcomes::Caller client = 0;
     std::unique_ptr<BrokerNode> broker;
     std::unique_ptr<NodeClient> provider;
     std::unique_ptr<NodeClient> caller;
@@ -53,6 +55,8 @@ class ClusterSimulation {
 
   void start(std::size_t at) {
     Member& one = members_[at];
+    one.at = at;
+    one.client = ++clients_;
     one.broker = std::make_unique<BrokerNode>(network_, scheduler_, "n" + std::to_string(at), ++epoch_ << 32);
     one.caller = std::make_unique<NodeClient>(*one.broker);
     one.provider = std::make_unique<NodeClient>(*one.broker);
@@ -62,21 +66,42 @@ class ClusterSimulation {
     const std::string answer = one.provider->ask(request("rpc.register", R"({"methods":[)" + methods + "]}"));
     if (answer.find("result") == std::string::npos) fault_ += answer;
   }
-  void stop(std::size_t at) {
-    Member& one = members_[at];
+  void stop(Member& one) {
     if (!one.broker) return;
     take_all();
     one.provider->leave();
     one.caller->leave();
-    outcomes_.left(at);
+    outcomes_.left(one.client);
     one = {};
+  }
+  // By another process. The clients stay with the one before, for a while.
+  void replace(std::size_t at) {
+    Member& one = members_[at];
+    if (!one.broker) return;
+    replaced_.push_back(std::exchange(one, {}));
+    BrokerNode& before = *replaced_.back().broker;
+    const bool is_heard_first = chance(2) == 0;  // the one that has taken over
+    if (!is_heard_first) before.router.replaced();
+    start(at);
+    if (is_heard_first) before.router.replaced();
+  }
+  void end_replaced() {
+    if (replaced_.empty()) return;
+    const std::size_t at = chance(replaced_.size());
+    if (chance(3) == 0) replaced_[at].broker->bus->become(cluster::Bus::State::disconnected);  // it is killed
+    stop(replaced_[at]);
+    replaced_.erase(replaced_.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  void answer_all() {
+    for (Member& one : members_) answer(one);
+    for (Member& one : replaced_) answer(one);
   }
 
   void step() {
     const std::size_t at = chance(members_.size());
     Member& one = members_[at];
-    switch (chance(24)) {
-      case 0: stop(at); break;
+    switch (chance(27)) {
+      case 0: stop(one); break;
       case 1:
       case 2:
         if (!one.broker) start(at);
@@ -99,23 +124,29 @@ class ClusterSimulation {
       case 11:
         if (one.broker) retain(at);
         break;
+      case 12: replace(at); break;
+      case 13: end_replaced(); break;
+      case 14:
+        if (!replaced_.empty()) call(replaced_[chance(replaced_.size())]);
+        break;
       default:
-        if (one.broker) call(at);
+        if (one.broker) call(one);
         scheduler_.advance(std::chrono::microseconds{chance(3000)});
         break;
     }
     take_all();
-    if (members_[at].broker && chance(3) != 0) answer(at);
+    if (members_[at].broker && chance(3) != 0) answer(members_[at]);
+    if (!replaced_.empty() && chance(3) != 0) answer(replaced_[chance(replaced_.size())]);
   }
 
-  void call(std::size_t at) {
+  void call(Member& one) {
     const std::string id = std::to_string(++call_);
-    const std::uint64_t nonce = nonces_[id] = outcomes_.made(at, id);
+    const std::uint64_t nonce = nonces_[id] = outcomes_.made(one.client, id);
     const std::string params = "[" + std::to_string(nonce) + "]";
     const std::string method = method_of(chance(members_.size()));
-    if (chance(4) != 0) return members_[at].caller->send(request(method, params, id));
+    if (chance(4) != 0) return one.caller->send(request(method, params, id));
     of_all_.insert(nonce);
-    members_[at].caller->send(request("rpc.call_all", R"({"method":")" + method + R"(","params":)" + params + "}", id));
+    one.caller->send(request("rpc.call_all", R"({"method":")" + method + R"(","params":)" + params + "}", id));
   }
   void retain(std::size_t at) {
     const std::string topic = "t" + std::to_string(chance(8));
@@ -129,8 +160,7 @@ class ClusterSimulation {
   static std::uint64_t nonce_of(const std::string& text) {
     return std::stoull(text.substr(text.find("\"params\":[") + 10));
   }
-  void answer(std::size_t at) {
-    Member& one = members_[at];
+  void answer(Member& one) {
     for (const std::string& text : std::exchange(one.asked, {})) {
       const std::size_t begin = text.find("\"params\":[") + 10;
       one.provider->send(result_reply(text.substr(begin, text.find(']', begin) - begin), id_of(text)));
@@ -138,41 +168,44 @@ class ClusterSimulation {
   }
   // What has come to the clients of all brokers: first what providers were asked.
   void take_all() {
-    for (std::size_t at = 0; at != members_.size(); ++at) take_requests(at);
-    for (std::size_t at = 0; at != members_.size(); ++at) take_ends(at);
+    for (auto* const all : {&members_, &replaced_}) {
+      for (Member& one : *all) take_requests(one);
+    }
+    for (auto* const all : {&members_, &replaced_}) {
+      for (Member& one : *all) take_ends(one);
+    }
   }
   // Whom a call may have asked: any provider, or, of one that is asked of all, that of one node.
   [[nodiscard]] std::pair<std::uint64_t, std::size_t> asked_key(std::uint64_t nonce, std::size_t at) const {
     return {nonce, of_all_.contains(nonce) ? at : members_.size()};
   }
-  void take_requests(std::size_t at) {
-    Member& one = members_[at];
+  void take_requests(Member& one) {
     if (!one.broker) return;
     for (const std::string& text : std::exchange(one.provider->sink.messages, {})) {
       if (text.find("\"method\":\"m") == std::string::npos) continue;
       one.asked.push_back(text);
-      if (!asked_.insert(asked_key(nonce_of(text), at)).second) fault_ += "asked twice: " + text + "; ";
+      if (!asked_.insert(asked_key(nonce_of(text), one.at)).second) fault_ += "asked twice: " + text + "; ";
     }
   }
-  void take_ends(std::size_t at) {
-    if (!members_[at].broker) return;
-    for (const std::string& text : std::exchange(members_[at].caller->sink.messages, {})) {
+  void take_ends(Member& one) {
+    if (!one.broker) return;
+    for (const std::string& text : std::exchange(one.caller->sink.messages, {})) {
       const std::uint64_t nonce = nonces_.at(id_of(text));
       const std::size_t result = text.find("\"result\":");
       if (of_all_.contains(nonce) && result != std::string::npos) {
-        take_outcomes(at, text, nonce);
-        outcomes_.answered(at, id_of(text), nonce);
+        take_outcomes(one.at, text, nonce);
+        outcomes_.answered(one.client, id_of(text), nonce);
         continue;
       }
       if (result != std::string::npos) {
-        outcomes_.answered(at, id_of(text), std::stoull(text.substr(result + 9)));
+        outcomes_.answered(one.client, id_of(text), std::stoull(text.substr(result + 9)));
         continue;
       }
       const bool surely_not = text.find(R"("delivered":"maybe")") == std::string::npos;
       if (const auto asked = asked_.lower_bound({nonce, 0});
           surely_not && asked != asked_.end() && asked->first == nonce)
         fault_ += "a provider was asked: " + text + "; ";
-      outcomes_.refused(at, id_of(text));
+      outcomes_.refused(one.client, id_of(text));
     }
   }
 
@@ -210,22 +243,26 @@ class ClusterSimulation {
     for (int i = 0; i != 50; ++i) {
       scheduler_.advance(100ms);
       take_all();
-      for (std::size_t at = 0; at != members_.size(); ++at) answer(at);
+      answer_all();
+      if (i == 20) {
+        while (!replaced_.empty()) end_replaced();
+      }
     }
     require_agreement();
     const std::size_t errors = outcomes_.errors();
     for (std::size_t at = 0; at != members_.size(); ++at) {
-      for (int i = 0; i != 6; ++i) call(at);
+      for (int i = 0; i != 6; ++i) call(members_[at]);
     }
     for (int i = 0; i != 10; ++i) {
       scheduler_.advance(10ms);
       take_all();
-      for (std::size_t at = 0; at != members_.size(); ++at) answer(at);
+      answer_all();
     }
     if (outcomes_.errors() != errors) fault_ += std::to_string(outcomes_.errors() - errors) + " calls failed at rest; ";
     outcomes_.close();
     for (const Member& one : members_) {
       if (one.broker->router.relayed_calls().in_use() != 0 || one.broker->cluster->busy()) fault_ += "calls are left; ";
+      if (one.broker->cluster->departing() != 0) fault_ += "sessions with processes are left that have gone; ";
     }
   }
 
@@ -259,6 +296,8 @@ class ClusterSimulation {
   VirtualScheduler scheduler_;
   SimulatedNetwork network_;
   std::vector<Member> members_;
+  std::vector<Member> replaced_;
+  Outcomes::Caller clients_ = 0;
   Outcomes outcomes_;
   std::uint64_t epoch_ = 0;
   std::uint64_t call_ = 0;

@@ -1046,7 +1046,7 @@ TEST_F(ClusterTest, WhatTheClientsOfThePredecessorProvideIsProvidedThoughAnother
   EXPECT_EQ(a->router.methods().find("gpu.add")->linked(), nullptr);
 }
 
-// ---- who is stopped, or replaced ----
+// ---- who is stopped, or begins ----
 
 TEST_F(ClusterTest, ABrokerThatWasStoppedHasNotFoundTheOthersSilent) {
   BrokerNode c{network, scheduler, "c", 0x3000000000};
@@ -1095,70 +1095,6 @@ TEST_F(ClusterTest, WhileAHandlerKeepsWhatTheBusBringsNobodyIsSilent) {
   EXPECT_EQ(caller.received(), result_reply("1"));
 }
 
-TEST_F(ClusterTest, ABrokerThatIsReplacedTakesNoPartAndTheOtherOneIsTheNodeAtOnce) {
-  NodeClient caller{*a};
-  NodeClient stays{*b};
-  stays.provide("gpu.old");
-  advance(kMeet);
-  caller.send(request("gpu.old", "[1]", "1"));
-  advance(kHop);
-  EXPECT_NE(stays.received(), "");
-  BrokerNode next{network, scheduler, "b", 0x6000000000};
-  b->router.replaced();
-  advance(kMeet);
-  EXPECT_EQ(caller.received(), remote_error("the provider's node has gone", "maybe"));
-  EXPECT_FALSE(next.cluster->is_degraded());
-  NodeClient comes{next};
-  comes.provide("gpu.new");
-  advance(kHop);
-  caller.send(request("gpu.new", "[2]", "2"));
-  advance(kHop);
-  comes.send(result_reply("2", id_of(comes.received())));
-  advance(kHop);
-  EXPECT_EQ(caller.received(), result_reply("2", "2"));
-  advance(10s);
-  EXPECT_EQ(a->cluster->find("b")->last_heartbeat().epoch, 0x6000000000U);
-  EXPECT_FALSE(b->cluster->busy());
-}
-
-TEST_F(ClusterTest, ABrokerThatIsReplacedIsTakenForGoneByNobody) {
-  NodeClient caller{*a};
-  NodeClient provider{*a};
-  provider.provide("cpu.add");
-  NodeClient leaves{*b};
-  leaves.provide("gpu.add");
-  advance(kMeet);
-  b->router.replaced();
-  leaves.leave();
-  advance(kHop);
-  ASSERT_NE(a->cluster->find("b"), nullptr);
-  EXPECT_EQ(caller.ask(request("gpu.add", "[1]")), remote_error("the provider's node has gone", "no"));
-  BrokerNode next{network, scheduler, "b", 0x6000000000};
-  next.cluster->expect_methods({"cpu.add"});  // as the one before has said
-  NodeClient comes{next};
-  comes.provide("gpu.add");
-  EXPECT_EQ(comes.ask(request("cpu.add", "[0]")), remote_error("the provider's node has gone", "no"));
-  EXPECT_NE(comes.ask(request("cpu.sub", "[0]")).find("-32601"), std::string::npos);
-  // Each call until then says the same, and none that nobody provides the method.
-  const cluster::Node& node = *a->cluster->find("b");
-  for (int i = 0; node.state() != cluster::Node::State::up && i != 1000; ++i) {
-    EXPECT_EQ(caller.ask(request("gpu.add", "[2]")), remote_error("the provider's node has gone", "no")) << i;
-    scheduler.advance(50us);
-  }
-  caller.send(request("gpu.add", "[3]"));
-  advance(kHop);
-  comes.send(result_reply("3", id_of(comes.received())));
-  advance(kHop);
-  EXPECT_EQ(caller.received(), result_reply("3"));
-  // So does who has come to the new one find those of other nodes.
-  comes.send(request("cpu.add", "[4]"));
-  advance(kHop);
-  provider.send(result_reply("4", id_of(provider.received())));
-  advance(kHop);
-  EXPECT_EQ(comes.received(), result_reply("4"));
-  EXPECT_EQ(a->cluster->find("b"), &node);
-}
-
 TEST_F(ClusterTest, WhatIsExpectedOfOtherNodesIsUnknownWhereTheyHaveNotSaidItInTime) {
   BrokerNode next{network, scheduler, "c", 0x6000000000};
   next.cluster->expect_methods({"cpu.add"});
@@ -1166,19 +1102,6 @@ TEST_F(ClusterTest, WhatIsExpectedOfOtherNodesIsUnknownWhereTheyHaveNotSaidItInT
   EXPECT_EQ(caller.ask(request("cpu.add", "[0]")), remote_error("the provider's node has gone", "no"));
   advance(4s);
   EXPECT_NE(caller.ask(request("cpu.add", "[0]")).find("-32601"), std::string::npos);
-}
-
-TEST_F(ClusterTest, ABrokerThatSaysItIsReplacedAndIsNotHasGoneAfterItsSilence) {
-  NodeClient caller{*a};
-  NodeClient provider{*b};
-  provider.provide("gpu.add");
-  advance(kMeet);
-  b->router.replaced();
-  advance(2s);
-  EXPECT_EQ(caller.ask(request("gpu.add", "[1]")), remote_error("the provider's node has gone", "no"));
-  advance(2s);
-  EXPECT_EQ(a->cluster->find("b"), nullptr);
-  EXPECT_NE(caller.ask(request("gpu.add", "[1]")).find("-32601"), std::string::npos);
 }
 
 TEST_F(ClusterTest, WhatABrokerSaysThatHasEndedIsNotTakenForTheNextOfItsName) {

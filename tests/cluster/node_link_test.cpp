@@ -93,5 +93,37 @@ TEST(NodeLinkTest, WhatWasNotFlushedLeavesWhenTheLinkIsMaintained) {
   EXPECT_EQ(two.records, (std::vector<std::string>{"1"}));
 }
 
+// As of a node that does not know of replaced processes: it begins another session with the one that has taken over.
+TEST(NodeLinkTest, ALastSessionEndsWhereTheOtherSideSaysThatItHasEndedItAndNoOtherFollows) {
+  VirtualScheduler scheduler;
+  SimulatedNetwork network{scheduler};
+  LinkEnd one{network, "one", "two", 1'000};
+  LinkEnd two{network, "two", "one", 2'000};
+  const auto settle = [&] { scheduler.advance(std::chrono::milliseconds{1}); };
+  one.link.maintain();
+  settle();
+  one.link.be_last();
+  Buffer other;  // of another link of that node
+  cluster::append_frame_head(other, {.kind = FrameKind::open, .from_session = 3'000, .node = "two"});
+  other.append('?' + std::string(16, '\0'));
+  one.link.take(*cluster::read_frame(other.view()));
+  EXPECT_TRUE(one.link.is_open());
+  one.say("1");
+  one.link.flush();
+  settle();
+  one.say("2");
+  const std::uint64_t published = network.published;
+  two.link.reset();
+  settle();
+  EXPECT_TRUE(one.link.has_ended());
+  EXPECT_EQ(one.reached.size(), 1U);
+  EXPECT_EQ(network.published - published, 2U);  // an open, and a leave
+  one.link.maintain();
+  two.link.maintain();
+  settle();
+  EXPECT_TRUE(one.link.has_ended());
+  EXPECT_FALSE(two.link.is_open());
+}
+
 }  // namespace
 }  // namespace wirecall::test
