@@ -50,8 +50,8 @@ void Answers::deliver(SlotNumber slot, const Received& message, Provider& provid
 // The call is forgotten first: what the answer sets off may look for it, and must not find it.
 void Answers::deliver_to_sink(SlotNumber slot, const Received& message, const Provider& provider) {
   const OwnErrorEdits edits = edits_of(calls_[slot], provider);
-  const std::string node =
-      provider.at_node && calls_[slot].extras->call_all.results ? to_json(provider.peer->node->name()) : std::string{};
+  const bool has_outcomes = provider.at_node && !provider.options.of_process && calls_[slot].extras->call_all.results;
+  const std::string node = has_outcomes ? to_json(provider.peer->node->name()) : std::string{};
   Buffer stripped;
   CleanResponse relayed;
   if (message.is_json()) relayed = without_origin(message, *context_->loop.codecs.readers.reader, stripped, edits);

@@ -56,20 +56,22 @@ void RequestToAll::append_to(Buffer& out, std::string_view id, std::chrono::mill
   out.append(text().substr(id_at_));
 }
 
-// The node's answer takes the way back: the call as a whole has more time than its providers.
-void RequestToAll::append_for_node(Buffer& out, std::string_view id, std::string_view from,
-                                   std::optional<std::chrono::milliseconds> left) const {
+// The answer for its clients takes the way back: the call as a whole has more time than they have.
+void RequestToAll::append_for_node(Buffer& out, std::string_view id, const ForNode& node) const {
   const auto append_time = [&](std::chrono::milliseconds time) {
     out.append(R"(,"timeout_ms":)");
     out.append(Digits{static_cast<std::uint64_t>(time.count())}.view());
   };
   out.append("{");
-  if (!from.empty()) out.append(R"("from":)" + std::string{from} + ",");
-  out.append(R"("jsonrpc":"2.0","method":"rpc.call_all","params":{)");
+  if (!node.from.empty()) out.append(R"("from":)" + std::string{node.from} + ",");
+  out.append(R"("jsonrpc":"2.0",)");
+  if (!node.of_process) out.append(R"("method":"rpc.call_all","params":{)");
   out.append(text().substr(method_at_, asked_end_ - method_at_));
-  if (left) append_time(*left);
-  out.append("}");
-  if (time_at_ && left) append_time(*left + 2 * kToAnswer);
+  if (!node.of_process) {
+    if (node.left) append_time(*node.left);
+    out.append("}");
+  }
+  if (time_at_ && node.left) append_time(node.of_process ? *node.left : *node.left + 2 * kToAnswer);
   const std::size_t behind = time_at_.value_or(asked_end_);
   out.append(text().substr(behind, id_at_ - behind));
   out.append(id);

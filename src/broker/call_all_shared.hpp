@@ -36,10 +36,14 @@ class RequestToAll {
 
   /// `left` is said where the request is timed. Throws std::bad_alloc.
   void append_to(Buffer& out, std::string_view id, std::chrono::milliseconds left) const;
-  /// The same for another node, which is asked for what all of its own providers say: by rpc.call_all, with so much
-  /// time for these. `from` is JSON text; empty for none.
-  void append_for_node(Buffer& out, std::string_view id, std::string_view from,
-                       std::optional<std::chrono::milliseconds> left) const;
+  struct ForNode {
+    std::string_view from;  ///< JSON text; empty for none
+    std::optional<std::chrono::milliseconds> left;
+    bool of_process;  ///< the method is one of the node's own process
+  };
+  /// The same for another node. It is asked for what all of its clients say who provide the method: by rpc.call_all,
+  /// with so much time for these. A method of its own process is called as any is.
+  void append_for_node(Buffer& out, std::string_view id, const ForNode& node) const;
 
   /// How long it is, but for what is put in.
   [[nodiscard]] std::size_t size() const noexcept { return text_.size(); }

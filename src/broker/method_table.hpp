@@ -73,6 +73,7 @@ struct ProviderOptions {
   std::uint32_t queue = kQueueDefault;     ///< further calls that wait for it at most
   bool idempotent = false;                 ///< a call may be made again where the provider has been lost
   bool linked = false;                     ///< it is a LinkedBroker's peer
+  bool of_process = false;                 ///< of a node: its own process provides it, and no client
   std::uint32_t providers = 1;             ///< that it stands for: of a node, as many as that has
 };
 

@@ -102,9 +102,13 @@ void RequestWriter::send_to_all(SlotNumber slot, const Peer* caller) {
   RemoteNode* const node = call.provider->peer->node;
   if (caller != nullptr && node != nullptr) [[unlikely]] {
     const std::string from = caller->name.empty() ? std::string{} : caller->name_json();
-    node->begin_call({.principal = caller->principal_name(), .number = calls_.number_of(slot)});
-    append_message(call.provider->peer->sink(),
-                   [&](Buffer& out) { request.append_for_node(out, id.view(), from, left); });
+    const bool of_process = call.provider->options.of_process;
+    node->begin_call({.principal = caller->principal_name(),
+                      .left = of_process ? left : std::nullopt,
+                      .number = calls_.number_of(slot)});
+    append_message(call.provider->peer->sink(), [&](Buffer& out) {
+      request.append_for_node(out, id.view(), {.from = from, .left = left, .of_process = of_process});
+    });
   } else {
     append_message(call.provider->peer->sink(),
                    [&](Buffer& out) { request.append_to(out, id.view(), left.value_or(milliseconds{0})); });

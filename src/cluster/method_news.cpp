@@ -51,7 +51,7 @@ void MethodNewsWriter::add_own(const Method& method) {
   const rpc::ListedMethod listed = rpc::list_own(method);
   if (!listed.summary.empty()) set_ += R"(,"summary":)" + to_json(listed.summary);
   if (method.is_safe()) set_ += R"(,"safe":true)";
-  set_ += "}]";
+  set_ += method.subscription() == nullptr ? R"(},"process"])" : "}]";
 }
 
 void MethodNewsWriter::add_gone(std::string_view method) {
@@ -82,7 +82,11 @@ bool read_set(Reader& reader, Reader& scratch, const MethodNewsHandlers& handler
   } catch (const Error&) {
     return false;
   }
-  if (reader.next_element()) return false;
+  if (reader.next_element()) {
+    std::string_view who;
+    registration.options.of_process = reader.read_string(who) && who == "process";
+    if (!registration.options.of_process || reader.next_element()) return false;
+  }
   registration.options.providers = static_cast<std::uint32_t>(providers);
   handlers.set(std::move(registration));
   return true;

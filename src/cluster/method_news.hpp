@@ -1,6 +1,7 @@
 // What a node says of the methods that its clients provide: JSON, {"gone": ["gpu.sub"], "set": [[3, {"method":
 // "gpu.add"}], …], "all": true}. Of each in `set` there are so many providers, and the object is the params of
-// rpc.register; `all` says that the other side knows all of them now. One thread. Implements docs/cluster.md "Methods".
+// rpc.register; a third element, "process", says that the node's own process provides it, and no client. `all` says
+// that the other side knows all of them now. One thread. Implements docs/cluster.md "Methods".
 #pragma once
 
 #include <functional>

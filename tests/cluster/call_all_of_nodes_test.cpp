@@ -394,15 +394,87 @@ TEST_F(CallAllOfNodes, OutcomesOfANodeThatAreTooLargeTogetherAreOne) {
   EXPECT_TRUE(answered.contains(R"([{"result":1},{"node":"small","error":{"code":-32006,)")) << answered;
 }
 
-TEST_F(CallAllOfNodes, AMethodOfTheOtherBrokersOwnIsNotAskedOfIt) {
-  b->registry.method("version", [] { return 1; });
-  BrokerNode late{network, scheduler, "late", 0x3000000000};
+class CallAllOfProcesses : public CallAllOfNodes {
+ protected:
+  // Own methods are told when nodes meet.
+  void SetUp() override {
+    own.registry.method("version", [](Context context, int value) -> Task<int> {
+      if (value < 0) throw Error{7, "out of paper"};
+      if (value == 0) co_await sleep_for(context, 1s);
+      co_return value;
+    });
+  }
+  static std::string asks(std::string_view params, std::string_view more = {}) {
+    return request("rpc.call_all", R"({"method":"version","params":)" + std::string{params} + std::string{more} + "}",
+                   "\"all\"");
+  }
+
+  BrokerNode own{network, scheduler, "own", 0x3000000000};
+};
+
+TEST_F(CallAllOfProcesses, AnotherBrokersOwnProcessIsOneOfTheProviders) {
+  NodeClient near{*a};
+  NodeClient far{*b};
+  for (NodeClient* const one : {&near, &far}) one->provide("version");
+  NodeClient caller{*a};
   advance(kMeet);
-  NodeClient caller{late};
-  caller.send(request("rpc.call_all", R"(["version"])"));
+  caller.send(asks("[5]"));
   advance(kHop);
-  const std::string answered = caller.received();
-  EXPECT_TRUE(answered.contains(R"([{"node":"b","error":{"code":-32602,)")) << answered;
+  answer(near, "1");
+  answer(far, "2");
+  advance(kHop);
+  EXPECT_EQ(caller.received(),
+            result_reply(R"([{"result":1},{"node":"b","result":2},{"node":"own","result":5}])", "\"all\""));
+  EXPECT_EQ(caller.dispatcher->in_flight(), 0U);
+  EXPECT_EQ(own.loop_context.stats.calls_in_flight, 0U);
+  nothing_is_left();
+}
+
+TEST_F(CallAllOfProcesses, WhatItAnswersWithIsItsOutcome) {
+  NodeClient caller{*a};
+  advance(kMeet);
+  caller.send(asks("[-1]"));
+  advance(kHop);
+  EXPECT_EQ(caller.received(),
+            result_reply(R"([{"node":"own","error":{"code":7,"message":"out of paper"}}])", "\"all\""));
+  caller.send(asks(R"(["a"])"));
+  advance(kHop);
+  EXPECT_TRUE(caller.received().contains(R"([{"node":"own","error":{"code":-32602,)"));
+}
+
+TEST_F(CallAllOfProcesses, ItHasTheTimeThatIsGiven) {
+  NodeClient caller{*a};
+  advance(kMeet);
+  caller.send(asks("[0]", R"(,"timeout_ms":300)"));
+  advance(290ms);
+  EXPECT_EQ(caller.received(), "");
+  advance(20ms);
+  EXPECT_EQ(caller.received(),
+            result_reply(R"([{"node":"own",)" +
+                             error_of(-32002, "Timeout", "the call was not answered in time", "remote", "maybe") + "}]",
+                         "\"all\""));
+  advance(2s);
+  EXPECT_FALSE(own.cluster->busy());
+}
+
+TEST_F(CallAllOfProcesses, ItIsCancelled) {
+  NodeClient caller{*a};
+  advance(kMeet);
+  caller.send(asks("[0]"));
+  advance(kHop);
+  EXPECT_TRUE(own.cluster->busy());
+  caller.send(cancel_notification("\"all\""));
+  EXPECT_EQ(caller.received(), cancelled("\"all\""));
+  advance(kHop);
+  EXPECT_FALSE(own.cluster->busy());
+  nothing_is_left();
+}
+
+TEST_F(CallAllOfProcesses, ItsOwnCallersCallItByItself) {
+  NodeClient far{*a};
+  advance(kMeet);
+  NodeClient caller{own};
+  EXPECT_TRUE(caller.ask(asks("[5]")).contains(R"("code":-32602)"));
 }
 
 }  // namespace
