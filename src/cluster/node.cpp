@@ -9,6 +9,7 @@
 #include "cluster/exclusive_claims.hpp"
 #include "cluster/hexadecimal.hpp"
 #include "cluster/named_credentials.hpp"
+#include "message/cancel_request.hpp"
 #include "message/own_error.hpp"
 #include "rpc/access.hpp"
 #include "rpc/admission.hpp"
@@ -551,11 +552,15 @@ void Node::refuse_message(const Record& record, ReadStatus status) {
   restore(arrived);
   const Received& message = arrived.received;
   if (record.head.kind == RecordKind::call) {
-    if (message.kind == MessageKind::request) answer(message, too_much(is_too_long, "no"));
+    if (message.kind == MessageKind::request) return answer(message.id(), too_much(is_too_long, "no"));
+    return end_call_here(id_of_item(message), too_much(is_too_long, "maybe"));
+  }
+  const Error error = too_much(is_too_long, "maybe");
+  if (message.kind == MessageKind::response) {
+    if (message.has(Member::id)) end_own_call(std::string{message.id()}, error);
     return;
   }
-  const bool is_answer = message.kind == MessageKind::response && message.has(Member::id);
-  end_own_call(is_answer ? std::string{message.id()} : id_of_item(message), too_much(is_too_long, "maybe"));
+  break_own_call(id_of_item(message), error);
 }
 
 // The call whose item the notification is, as JSON text; empty for none.
@@ -566,6 +571,24 @@ std::string Node::id_of_item(const Received& message) const {
   if (id.empty()) return {};
   reader.reset(id);
   return reader.json();
+}
+
+// A call of the node's callers that is in progress here, of which something has come that is not taken: they are told
+// why before it is cancelled.
+void Node::end_call_here(const std::string& id, const Error& error) {
+  if (id.empty()) return;
+  answer(id, error);
+  Buffer text{message::cancel_request(id)};
+  Arrived cancel;
+  static_cast<void>(read_message(text.padded(), limits_, true, cancel.received));
+  tell_sides(cancel);
+}
+
+// Who provides it does not know of that yet.
+void Node::break_own_call(const std::string& id, const Error& error) {
+  if (id.empty()) return;
+  end_own_call(id, error);
+  tell(RecordKind::call, [&](Buffer& out) { out.append(message::cancel_request(id)); });
 }
 
 // As if the node had answered so. `id` is JSON text, empty for none.
@@ -592,6 +615,8 @@ void Node::take_answer(Arrived& arrived) {
     if (dispatcher.response(message) && unanswered_ != 0 && --unanswered_ == 0) sent_calls_.clear();
     return;
   }
+  if (message.kind == MessageKind::invalid && message.has(Member::id))
+    return end_own_call(std::string{message.id()}, context_->router.context().errors.malformed);
   if (!belongs_to_a_call(message)) return;
   const rpc::Authority* const authority = context_->host.loop_context.services.authority.get();
   if (authority != nullptr && !dispatcher.is_still_known())
@@ -653,14 +678,14 @@ void Node::drop_idle_sides() {
   });
 }
 
-void Node::answer(const Received& request, const Error& error) {
-  tell(RecordKind::answer, [&](Buffer& out) { write_error(out, error, request.id()); });
+void Node::answer(std::string_view id, const Error& error) {
+  tell(RecordKind::answer, [&](Buffer& out) { write_error(out, error, id); });
 }
 
 void Node::refuse_principal(const Received& message) {
   if (message.kind != MessageKind::request) return;
-  answer(message, message::make(ErrorCode::unauthenticated,
-                                "the node vouches for a principal that this node does not know", "no"));
+  answer(message.id(), message::make(ErrorCode::unauthenticated,
+                                     "the node vouches for a principal that this node does not know", "no"));
 }
 
 void Node::take_call(const Record& record, const Arrived& arrived) {
@@ -678,10 +703,7 @@ void Node::take_call(const Record& record, const Arrived& arrived) {
     // Of a call that is in progress, by its id, which is unique among all those of the node.
     if (message.kind != MessageKind::notification) return refuse_principal(message);
     if (is_for_own_broker(name) && !rpc::belongs_to_a_call(message)) return;
-    for (const auto& [principal, side] : callers_) {
-      if (side->dispatcher.is_still_known()) handle(side->dispatcher, arrived);
-    }
-    return;
+    return tell_sides(arrived);
   }
   // Where nobody has to say who he is, names say nothing.
   const bool named = context_->host.loop_context.services.authority != nullptr;
@@ -689,12 +711,19 @@ void Node::take_call(const Record& record, const Arrived& arrived) {
   if (side == nullptr) return refuse_principal(message);
   if (is_for_own_broker(name)) {
     if (message.kind == MessageKind::request)
-      answer(message, Error::with_data(ErrorCode::invalid_request, R"({"reason":"needs_connection"})"));
+      answer(message.id(), Error::with_data(ErrorCode::invalid_request, R"({"reason":"needs_connection"})"));
     return;
   }
   const bool bounded = record.head.left_ms < limits_.call_timeout_ms;
   side->dispatcher.limit_timeout(bounded ? record.head.left_ms : rpc::Dispatcher::kNoTimeout);
   handle(side->dispatcher, arrived);
+}
+
+// What belongs to a call that is in progress, which one of them has.
+void Node::tell_sides(const Arrived& arrived) {
+  for (const auto& [principal, side] : callers_) {
+    if (side->dispatcher.is_still_known()) handle(side->dispatcher, arrived);
+  }
 }
 
 // ---- its methods ----

@@ -271,11 +271,14 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   [[nodiscard]] Limits widest() const;
   void refuse_message(const Record& record, ReadStatus status);
   [[nodiscard]] std::string id_of_item(const Received& message) const;
+  void end_call_here(const std::string& id, const Error& error);
+  void tell_sides(const Arrived& arrived);
+  void break_own_call(const std::string& id, const Error& error);
   void end_own_call(const std::string& id, const Error& error);
   void take_call(const Record& record, const Arrived& arrived);
   void take_answer(Arrived& arrived);
   [[nodiscard]] bool belongs_to_a_call(const Received& message) const;
-  void answer(const Received& request, const Error& error);
+  void answer(std::string_view id, const Error& error);
   void take_methods(std::string_view json);
   void take_method(broker::Registration registration);
   void set_method(broker::Registration registration);

@@ -1756,6 +1756,24 @@ TEST_F(ClusterAttackTest, WhatIsNoArrayOfOutcomesIsOneOutcome) {
   }
 }
 
+TEST_F(ClusterAttackTest, WhatIsNoResponseEndsTheCallThatItNames) {
+  node->tell(cluster::RecordKind::methods, R"({"set":[[1,{"method":"evil"}]],"all":true})");
+  advance(kHop);
+  NodeClient caller{*a};
+  int number = 0;
+  for (const std::string_view answer : {R"("jsonrpc":"2.0")", R"("jsonrpc":"2.0","results":1)", R"("params":[])"}) {
+    const std::string id = std::to_string(++number);
+    caller.send(request("evil", "[]", id));
+    advance(kHop);
+    const std::string asked{node->said.substr(node->said.rfind(R"("id":)"))};
+    node->tell(cluster::RecordKind::answer, "{" + std::string{answer} + "," + asked.substr(0, asked.find('}') + 1));
+    advance(kHop);
+    EXPECT_EQ(caller.received(),
+              error_reply(-32603, "Internal error", R"({"reason":"the provider's response is malformed"})", id))
+        << answer;
+  }
+}
+
 TEST_F(ClusterAttackTest, WhatIsNoMessageOfItsEncodingIsPassedOver) {
   using namespace std::string_literals;
   for (const std::string& text : {"\x84\xA7json"s, "\x84"s, "\xA4\x67jsonrpc"s, "\xDF\xFF\xFF\xFF\xFF"s,
