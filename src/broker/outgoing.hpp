@@ -73,9 +73,11 @@ inline void append_addressed(Buffer& out, const Received& message, std::string_v
 }
 
 /// The same in its encoding.
-inline void append_addressed(rpc::LoopCodecs& codecs, Buffer& out, const Received& message, std::string_view from) {
-  if (message.is_json()) return append_addressed(out, message, from);
-  codecs.message_writer(message.encoding).append_request(out, message.text, {.id = 0, .from_json = from});
+inline void append_addressed(rpc::LoopCodecs& codecs, Buffer& out, const Received& message, std::string_view from,
+                             bool keeps_to = false) {
+  if (message.is_json()) return append_addressed(out, message, from, keeps_to);
+  codecs.message_writer(message.encoding)
+      .append_request(out, message.text, {.id = 0, .from_json = from, .keeps_to = keeps_to});
 }
 
 /// Appends one message to what a peer is sent, whole or not at all.

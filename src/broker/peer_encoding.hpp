@@ -2,16 +2,15 @@
 #pragma once
 
 #include "broker/peer.hpp"
-#include "message/message_codec.hpp"
 
 namespace wirecall::broker {
 
-/// Whether messages of that encoding go to the peer as they came: it has spoken the same; or it is another node, and
-/// params and results may stay in the encoding.
+/// Whether messages of that encoding go to the peer as they came: it has spoken the same; or it is another node, which
+/// hands them on to who does, and the encoding is one that all brokers have.
 [[nodiscard]] inline bool takes_as_it_is(const Peer& peer, Encoding encoding) noexcept {
   if (!peer.of_node) [[likely]]
     return peer.sink().encoding() == encoding;
-  return encoding == Encoding::json || message::codec_of(encoding).is_native;
+  return encoding <= Encoding::protobuf;
 }
 
 }  // namespace wirecall::broker

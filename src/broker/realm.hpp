@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "wirecall/message.hpp"
+
 namespace wirecall {
 class Method;
 namespace rpc {
@@ -37,6 +39,7 @@ class RemoteNode {
     std::string_view principal;                          ///< of its caller; empty where nobody has to authenticate
     std::optional<std::chrono::milliseconds> left = {};  ///< the time that it has, where its message does not say so
     std::optional<std::uint64_t> number = {};            ///< by which it is asked; nothing for a notification
+    MessageForm form = {};                               ///< in which its caller is answered
   };
   /// The next message that is sent to the peer which provides the node's methods is a call, and has these.
   virtual void begin_call(const CallFacts& facts) noexcept = 0;

@@ -97,10 +97,9 @@ void Relay::relay(Route& route, Call& call) {
   }
   if (message.is_json()) [[likely]]
     return relay_to(*provider, route, call, message);
-  // As it came to a provider that speaks the same, unless it asks for progress, which is shown, or another node looks
-  // for whom it names.
-  const bool same = takes_as_it_is(*provider->peer, message.encoding) &&
-                    !asks_for_progress(call.reader(), call.params()) && !(provider->at_node && message.has(Member::to));
+  // As it came to a provider that speaks the same, unless it asks for progress, which is shown.
+  const bool same =
+      takes_as_it_is(*provider->peer, message.encoding) && !asks_for_progress(call.reader(), call.params());
   if (same) return relay_to(*provider, route, call, message);
   relay_as_json(*provider, route, call, message);
 }
@@ -246,8 +245,7 @@ void Relay::send_kept(SlotNumber slot) noexcept {
       return fail_unsent(slot, calls_[slot].asked ? context_->errors.maybe_delivered : provider_holds_too_much());
     }
     const Encoding encoding = message::encoding_of(text.front());
-    const bool as_it_is = takes_as_it_is(*provider.peer, encoding) && !(provider.at_node && calls_[slot].addressed);
-    const Encoding wanted = as_it_is ? encoding : Encoding::json;
+    const Encoding wanted = takes_as_it_is(*provider.peer, encoding) ? encoding : Encoding::json;
     Received message;
     Buffer read;
     if (const std::optional<Error> why = writer_->read_kept(text, wanted, read, message)) {

@@ -50,7 +50,8 @@ milliseconds RequestWriter::time_for(const RelayedCall& call) noexcept {
 // What another node is told besides the message.
 void RequestWriter::begin_at_node(SlotNumber slot, const Received& message, const Peer& caller) noexcept {
   const RelayedCall& call = calls_[slot];
-  RemoteNode::CallFacts facts{.principal = caller.principal_name(), .number = calls_.number_of(slot)};
+  RemoteNode::CallFacts facts{
+      .principal = caller.principal_name(), .number = calls_.number_of(slot), .form = call.form};
   if (!message.has(Member::timeout_ms) && !call.stream && call.deadline != kNoDeadline) facts.left = time_for(call);
   call.provider->peer->node->begin_call(facts);
 }
@@ -86,6 +87,7 @@ void RequestWriter::send_encoded(SlotNumber slot, const Received& message, std::
   message::RequestEdits edits{.id = calls_.number_of(slot), .id_is_string = call.input != nullptr};
   if (message.has(Member::timeout_ms) && call.deadline != kNoDeadline) edits.timeout_ms = number_of(time_for(call));
   edits.from_json = from;
+  edits.keeps_to = call.provider->options.linked || call.provider->at_node;
   if (message.has(Member::stream)) edits.stream = call.stream ? first_credit(call) : 0;
   rpc::MessageSink& sink = call.provider->peer->sink();
   append_message_as(sink, MessageForm::native(message.encoding), [&](Buffer& out) {
@@ -132,8 +134,9 @@ void RequestWriter::notify(const Provider& provider, const Received& message, co
   if (message.is_json()) [[likely]]
     return append_message(provider.peer->sink(),
                           [&](Buffer& out) { append_addressed(out, message, from, provider.at_node); });
-  append_message_as(provider.peer->sink(), MessageForm::native(message.encoding),
-                    [&](Buffer& out) { append_addressed(context_->loop.codecs, out, message, from); });
+  append_message_as(provider.peer->sink(), MessageForm::native(message.encoding), [&](Buffer& out) {
+    append_addressed(context_->loop.codecs, out, message, from, provider.at_node);
+  });
 }
 
 std::optional<Error> RequestWriter::read_kept(std::string_view text, Encoding wanted, Buffer& read, Received& message) {
@@ -154,8 +157,13 @@ std::optional<Error> RequestWriter::read_kept(std::string_view text, Encoding wa
   message::IdText id;
   if (!transcoder.read_request(text, context_->limits, id, message))
     return read_as_json({text, encoding}, read, message);
-  read.append(message.id());
-  message.spans[static_cast<std::size_t>(Member::id)] = {read.data(), read.size()};
+  static_cast<void>(read.reserve(id.size()));  // so that nothing moves
+  for (const Member member : {Member::id, Member::to, Member::from}) {
+    if (!message.has(member)) continue;
+    const std::size_t begin = read.size();
+    read.append(message[member]);
+    message.spans[static_cast<std::size_t>(member)] = {read.data() + begin, read.size() - begin};
+  }
   return std::nullopt;
 }
 

@@ -22,7 +22,8 @@ constexpr std::size_t kToAt = 12;
 constexpr std::size_t kSequenceAt = 20;
 constexpr std::size_t kNodeAt = 24;
 
-// kind, a reserved byte, bytes of the principal's name, milliseconds, bytes of the body.
+// kind, the form of a call's answer, bytes of the principal's name, milliseconds, bytes of the body.
+constexpr std::size_t kFormAt = 1;
 constexpr std::size_t kPrincipalBytesAt = 2;
 constexpr std::size_t kLeftAt = 4;
 constexpr std::size_t kBodyBytesAt = 8;
@@ -38,6 +39,21 @@ Number get(std::string_view bytes, std::size_t at) noexcept {
   Number number;
   std::memcpy(&number, bytes.data() + at, sizeof number);
   return number;
+}
+
+// An encoding that all brokers have; of the two forms that a message of another than JSON has, `kNatively` is one.
+constexpr unsigned char kNatively = 0x80;
+
+char byte_of(MessageForm form) noexcept {
+  if (form.sent > Encoding::protobuf) return 0;
+  return static_cast<char>(static_cast<unsigned char>(form.sent) | (form.natively ? kNatively : 0));
+}
+
+MessageForm form_of(char byte) noexcept {
+  const auto bits = static_cast<unsigned char>(byte);
+  const auto encoding = static_cast<Encoding>(bits & ~kNatively);
+  if (encoding > Encoding::protobuf) return {};
+  return (bits & kNatively) != 0 ? MessageForm::native(encoding) : MessageForm::text(encoding);
 }
 
 }  // namespace
@@ -82,7 +98,7 @@ RecordWriter::RecordWriter(Buffer& out, const RecordHead& head) : out_(&out), st
   const std::string_view name = head.principal.value_or(std::string_view{});
   char* const at = out.reserve(kRecordHeadBytes + name.size());
   at[0] = static_cast<char>(head.kind);
-  at[1] = 0;
+  at[kFormAt] = byte_of(head.form);
   put(at + kPrincipalBytesAt, head.principal ? static_cast<std::uint16_t>(name.size()) : RecordHead::kUnnamed);
   put(at + kLeftAt, head.left_ms);
   put(at + kBodyBytesAt, std::uint32_t{0});
@@ -122,6 +138,7 @@ RecordRead read_record(std::string_view stream, std::size_t body_bytes_max) noex
   read.record.head.kind = static_cast<RecordKind>(kind);
   if (name != RecordHead::kUnnamed) read.record.head.principal = stream.substr(kRecordHeadBytes, name_bytes);
   read.record.head.left_ms = get<std::uint32_t>(stream, kLeftAt);
+  read.record.head.form = form_of(stream[kFormAt]);
   read.record.body = stream.substr(kRecordHeadBytes + name_bytes, body_bytes);
   read.bytes = bytes;
   read.status = RecordRead::Status::complete;

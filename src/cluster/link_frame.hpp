@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "wirecall/bytes.hpp"
+#include "wirecall/message.hpp"
 
 namespace wirecall::cluster {
 
@@ -64,6 +65,7 @@ struct RecordHead {
   /// Of an event: the group of which one is told; empty for those in none.
   std::optional<std::string_view> principal = {};
   std::uint32_t left_ms = kNoTime;  ///< of a call: the time that it has
+  MessageForm form = {};            ///< of a call: in which its caller is answered
 };
 
 /// A record that is being written: what is appended to `out` after the constructor is its body.

@@ -139,6 +139,7 @@ Buffer& Node::Sink::open_message() {
   if (kind_ == RecordKind::call && node_->next_call_) {
     const CallFacts facts = *std::exchange(node_->next_call_, std::nullopt);
     head.principal = facts.principal;
+    head.form = facts.form;
     if (facts.left)
       head.left_ms = static_cast<std::uint32_t>(std::min<std::int64_t>(facts.left->count(), RecordHead::kNoTime - 1));
     ++node_->calls_sent_;
@@ -497,13 +498,28 @@ Node::ReadStatus Node::read(std::string_view text, const Limits& limits, Arrived
     const bool is_one = scan.status == ScanStatus::complete && message.kind != MessageKind::batch;
     return is_one ? ReadStatus::done : ReadStatus::malformed;
   }
-  if (!message::codec_of(encoding).is_native) return ReadStatus::malformed;
+  if (!message::codec_of(encoding).is_native) return read_whole(text, encoding, limits, arrived);
   message::NativeTranscoder& native = context_->host.loop_context.codecs.native(encoding);
   message::EnvelopeMembers members;
   if (const ReadStatus checked = native.check(text, limits, members); checked != ReadStatus::done) return checked;
   if (!members.is_single()) return ReadStatus::malformed;
   arrived.encoded = {text, encoding};
   return native.read(text, limits, arrived.text, message, {}, members);
+}
+
+// The same in an encoding of which messages become JSON as a whole, but for those that are as nearly all are.
+Node::ReadStatus Node::read_whole(std::string_view text, Encoding encoding, const Limits& limits, Arrived& arrived) {
+  message::Transcoder& transcoder = context_->host.loop_context.codecs.transcoder(encoding);
+  if (transcoder.read_request(text, limits, arrived.id, arrived.received) ||
+      transcoder.read_response(text, limits, arrived.id, arrived.received)) {
+    arrived.encoded = {text, encoding};
+    return ReadStatus::done;
+  }
+  const ReadStatus status = transcoder.to_json(text, limits, arrived.text);
+  const bool has_form = transcoder.take_unrepresentable().empty();
+  static_cast<void>(transcoder.take_cancels());
+  if (status != ReadStatus::done) return status;
+  return has_form ? read(arrived.text.padded(), limits, arrived) : ReadStatus::malformed;
 }
 
 // Has the message view what it holds in its encoding: for who is no dispatcher, which does so itself.
@@ -526,8 +542,10 @@ bool Node::make_json(Arrived& arrived) {
   return read_message(arrived.text.padded(), limits_, true, arrived.received).status == ScanStatus::complete;
 }
 
-void Node::handle(rpc::Dispatcher& dispatcher, const Arrived& arrived) {
-  dispatcher.answer_as(MessageForm::native(arrived.encoded.encoding));
+// `form` is that of the answer to what has come as JSON: what the caller has sent may have been made that.
+void Node::handle(rpc::Dispatcher& dispatcher, const Arrived& arrived, MessageForm form) {
+  if (!arrived.encoded.empty()) form = MessageForm::native(arrived.encoded.encoding);
+  dispatcher.answer_as(form);
   if (arrived.encoded.empty()) return dispatcher.handle(arrived.received);
   dispatcher.handle_encoded(arrived.received, {}, arrived.encoded);
 }
@@ -716,7 +734,10 @@ void Node::take_call(const Record& record, const Arrived& arrived) {
   }
   const bool bounded = record.head.left_ms < limits_.call_timeout_ms;
   side->dispatcher.limit_timeout(bounded ? record.head.left_ms : rpc::Dispatcher::kNoTimeout);
-  handle(side->dispatcher, arrived);
+  // Items of a stream are written in an encoding in which all messages may stay, and in no other.
+  const Encoding spoken = record.head.form.sent;
+  const bool natively = record.head.form.natively && message::codec_of(spoken).is_native;
+  handle(side->dispatcher, arrived, natively ? record.head.form : MessageForm::text(spoken));
 }
 
 // What belongs to a call that is in progress, which one of them has.

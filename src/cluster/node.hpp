@@ -246,6 +246,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
     Received received;
     EncodedText encoded = {};  // as it came, in another encoding than JSON; else empty
     Buffer text = {};          // what is JSON of that
+    message::IdText id;        // the same of one that is read as it is
   };
   using ReadStatus = message::Transcoder::Status;
   // What is told next of all that a session begins with.
@@ -265,9 +266,10 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   template <class Write>
   void tell(RecordKind kind, const Write& write) noexcept;
   [[nodiscard]] ReadStatus read(std::string_view text, const Limits& limits, Arrived& arrived);
+  [[nodiscard]] ReadStatus read_whole(std::string_view text, Encoding encoding, const Limits& limits, Arrived& arrived);
   static void restore(Arrived& arrived);
   [[nodiscard]] bool make_json(Arrived& arrived);
-  static void handle(rpc::Dispatcher& dispatcher, const Arrived& arrived);
+  static void handle(rpc::Dispatcher& dispatcher, const Arrived& arrived, MessageForm form = {});
   [[nodiscard]] Limits widest() const;
   void refuse_message(const Record& record, ReadStatus status);
   [[nodiscard]] std::string id_of_item(const Received& message) const;

@@ -350,7 +350,8 @@ void BinaryTranscoder<Format>::append_request(Buffer& out, std::string_view requ
   const codec::Head head = Format::read_head(request.data());
   const char* const members = request.data() + head.bytes;
   const auto goes = [&](std::string_view name) {
-    return name == "to" || name == "from" || (name == "stream" && edits.stream == std::uint64_t{0});
+    return (name == "to" && !edits.keeps_to) || name == "from" ||
+           (name == "stream" && edits.stream == std::uint64_t{0});
   };
   const auto put = [&](std::string_view name, std::string_view member) {
     if (goes(name)) return;

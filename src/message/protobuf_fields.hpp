@@ -47,6 +47,7 @@ inline constexpr std::array kProtobufMembers{ProtobufMember{kMethodField, "metho
                                              ProtobufMember{4, "traceparent", ProtobufType::text},
                                              ProtobufMember{6, "tracestate", ProtobufType::text}};
 
+inline constexpr ProtobufMember kToMember = *std::ranges::find(kProtobufMembers, "to", &ProtobufMember::name);
 inline constexpr ProtobufMember kFromMember = *std::ranges::find(kProtobufMembers, "from", &ProtobufMember::name);
 
 inline constexpr std::uint32_t kBatchTag = protobuf_wire::tag_of(kBatchField, protobuf_wire::WireType::length);

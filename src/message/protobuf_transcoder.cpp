@@ -93,8 +93,8 @@ void ProtobufTranscoder::append_error(Buffer& out, const Error& error, std::stri
   end_reply(out, id_json);
 }
 
-// One that read_request reads, of which nothing else need be changed: it has neither time nor credit, nor says for whom
-// it is. Its id stays in its place, so that it still begins with what a message may begin with.
+// One that read_request reads, of which nothing else need be changed: it has neither time nor credit. Its id stays in
+// its place, and whatever is first now is what a message may begin with.
 void ProtobufTranscoder::append_request(Buffer& out, std::string_view request, const RequestEdits& edits) {
   constexpr std::uint32_t kIdTag = tag_of(kIdField, WireType::length);
   std::array<char, 22> id;  // 64 bits, in quotes
@@ -102,14 +102,15 @@ void ProtobufTranscoder::append_request(Buffer& out, std::string_view request, c
   if (edits.id_is_string) *id_end++ = '"';
   id_end = write_decimal(id_end, edits.id);
   if (edits.id_is_string) *id_end++ = '"';
+  WIRECALL_ASSERT(!edits.timeout_ms && !edits.stream);
   FieldReader fields{request};
-  Field field;
-  while (fields.next(field) && field.tag != kIdTag) {
+  for (Field field; fields.next(field);) {
+    if (field.tag == kIdTag) {
+      end_reply(out, {id.data(), static_cast<std::size_t>(id_end - id.data())});
+    } else if (field.tag != kFromMember.tag() && (field.tag != kToMember.tag() || edits.keeps_to)) {
+      out.append({field.begin, static_cast<std::size_t>(fields.position() - field.begin)});
+    }
   }
-  WIRECALL_ASSERT(field.tag == kIdTag && !edits.timeout_ms && !edits.stream);
-  out.append(request.substr(0, static_cast<std::size_t>(field.begin - request.data())));
-  end_reply(out, {id.data(), static_cast<std::size_t>(id_end - id.data())});
-  out.append(request.substr(static_cast<std::size_t>(fields.position() - request.data())));
   if (edits.from_json.empty()) return;
   Buffer from{edits.from_json};
   writer_.reset();

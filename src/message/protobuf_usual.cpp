@@ -1,6 +1,8 @@
 // See protobuf_usual.hpp.
 #include "message/protobuf_usual.hpp"
 
+#include <algorithm>
+
 #include "base/ascii.hpp"
 #include "base/decimal.hpp"
 #include "base/dotted_name.hpp"
@@ -22,6 +24,8 @@ constexpr std::size_t kDigitsMax = 18;   // of numbers that 64 bits hold, whiche
 constexpr char kMethodTag = short_tag(kMethodField, WireType::length);
 constexpr char kParamsTag = short_tag(kParamsField, WireType::length);
 constexpr char kIdTag = short_tag(kIdField, WireType::length);
+constexpr char kToTag = short_tag(kToMember.field, WireType::length);
+constexpr char kFromTag = short_tag(kFromMember.field, WireType::length);
 
 // ---- to JSON ----
 
@@ -178,18 +182,41 @@ bool pass_packed(const char*& p, const char* end, Received& out) noexcept {
   return true;
 }
 
-/// Writes what an id is in JSON, if it is a number or a short text.
-std::size_t write_id(std::string_view value, const char* end, IdText& id) noexcept {
-  if (value.size() < 2 || value.size() > id.size() || (value[0] != kIntegerTag && value[0] != kTextTag)) return 0;
-  char* to = id.data();
-  return write_single(value, end, to) ? static_cast<std::size_t>(to - id.data()) : 0;
-}
+/// What of a request is in JSON: its id, and the names of clients, if all together are short.
+class Terms {
+ public:
+  explicit Terms(IdText& text) noexcept : to_(text.data()), end_(text.data() + text.size()) {}
+
+  /// Writes an id that is a number or a short text; empty where it is something else.
+  [[nodiscard]] std::string_view id(std::string_view value, const char* end) noexcept {
+    if (value.size() < 2 || (value[0] != kIntegerTag && value[0] != kTextTag)) return {};
+    return write(value.size(), [&](char*& to) { return write_single(value, end, to); });
+  }
+  [[nodiscard]] std::string_view name(std::string_view name, const char* end) noexcept {
+    return write(name.size() + 2, [&](char*& to) { return write_text(name, end, to); });
+  }
+
+ private:
+  template <class Write>
+  std::string_view write(std::size_t bytes, const Write& write) noexcept {
+    constexpr std::size_t kNumberMax = 20;
+    const char* const begin = to_;
+    if (std::max(bytes, kNumberMax) > static_cast<std::size_t>(end_ - to_) || !write(to_)) return {};
+    return {begin, static_cast<std::size_t>(to_ - begin)};
+  }
+
+  char* to_;
+  const char* end_;
+};
 
 /// What an envelope has, as it is found.
 class Members {
  public:
   explicit Members(Received& out) noexcept : out_(&out) { static_cast<void>(add(Member::jsonrpc, "\"2.0\"", 5)); }
-  /// False where it has been there before.
+  /// False where it has been there before, or is none.
+  bool add(Member member, std::string_view json) noexcept {
+    return !json.empty() && add(member, json.data(), json.size());
+  }
   bool add(Member member, const char* data, std::size_t size) noexcept {
     out_->spans[static_cast<std::size_t>(member)] = {data, size};
     const bool is_new = (present_ & bit_of(member)) == 0;
@@ -262,6 +289,7 @@ bool read_usual_request(std::string_view message, std::uint32_t depth_max, IdTex
   const char* p = message.data();
   const char* const end = p + message.size();
   Members members{out};
+  Terms terms{id};
   out.integer_count = 0;
   out.params_packed = false;
   while (p != end) {
@@ -286,8 +314,9 @@ bool read_usual_request(std::string_view message, std::uint32_t depth_max, IdTex
         is_usual =
             is_plain_ascii(p, size, end) && !is_reserved(content) && members.add(Member::method, p - 1, size + 2);
       } else if (tag == kIdTag) {
-        const std::size_t bytes = write_id(content, end, id);
-        is_usual = bytes != 0 && members.add(Member::id, id.data(), bytes);
+        is_usual = members.add(Member::id, terms.id(content, end));
+      } else if (tag == kToTag || tag == kFromTag) {
+        is_usual = members.add(tag == kToTag ? Member::to : Member::from, terms.name(content, end));
       }
       p += size;
     }
@@ -313,7 +342,7 @@ bool read_usual_response(std::string_view message, std::uint32_t depth_max, IdTe
     std::string_view json{value, static_cast<std::size_t>(p - value)};
     if (tag == kIdTag) {
       if (static_cast<unsigned char>(json[0]) > kShortMax) return false;
-      json = {id.data(), write_id(json.substr(1), end, id)};
+      json = Terms{id}.id(json.substr(1), end);
     }
     if (json.empty() || !members.add(tag == kIdTag ? Member::id : Member::result, json.data(), json.size()))
       return false;

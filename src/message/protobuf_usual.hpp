@@ -22,8 +22,8 @@ inline constexpr std::size_t kUsualJsonBytesMax = 8192;
 /// and result a list. False where it is anything else.
 [[nodiscard]] bool append_usual_json(std::string_view message, Buffer& out);
 
-/// As Transcoder::read_request, of a request with nothing but method, id and params whose values are regular
-/// (codec/protobuf_regular.hpp).
+/// As Transcoder::read_request, of a request with nothing but method, id, params whose values are regular
+/// (codec/protobuf_regular.hpp), and names of clients (`to`, `from`).
 [[nodiscard]] bool read_usual_request(std::string_view message, std::uint32_t depth_max, IdText& id,
                                       Received& out) noexcept;
 

@@ -59,6 +59,7 @@ struct RequestEdits {
   std::optional<std::uint64_t> timeout_ms = std::nullopt;
   std::optional<std::uint64_t> stream = std::nullopt;  ///< 0 takes that member away
   std::string_view from_json = {};                     ///< empty for nobody's
+  bool keeps_to = false;                               ///< who gets it looks for whom it names
 };
 
 /// Writes messages whose params and results stay in an encoding: replies, and requests that have come in it. Members
@@ -81,8 +82,8 @@ class MessageWriter {
   /// A whole reply. The texts have padding behind them.
   virtual void append_error(Buffer& out, const Error& error, std::string_view id_json,
                             Place place = Place::message) = 0;
-  /// A request or notification that has been read as it is, as it came but for that, and without `to` and `from` of
-  /// its own.
+  /// A request or notification that has been read as it is, as it came but for that, and without `from` of its own, nor
+  /// `to` unless that is kept.
   virtual void append_request(Buffer& out, std::string_view request, const RequestEdits& edits) = 0;
 
  protected:

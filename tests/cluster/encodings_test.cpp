@@ -3,84 +3,12 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
-#include "tests/cluster/cluster_world.hpp"
+#include "tests/cluster/encoded_client.hpp"
 
 namespace wirecall::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-// What is sent to it stays as it was written.
-class EncodedSink final : public rpc::MessageSink {
- public:
-  explicit EncodedSink(Encoding encoding) : encoding_(encoding) {}
-  Buffer& open_message() override { return text_; }
-  void close_message() override { messages.emplace_back(std::exchange(text_, {}).view()); }
-  void discard_message() noexcept override { text_.clear(); }
-  [[nodiscard]] rpc::PeerCapabilities capabilities() const noexcept override { return rpc::PeerCapabilities::all(); }
-  [[nodiscard]] Encoding encoding() const noexcept override { return encoding_; }
-
-  std::vector<std::string> messages;
-
- private:
-  const Encoding encoding_;
-  Buffer text_;
-};
-
-// A client of a broker that speaks the encoding.
-class EncodedClient {
- public:
-  EncodedClient(BrokerNode& node, Encoding encoding)
-      : node_(&node),
-        encoding_(encoding),
-        sink(encoding),
-        dispatcher(std::make_unique<rpc::Dispatcher>(node.registry, sink, node.limits, node.loop_context)) {}
-  EncodedClient(EncodedClient&&) = delete;
-
-  void send(std::string_view message) {
-    using Status = message::Transcoder::Status;
-    const PaddedText frame{message};
-    message::NativeTranscoder& native = node_->loop_context.codecs.native(encoding_);
-    Buffer envelope;
-    Received read;
-    ASSERT_EQ(native.read(frame.view(), node_->limits, envelope, read), Status::done);
-    dispatcher->answer_as(MessageForm::native(encoding_));
-    if (!dispatcher->takes_encoded(read)) return send_json(json_of(message));
-    if (read.kind != MessageKind::response) return dispatcher->handle_encoded(read, {}, {frame.view(), encoding_});
-    message::NativeTranscoder::restore(encoding_, frame.view(), read);
-    read.text = frame.view();
-    EXPECT_TRUE(dispatcher->response(read));
-  }
-  void send_json(std::string_view text) {
-    const PaddedText frame{text};
-    Received message;
-    ASSERT_EQ(read_message(frame.view(), node_->limits, true, message).status, ScanStatus::complete) << text;
-    if (message.kind != MessageKind::response) return dispatcher->handle(message);
-    EXPECT_TRUE(dispatcher->response(message));
-  }
-  [[nodiscard]] std::string json_of(std::string_view message) {
-    const PaddedText frame{message};
-    Buffer json;
-    EXPECT_EQ(node_->loop_context.codecs.transcoder(encoding_).to_json(frame.view(), node_->limits, json),
-              message::Transcoder::Status::done);
-    static_cast<void>(node_->loop_context.codecs.transcoder(encoding_).take_unrepresentable());
-    return std::string{json.view()};
-  }
-  [[nodiscard]] std::string received() {
-    if (sink.messages.empty()) return {};
-    const std::string first = sink.messages.front();
-    sink.messages.erase(sink.messages.begin());
-    return first;
-  }
-
- private:
-  BrokerNode* node_;
-  const Encoding encoding_;
-
- public:
-  EncodedSink sink;
-  std::unique_ptr<rpc::Dispatcher> dispatcher;
-};
 
 // Messages written by hand: a one that takes a byte more than it needs shows whether it has been written anew.
 class EncodingsTest : public testing::TestWithParam<Encoding> {
@@ -248,10 +176,66 @@ TEST_P(EncodingsTest, ACallToANameReachesIt) {
                    {"id", number(1)}}));
   advance(kHop);
   const std::string asked = provider.received();
-  EXPECT_TRUE(asked.contains("[1]")) << asked;
+  EXPECT_TRUE(asked.contains(array(long_one()))) << asked;
+  EXPECT_FALSE(asked.contains("worker")) << asked;
   provider.send(answered(array(long_one()), id_in(provider, asked)));
   advance(kHop);
-  EXPECT_EQ(caller.received(), result_reply("[1]"));
+  EXPECT_EQ(caller.received(), answered(array(long_one())));
+}
+
+TEST_P(EncodingsTest, ACallToANameThatWaitsForRoomGoesAsItIs) {
+  EncodedClient provider{*b, GetParam()};
+  provider.send_json(request("rpc.hello", R"({"name":"worker"})"));
+  static_cast<void>(provider.received());
+  provider.send_json(request("rpc.register", R"({"method":"work","concurrency":1})"));
+  static_cast<void>(provider.received());
+  EncodedClient caller{*a, GetParam()};
+  advance(kMeet);
+  for (const std::size_t id : {1U, 2U}) {
+    caller.send(map({{"jsonrpc", text("2.0")},
+                     {"method", text("work")},
+                     {"params", array(long_one())},
+                     {"to", text("worker")},
+                     {"id", number(id)}}));
+  }
+  advance(kHop);
+  const std::string first = provider.received();
+  EXPECT_EQ(provider.received(), "");
+  provider.send(answered(long_one(), id_in(provider, first)));
+  advance(kHop);
+  EXPECT_TRUE(provider.received().contains(array(long_one())));
+}
+
+TEST_P(EncodingsTest, ANotificationToANameGoesAsItIs) {
+  EncodedClient named{*b, GetParam()};
+  EncodedClient other{*b, GetParam()};
+  named.send_json(request("rpc.hello", R"({"name":"worker"})"));
+  static_cast<void>(named.received());
+  provide(named);
+  provide(other);
+  EncodedClient caller{*a, GetParam()};
+  advance(kMeet);
+  caller.send(
+      map({{"jsonrpc", text("2.0")}, {"method", text("work")}, {"params", array(long_one())}, {"to", text("worker")}}));
+  advance(kHop);
+  EXPECT_EQ(named.received(), told("work", array(long_one())));
+  EXPECT_EQ(other.received(), "");
+}
+
+TEST_P(EncodingsTest, WhatIsAskedInJsonForItsProgressIsAnsweredAsItIs) {
+  EncodedClient provider{*b, GetParam()};
+  provide(provider);
+  EncodedClient caller{*a, GetParam()};
+  advance(kMeet);
+  caller.send(called("work", map({{"partialResultToken", number(9)}})));
+  advance(kHop);
+  const std::string asked = provider.received();
+  EXPECT_TRUE(asked.starts_with('{')) << asked;
+  provider.send(told("rpc.item", map({{"id", wide(id_in(provider, asked))}, {"value", long_one()}})));
+  provider.send(answered(array(long_one()), id_in(provider, asked)));
+  advance(kHop);
+  EXPECT_TRUE(caller.received().contains(text("value") + long_one()));
+  EXPECT_EQ(caller.received(), answered(array(long_one())));
 }
 
 TEST_P(EncodingsTest, ItemsStayAsTheyAre) {

@@ -469,6 +469,15 @@ TEST(ProtobufTranscoder, WhatIsReadInOnePassIsTheSameInSeveral) {
 
 // ---- requests that are read as they are ----
 
+/// What says from whom a request is, and for whom.
+std::string names_of(const Received& request) {
+  std::string names;
+  for (const auto& [member, name] : {std::pair{Member::to, "to"}, {Member::from, "from"}}) {
+    if (request.has(member)) names.append(",\"").append(name).append("\":").append(request[member]);
+  }
+  return names;
+}
+
 /// A request as `read_request` has it, in JSON; empty where it leaves it to others.
 std::string read_as_it_is(std::string_view bytes, const Limits& limits = {}) {
   const testing::Exact exact{bytes};
@@ -492,7 +501,7 @@ std::string read_as_it_is(std::string_view bytes, const Limits& limits = {}) {
       EXPECT_EQ(list + "]", params);
     }
   }
-  return json.append(R"(,"id":)").append(request.id()).append("}");
+  return json.append(R"(,"id":)").append(request.id()).append(names_of(request)).append("}");
 }
 
 /// The same by way of JSON, in the order in which that has the members.
@@ -505,7 +514,7 @@ std::string read_as_json(std::string_view bytes, const Limits& limits) {
   if (request.kind != MessageKind::request) return "no request";
   std::string json = R"({"jsonrpc":"2.0","method":")" + std::string{request.method()} + '"';
   if (request.has(Member::params)) json.append(R"(,"params":)").append(request.params());
-  return json.append(R"(,"id":)").append(request.id()).append("}");
+  return json.append(R"(,"id":)").append(request.id()).append(names_of(request)).append("}");
 }
 
 TEST(ProtobufTranscoder, UsualRequestsAreReadAsTheyAre) {
@@ -516,8 +525,9 @@ TEST(ProtobufTranscoder, UsualRequestsAreReadAsTheyAre) {
         R"({"jsonrpc":"2.0","method":"m","params":[0,1,63,64,8191,8192,999999999],"id":0})",
         R"({"jsonrpc":"2.0","method":"m","params":[1000000000],"id":4611686018427387903})",
         R"({"jsonrpc":"2.0","method":"m","params":[1,2,3,4,5,6,7,8,9],"id":-4611686018427387904})",
-        R"({"jsonrpc":"2.0","method":"m","params":[],"id":""})",
-        R"({"jsonrpc":"2.0","method":"m","params":{},"id":1})"})
+        R"({"jsonrpc":"2.0","method":"m","params":[],"id":""})", R"({"jsonrpc":"2.0","method":"m","params":{},"id":1})",
+        R"({"jsonrpc":"2.0","method":"m","params":[1],"id":1,"to":"worker"})",
+        R"({"jsonrpc":"2.0","method":"m","id":"x","to":"","from":"ada"})"})
     EXPECT_EQ(read_as_it_is(protobuf_of(json)), json);
   const std::string large =
       R"({"jsonrpc":"2.0","method":"m","params":[")" + std::string(100'000, 'x') + R"("],"id":1})";
@@ -545,12 +555,23 @@ TEST(ProtobufTranscoder, WhatIsNoUsualRequestIsLeftToOthers) {
         R"({"jsonrpc":"2.0","method":"m","id":1.5})", R"({"jsonrpc":"2.0","method":"m","id":1,"stream":5})",
         R"({"jsonrpc":"2.0","method":"m","id":1,"timeout_ms":5})", R"({"jsonrpc":"2.0","method":"m","id":"a\"b"})",
         R"({"jsonrpc":"2.0","method":"m","params":[12345678901234567890123],"id":1})",
+        R"({"jsonrpc":"2.0","method":"m","id":1,"to":"é"})", R"({"jsonrpc":"2.0","method":"m","id":1,"to":"a\"b"})",
         R"([{"jsonrpc":"2.0","method":"m","id":1}])"})
     EXPECT_EQ(read_as_it_is(protobuf_of(json)), "") << json;
   const std::string usual = protobuf_of(R"({"jsonrpc":"2.0","method":"m","params":[1],"id":1})");
   EXPECT_NE(read_as_it_is(usual), "");
   EXPECT_EQ(read_as_it_is(usual + kUnknownField), "");
   EXPECT_EQ(read_as_it_is(usual + kId), "");
+  const std::string to = from_hex("72 01 61");
+  EXPECT_NE(read_as_it_is(usual + to), "");
+  EXPECT_EQ(read_as_it_is(usual + to + to), "");
+  // All that is JSON of one has 64 bytes.
+  const auto named = [&](std::size_t bytes) {
+    return read_as_it_is(usual + from_hex("7a") + static_cast<char>(bytes) + std::string(bytes, 'x'));
+  };
+  EXPECT_NE(named(61), "");
+  EXPECT_EQ(named(62), "");
+  EXPECT_EQ(named(127), "");
   EXPECT_EQ(read_as_it_is(usual, {.depth = 1}), "");
   EXPECT_NE(read_as_it_is(usual, {.depth = 2}), "");
   EXPECT_EQ(read_as_it_is(kMethod + from_hex("3a 02 18 02 42 02 18 02")), "");  // a number as params
@@ -563,7 +584,8 @@ TEST(ProtobufTranscoder, WhatIsReadAsItIsIsTheSameByWayOfJson) {
       const std::string_view json :
       {R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1})",
        R"({"jsonrpc":"2.0","method":"mean","params":{"a":[1.5,"é",{"b":{"$bytes":"AP8="}}],"c":[[],{},null]},"id":"x"})",
-       R"({"jsonrpc":"2.0","method":"m","params":[0,1,8192,999999999],"id":-70000})"}) {
+       R"({"jsonrpc":"2.0","method":"m","params":[0,1,8192,999999999],"id":-70000})",
+       R"({"jsonrpc":"2.0","method":"m","params":[1],"id":"x","to":"worker","from":"ada"})"}) {
     const std::string whole = protobuf_of(json);
     for (int round = 0; round < 6000; ++round) {
       std::string bytes = whole;
@@ -672,6 +694,24 @@ TEST(ProtobufTranscoder, ARequestGoesOnAsItCameButForItsId) {
               to_hex(before + from_hex("3a 0b 20 ff ff ff ff ff ff ff ff ff 01") + behind));
     EXPECT_EQ(handed_on({.id = 2, .from_json = R"("a\"b")"}),
               to_hex(before + from_hex("3a 02 18 04") + behind + from_hex("7a 03 61 22 62")));
+  }
+}
+
+TEST(ProtobufTranscoder, ARequestGoesOnWithoutTheNamesThatItCameWith) {
+  ProtobufTranscoder transcoder;
+  const std::string to = from_hex("72 01 61");
+  const std::string from = from_hex("7a 01 62");
+  const std::string id = from_hex("3a 02 18 04");
+  for (const std::string& request : {kMethod + kId + to + from, to + kMethod + from + kId, from + to + kMethod + kId}) {
+    const auto handed_on = [&](const RequestEdits& edits) {
+      Buffer out;
+      transcoder.append_request(out, request, edits);
+      return to_hex(out.view());
+    };
+    EXPECT_EQ(handed_on({.id = 2}), to_hex(kMethod + id));
+    EXPECT_EQ(handed_on({.id = 2, .from_json = R"("c")"}), to_hex(kMethod + id + from_hex("7a 01 63")));
+    const std::string kept = handed_on({.id = 2, .keeps_to = true});
+    EXPECT_EQ(kept, to_hex(request.starts_with(kMethod) ? kMethod + id + to : to + kMethod + id));
   }
 }
 
