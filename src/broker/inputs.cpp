@@ -44,10 +44,13 @@ void Inputs::pass_item(SlotNumber slot, const Received& message, std::string_vie
   const RelayedCall& call = calls_[slot];
   rpc::MessageSink& sink = call.provider->peer->sink();
   const ProviderId number{calls_.number_of(slot), true};
+  const auto begin_part = [&] { call.provider->peer->begin_part(*call.caller); };
   try {
     if (message.is_json()) {
+      begin_part();
       append_message(sink, [&](Buffer& out) { message::append_replaced(out, message.text, id, number.view()); });
     } else if (takes_as_it_is(*call.provider->peer, message.encoding)) {
+      begin_part();
       append_message_as(sink, MessageForm::native(message.encoding), [&](Buffer& out) {
         const char* const behind = id.data() + id.size();
         out.append({message.text.data(), static_cast<std::size_t>(id.data() - message.text.data())});

@@ -76,6 +76,11 @@ class Peer final : public rpc::BrokerPeer {
   [[nodiscard]] std::string_view principal_name() const noexcept {
     return principal != nullptr ? std::string_view{principal->name} : std::string_view{};
   }
+  /// What it is sent next belongs to a call of `caller`'s.
+  void begin_part(const Peer& caller) const noexcept {
+    if (node != nullptr) [[unlikely]]
+      node->begin_part(caller.principal_name());
+  }
   void has_run_out() noexcept { overdue += overdue != std::numeric_limits<std::uint16_t>::max() ? 1 : 0; }
   /// Whether events are sent to it, not dropped. One that has lost some while it was congested loses all until there is
   /// room again.

@@ -51,6 +51,9 @@ class RemoteNode {
   [[nodiscard]] virtual bool has_client(std::string_view name) const noexcept = 0;
   /// From here to there and back; 0 where that is not known yet.
   [[nodiscard]] virtual std::chrono::nanoseconds latency() const noexcept = 0;
+  /// The next message that is sent to that peer belongs to a call of a caller of that principal's: so it is that one's
+  /// calls alone among which the node looks for it.
+  virtual void begin_part(std::string_view principal) noexcept = 0;
 
  protected:
   ~RemoteNode() = default;

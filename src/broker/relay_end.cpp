@@ -263,8 +263,10 @@ void Relay::give_up(SlotNumber slot) noexcept {
   if (!tap_feed_->empty()) tap_feed_->end(calls_.number_of(slot), calls_[slot], context_->errors.cancelled);
   ++provider.route->counted()->errors;
   if (call.state != State::sent) return calls_.forget(slot);
+  const Peer* const caller = call.caller != nullptr ? call.caller : context_->peers.find(call.extras->asker);
   if_memory_allows([&] {
     const ProviderId id{calls_.number_of(slot), call.input != nullptr};
+    if (caller != nullptr) provider.peer->begin_part(*caller);
     append_message(provider.peer->sink(), [&](Buffer& out) { out.append(message::cancel_request(id.view())); });
   });
   // A subscription that begins all the same has to be ended.

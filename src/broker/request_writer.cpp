@@ -28,6 +28,8 @@ void RequestWriter::sent(SlotNumber slot) {
   if (input == nullptr || !input->ended) [[likely]]
     return;
   // Ended while it waited, and so without an item.
+  if (const Peer* const caller = calls_[slot].caller; caller != nullptr)
+    calls_[slot].provider->peer->begin_part(*caller);
   append_message(calls_[slot].provider->peer->sink(), [&](Buffer& out) {
     message::begin_call(out, R"("rpc.item")", R"({"id":)");
     out.append(ProviderId{calls_.number_of(slot), true}.view());

@@ -170,6 +170,7 @@ void Streams::pass_credit(SlotNumber slot) noexcept {
   const std::uint64_t more = stream.due(context_->limits.soft_output / call.caller->streams);
   if (more == 0 || !call.caller->sink().writable()) return;  // until `resume`
   try {
+    call.provider->peer->begin_part(*call.caller);
     append_message(call.provider->peer->sink(), [&](Buffer& out) {
       message::append_credit(out, ProviderId{calls_.number_of(slot), call.input != nullptr}.view(), more);
     });

@@ -146,6 +146,7 @@ Buffer& Node::Sink::open_message() {
     if (facts.number) ++node_->unanswered_;
     node_->call_written_ = facts.number;
   }
+  if (kind_ == RecordKind::call && !head.principal) head.principal = std::exchange(node_->next_part_, std::nullopt);
   if (kind_ == RecordKind::event) head.principal = group_;
   return node_->link_.begin_record(head);
 }
@@ -322,6 +323,7 @@ void Node::ended(std::uint64_t reached) {
 
 void Node::end_session(broker::LostBy by) {
   next_call_.reset();
+  next_part_.reset();
   callers_.clear();
   events_.clear();
   clients_.clear();
@@ -725,7 +727,14 @@ void Node::take_call(const Record& record, const Arrived& arrived) {
   }
   // Where nobody has to say who he is, names say nothing.
   const bool named = context_->host.loop_context.services.authority != nullptr;
-  Side* const side = side_of(named ? *record.head.principal : std::string_view{});
+  const std::string_view principal = named ? *record.head.principal : std::string_view{};
+  if (rpc::belongs_to_a_call(message)) {
+    const auto found = callers_.find(principal);
+    if (found != callers_.end() && found->second->dispatcher.is_still_known())
+      handle(found->second->dispatcher, arrived);
+    return;
+  }
+  Side* const side = side_of(principal);
   if (side == nullptr) return refuse_principal(message);
   if (is_for_own_broker(name)) {
     if (message.kind == MessageKind::request)

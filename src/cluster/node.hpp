@@ -181,6 +181,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   // broker::RemoteNode
 
   void begin_call(const CallFacts& facts) noexcept override;
+  void begin_part(std::string_view principal) noexcept override { next_part_ = principal; }
   [[nodiscard]] std::string_view name() const noexcept override { return name_; }
   [[nodiscard]] bool has_client(std::string_view client) const noexcept override { return clients_.contains(client); }
   [[nodiscard]] std::uint32_t load() const noexcept override { return heartbeat_.load; }
@@ -350,6 +351,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
       retained_there_;  // a digest that is not the one here, as long as it was not asked for that
   std::optional<std::string> retained_after_;  // the topic behind which it is still to be told all; nothing for done
   std::optional<CallFacts> next_call_;
+  std::optional<std::string_view> next_part_;  // whose, of what belongs to a call
   std::optional<std::uint64_t> call_written_;  // the number of the one that is being written
   std::deque<SentCall> sent_calls_{};          // that are not known to have come there, the oldest first
   std::uint64_t calls_sent_ = 0;

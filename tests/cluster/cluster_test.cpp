@@ -1756,6 +1756,37 @@ TEST_F(ClusterAttackTest, WhatIsNoArrayOfOutcomesIsOneOutcome) {
   }
 }
 
+// Nodes may have calls for many principals here: what belongs to one is no work for the others.
+TEST_F(ClusterAttackTest, WhatBelongsToACallNamesItsPrincipalAndIsLookedForAmongThatOnesCalls) {
+  const auto principal = [](std::string name) {
+    return Principal{
+        .name = name, .tokens = {name + "-token"}, .call = {">"}, .provide = {">"}, .publish = {}, .subscribe = {}};
+  };
+  a->loop_context.services.authority =
+      std::make_shared<const rpc::Authority>(std::vector{principal("ada"), principal("bob")});
+  NodeClient ada{*a};
+  static_cast<void>(ada.ask(request("rpc.hello", R"({"token":"ada-token"})")));
+  ada.provide("numbers");
+  node->tell(cluster::RecordKind::call, R"({"jsonrpc":"2.0","method":"numbers","id":7,"stream":2})", "bob");
+  advance(kHop);
+  const std::string id = id_of(ada.received());
+  node->tell(cluster::RecordKind::call, cancel_notification("7"), "ada");
+  advance(kHop);
+  EXPECT_EQ(ada.received(), "");
+  node->tell(cluster::RecordKind::call, cancel_notification("7"), "bob");
+  advance(kHop);
+  EXPECT_EQ(ada.received(), cancel_notification(id));
+  node->tell(cluster::RecordKind::methods, R"({"set":[[1,{"method":"evil"}]],"all":true})");
+  advance(kHop);
+  ada.send(R"({"jsonrpc":"2.0","method":"evil","id":8,"stream":1})");
+  ada.send(notification("rpc.credit", R"({"id":8,"n":1000})"));
+  ada.send(cancel_notification("8"));
+  advance(kHop);
+  EXPECT_TRUE(node->said.contains(R"(ada{"jsonrpc":"2.0","method":"rpc.credit")"));
+  EXPECT_TRUE(node->said.contains(R"(ada{"jsonrpc":"2.0","method":"$/cancelRequest")"));
+  a->loop_context.services.authority = nullptr;
+}
+
 TEST_F(ClusterAttackTest, WhatIsNoResponseEndsTheCallThatItNames) {
   node->tell(cluster::RecordKind::methods, R"({"set":[[1,{"method":"evil"}]],"all":true})");
   advance(kHop);
