@@ -39,7 +39,8 @@ namespace wirecall::message {
   return is_envelope_name(name) && name != "params" && name != "result" && name != "error";
 }
 
-/// The id of a request as JSON. It lasts as long as anybody serves the request.
+/// The id of a request as JSON, and the names of clients in one of Protocol Buffers. It lasts as long as anybody serves
+/// the request.
 using IdText = std::array<char, 64>;
 
 /// One member of an envelope: which, its name as a string, and its value as it is encoded.
