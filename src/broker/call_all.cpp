@@ -73,7 +73,7 @@ void CallAll::expect(const Route& route, const Peer& caller, Scatter& scatter) {
     }
   }
   if (context_->realm == nullptr || caller.of_node) return;
-  context_->realm->each_absent(scatter.method, [&](std::string_view node, LostBy by) {
+  context_->realm->each_absent(route.name(), [&](std::string_view node, LostBy by) {
     scatter.absent.emplace_back(results.expect_node(node, 1), by);
   });
 }

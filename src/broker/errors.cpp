@@ -25,6 +25,7 @@ RelayErrors::RelayErrors()
       no_memory(ErrorCode::internal_error),
       node_lost_before(lost_with("the provider's node has gone", "remote", "no")),
       node_lost(lost_with("the provider's node has gone", "remote", "maybe")),
+      moved(lost_with("the method is not provided on its node any more", "remote", "no")),
       bus_lost_before(lost_with("the bus between the nodes has failed", "bus", "no")),
       bus_lost(lost_with("the bus between the nodes has failed", "bus", "maybe")),
       cancelled_before(message::make(ErrorCode::cancelled, "the call was cancelled", "no")) {}

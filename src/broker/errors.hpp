@@ -23,6 +23,7 @@ struct RelayErrors {
   Error no_memory;
   Error node_lost_before;  ///< the provider's node has gone, and had not been asked
   Error node_lost;
+  Error moved;            ///< the provider's node has it no more, and nobody has been asked
   Error bus_lost_before;  ///< the same of the bus
   Error bus_lost;
   Error cancelled_before;  ///< the provider had not been asked

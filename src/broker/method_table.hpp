@@ -25,8 +25,9 @@ class Route;
 struct SubscriptionMethod;
 class SubscriptionRelay;
 
-/// A method without a typed edge: `answer(object, call)` sees to the answer. `object` outlives it.
-/// `asynchronous`: its calls know the way to their caller.
+/// A method without a typed edge: `answer(object, call)` sees to the answer, or throws it as an Error, whose
+/// `delivered` is its own: the broker has refused, and no handler has run. `object` outlives it. `asynchronous`: its
+/// calls know the way to their caller.
 template <auto answer, class Object>
 [[nodiscard]] Method untyped_method(std::string name, Object& object, bool asynchronous = false) {
   static constexpr wirecall::detail::Signature kPlain{};
@@ -34,7 +35,16 @@ template <auto answer, class Object>
   return {std::move(name),
           {},
           {.callable = {&object, [](void*) {}},
-           .invoke = [](void* callable, Call& call) { answer(*static_cast<Object*>(callable), call); },
+           .invoke =
+               [](void* callable, Call& call) {
+                 try {
+                   answer(*static_cast<Object*>(callable), call);
+                 } catch (const LocalError&) {
+                   throw;
+                 } catch (const Error& error) {
+                   call.error(error);
+                 }
+               },
            .signature = asynchronous ? &kAsynchronous : &kPlain}};
 }
 

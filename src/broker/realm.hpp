@@ -74,7 +74,7 @@ class Realm {
   /// unknown.
   [[nodiscard]] virtual const Method* find_absent(const Peer& caller, std::string_view name) noexcept = 0;
   using Absent = std::function<void(std::string_view node, LostBy by)>;
-  /// Calls `told` with each such node whose clients provide the method, as far as is known.
+  /// Calls `told` with each such node whose clients provide the method, by exactly that name, as far as is known.
   virtual void each_absent(std::string_view method, const Absent& told) const = 0;
   /// This node's own name.
   [[nodiscard]] virtual std::string_view node() const noexcept = 0;

@@ -53,11 +53,10 @@ bool Relay::response(Peer& peer, const Received& message) {
   WIRECALL_ASSERT(provider.at_work != 0);
   const bool wanted = call.state == State::sent;
   const bool error = message.has(Member::error);
-  if (wanted && error && peer.of_node && has_moved(message)) [[unlikely]] {
-    if (ask_another(slot, false)) {
-      free_again(provider);
-      return true;
-    }
+  const bool moved = wanted && error && peer.of_node && has_moved(message);
+  if (moved && ask_another(slot, false)) [[unlikely]] {
+    free_again(provider);
+    return true;
   }
   const bool malformed = message.fault != Fault::none ||
                          (error && !message::is_error(*context_->loop.codecs.readers.reader, message[Member::error]));
@@ -74,6 +73,8 @@ bool Relay::response(Peer& peer, const Received& message) {
   calls_.leave_provider(slot);
   if (wanted && malformed) [[unlikely]] {
     answers_->fail(slot, context_->errors.malformed);
+  } else if (moved) [[unlikely]] {
+    answers_->fail(slot, context_->errors.moved);
   } else if (wanted) {
     answers_->deliver(slot, message, provider);
   } else {

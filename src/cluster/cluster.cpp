@@ -14,6 +14,8 @@ using std::chrono::nanoseconds;
 namespace {
 
 constexpr int kTicksASecond = 4;
+// Whoever is there has answered this node's first word after this time.
+constexpr std::chrono::milliseconds kHeard{250};
 constexpr std::string_view kTooSilent = "it has been silent for too long";
 constexpr std::string_view kEnded = "it has ended";
 
@@ -135,6 +137,7 @@ void Cluster::expired() {
 // one of them cannot be joined.
 bool Cluster::knows_others() const noexcept {
   if (bus_->state() != Bus::State::connected) return false;
+  if (now() - connected_at_ < kHeard) return false;
   return now() - connected_at_ > kSilence || std::ranges::all_of(nodes_, [](const auto& node) {
            return node.second->state() == Node::State::up || node.second->state() == Node::State::foreign;
          });
@@ -333,11 +336,14 @@ void Cluster::admit_withheld() {
 
 const Method* Cluster::find_absent(const broker::Peer& caller, std::string_view name) noexcept {
   if (caller.of_node) return &moved_;
-  const bool expects = !expected_.empty() && context_.now() < expected_until_;
+  const bool connected = bus_->state() == Bus::State::connected;
+  const bool expects = !expected_.empty() && (!connected || context_.now() < expected_until_);
   if (context_.absent == 0 && !expects) return nullptr;  // most names that are looked for here are misspelt
-  const Method* absent = expects && expected_.contains(name) ? &lost_ : nullptr;
+  const Method* absent = nullptr;
+  if (expects && is_among(expected_, name)) absent = connected ? &lost_ : &unreachable_;
+  caller.sink().charge(static_cast<std::size_t>(context_.absent));
   for (const auto& [node_name, node] : nodes_) {
-    const std::optional<broker::LostBy> by = node->lost_by(name);
+    const std::optional<broker::LostBy> by = node->lost_by(name, false);
     if (by == broker::LostBy::bus) return &unreachable_;
     if (by) absent = &lost_;  // until it is up again
   }
@@ -349,7 +355,7 @@ void Cluster::each_absent(std::string_view method, const Absent& told) const {
   for (const auto& [name, node] : nodes_) {
     // The process that was the node before may provide it still.
     const auto provides = [&](const auto& one) { return one->name() == node->name() && one->provides(method); };
-    const std::optional<broker::LostBy> by = node->lost_by(method);
+    const std::optional<broker::LostBy> by = node->lost_by(method, true);
     if (by && std::ranges::none_of(departing_, provides)) told(name, *by);
   }
 }
@@ -412,6 +418,7 @@ bool Cluster::busy() const noexcept {
 void Cluster::bus_changed() {
   if (bus_->state() == Bus::State::connected) {
     connected_at_ = now();
+    expected_until_ = connected_at_ + kSilence;
     context_.log(LogLevel::info, "cluster: the bus is connected: " + bus_->url());
     // Whoever is still there says so within a second.
     each_session([](Node& node) { node.lose(broker::LostBy::bus); });

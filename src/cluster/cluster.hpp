@@ -128,7 +128,7 @@ class Cluster final : public broker::Realm, private Timer, private broker::Subsc
   int ticks_ = 0;
   bool listens_as_node_ = true;
   std::chrono::nanoseconds replaced_at_{0};
-  std::set<std::string, std::less<>> expected_;  // methods of nodes that are about to say that they have them
+  MethodNames expected_;  // methods of nodes that are about to say that they have them
   std::chrono::nanoseconds expected_until_{0};
   std::chrono::nanoseconds ticked_at_{0};
   std::chrono::nanoseconds connected_at_{0};  // since when the bus is connected, or this has begun

@@ -99,13 +99,20 @@ bool read_gone(Reader& reader, const MethodNewsHandlers& handlers) {
   return true;
 }
 
+// False where one is none; the others are read all the same.
 template <class Read>
-bool read_each(Reader& reader, const Read& read) {
-  if (!reader.begin_array()) return false;
-  while (reader.next_element()) {
-    if (!read()) return false;
+bool read_each(Reader& reader, Reader& element, const Read& read) {
+  if (reader.kind() != ValueKind::array) {
+    static_cast<void>(reader.skip());
+    return false;
   }
-  return true;
+  static_cast<void>(reader.begin_array());
+  bool all = true;
+  while (reader.next_element()) {
+    element.reset(reader.skip());
+    all = read(element) && all;
+  }
+  return all;
 }
 
 }  // namespace
@@ -114,23 +121,23 @@ bool read_method_news(std::string_view json, const Codec& codec, const MethodNew
   const Scan scan = codec.scan(json, kDepthMax);
   if (scan.status != ScanStatus::complete || scan.offset != json.size()) return false;
   const std::unique_ptr<Reader> reader = codec.reader();
+  const std::unique_ptr<Reader> element = codec.reader();
   const std::unique_ptr<Reader> scratch = codec.reader();
   reader->reset(json);
   if (!reader->begin_object()) return false;
+  bool fits = true;
   for (std::string_view name; reader->next_member(name);) {
-    bool fits = true;
     if (name == "set") {
-      fits = read_each(*reader, [&] { return read_set(*reader, *scratch, handlers); });
+      fits = read_each(*reader, *element, [&](Reader& one) { return read_set(one, *scratch, handlers); }) && fits;
     } else if (name == "gone") {
-      fits = read_each(*reader, [&] { return read_gone(*reader, handlers); });
+      fits = read_each(*reader, *element, [&](Reader& one) { return read_gone(one, handlers); }) && fits;
     } else if (name == "all") {
       all = reader->skip() == "true";
     } else {
       static_cast<void>(reader->skip());
     }
-    if (!fits) return false;
   }
-  return true;
+  return fits;
 }
 
 }  // namespace wirecall::cluster

@@ -43,8 +43,9 @@ struct MethodNewsHandlers {
   std::function<void(std::string_view method)> gone;
 };
 
-/// Calls the handlers for each method of the text, which is padded. False for one that is no such text: then some may
-/// have been told already. `all` is whether the text says that all is known now. Throws what the handlers throw.
+/// Calls the handlers for each method of the text, which is padded. False for one that is no such text, or of which
+/// some elements are none: the others are told all the same. `all` is whether the text says that all is known now.
+/// Throws what the handlers throw.
 [[nodiscard]] bool read_method_news(std::string_view json, const Codec& codec, const MethodNewsHandlers& handlers,
                                     bool& all);
 

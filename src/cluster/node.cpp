@@ -116,20 +116,23 @@ Node::Node(NodeContext& context, std::string name)
       limits_(limits_of_node(context.host.limits)),
       link_(context.bus, {.own = context.own, .subject = context.subjects.call(name_)},
             first_session(context.epoch, ++context.sessions), bounds_of(context.host.limits), *this),
-      heard_at_(context.now()) {
-  ++context.absent;
-}
+      heard_at_(context.now()) {}
 
 Node::~Node() {
   mark_untaken(link_.reached());
   end_session(losing_);
-  context_->absent -= is_absent() ? 1 : 0;
+  context_->absent -= counts_as_absent_ ? 1 : 0;
 }
 
 void Node::become(State state) noexcept {
-  context_->absent -= is_absent() ? 1 : 0;
   state_ = state;
-  context_->absent += is_absent() ? 1 : 0;
+  count_absent();
+}
+
+void Node::count_absent() noexcept {
+  const bool before = std::exchange(
+      counts_as_absent_, state_ == State::unreachable || (state_ == State::joining && !former_methods_.empty()));
+  context_->absent += (counts_as_absent_ ? 1 : 0) - (before ? 1 : 0);
 }
 
 // ---- messages that go there ----
@@ -376,6 +379,7 @@ void Node::stay_behind() {
 void Node::expect_methods_of(const Node& former) {
   former_methods_ = former.former_methods_;
   if (former_methods_.size() < kMethodsMax) former_methods_.insert(former.methods_.begin(), former.methods_.end());
+  count_absent();
 }
 
 void Node::supersede(std::string_view method) {
@@ -772,6 +776,7 @@ void Node::take_methods(std::string_view json) {
   if (!all || state_ == State::up) return;
   become(State::up);
   former_methods_.clear();
+  count_absent();
   context_->supersede(name_, {});
   provider().tells_itself = true;
   context_->log(LogLevel::info,
@@ -884,6 +889,7 @@ void Node::forget_methods() {
     for (const std::string& method : methods_) context_->may_admit(method);
   }
   if (former_methods_.size() < kMethodsMax) former_methods_.merge(methods_);
+  count_absent();
   methods_.clear();
 }
 
@@ -1049,17 +1055,19 @@ void Node::deliver_retained(std::string_view topic, std::string_view event) {
                                                      .retained = number.value_or(0)});
 }
 
-// Whether the method is one of these, which may be prefixes.
-static bool is_among(const std::set<std::string, std::less<>>& names, std::string_view method) noexcept {
+bool is_among(const MethodNames& names, std::string_view method) noexcept {
+  if (names.empty()) return false;
   const auto has = [&names](std::string_view name) { return names.contains(name); };
   return has(method) || (is_name(method) && broker::any_prefix(method, has));
 }
 
 bool Node::provides(std::string_view method) const noexcept { return is_open() && is_among(methods_, method); }
 
-std::optional<broker::LostBy> Node::lost_by(std::string_view method) const noexcept {
-  if (!is_absent()) return std::nullopt;
-  const auto are_of = [method](const auto& names) { return is_among(names, method); };
+std::optional<broker::LostBy> Node::lost_by(std::string_view method, bool exactly) const noexcept {
+  if (!counts_as_absent_) return std::nullopt;
+  const auto are_of = [&](const MethodNames& names) {
+    return exactly ? names.contains(method) : is_among(names, method);
+  };
   if (state_ == State::unreachable && are_of(methods_)) return broker::LostBy::bus;
   if (!are_of(former_methods_) || are_of(methods_)) return std::nullopt;
   return state_ == State::unreachable ? broker::LostBy::bus : broker::LostBy::node;

@@ -53,6 +53,10 @@ struct RetainedAsked {
   std::chrono::nanoseconds last = since;
 };
 
+using MethodNames = std::set<std::string, std::less<>>;
+/// Whether the method is one of these, which may be prefixes.
+[[nodiscard]] bool is_among(const MethodNames& names, std::string_view method) noexcept;
+
 /// What the nodes of one cluster share. All referred to outlive them.
 struct NodeContext {
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept { return host.loop_context.now(); }
@@ -75,7 +79,7 @@ struct NodeContext {
   std::function<void(std::string_view node, std::string_view method)> supersede{};
   bool replaced = false;       ///< another process is the node: what is under way goes on, and nothing new is begun
   bool draining = false;       ///< the node provides nothing any more
-  int absent = 0;              ///< nodes that are Node::State::joining or unreachable
+  int absent = 0;              ///< nodes of which methods cannot be called now (Node::lost_by)
   int reading = 0;             ///< handlers of messages of the bus that run: meanwhile nobody is heard
   std::uint64_t sessions = 0;  ///< of links, that have begun
   std::size_t withheld = 0;    ///< methods, of all nodes
@@ -162,12 +166,12 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   /// Whether calls are pending there, so that it is pinged.
   [[nodiscard]] bool awaits_answers() const noexcept { return unanswered_ != 0; }
   /// What its clients provide, as far as is known.
-  [[nodiscard]] const std::set<std::string, std::less<>>& methods() const noexcept { return methods_; }
+  [[nodiscard]] const MethodNames& methods() const noexcept { return methods_; }
   /// Whether they provide the method, by that name or by a prefix, as far as is known.
   [[nodiscard]] bool provides(std::string_view method) const noexcept;
-  /// Why a method that its clients provide, by that name or by a prefix, cannot be called there now: where the node is
-  /// joining, by what it has said before. Nothing for all other methods.
-  [[nodiscard]] std::optional<broker::LostBy> lost_by(std::string_view method) const noexcept;
+  /// Why a method that its clients provide, by that name or (unless `exactly`) by a prefix, cannot be called there now:
+  /// where the node is joining, by what it has said before. Nothing for all other methods.
+  [[nodiscard]] std::optional<broker::LostBy> lost_by(std::string_view method, bool exactly) const noexcept;
   /// Calls of its callers that are in progress here.
   [[nodiscard]] std::size_t calls_here() const noexcept;
   [[nodiscard]] std::uint64_t calls_sent() const noexcept { return calls_sent_; }
@@ -319,7 +323,7 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   void end_events() noexcept;
   void end_session(broker::LostBy by);
   void become(State state) noexcept;
-  [[nodiscard]] bool is_absent() const noexcept { return state_ == State::joining || state_ == State::unreachable; }
+  void count_absent() noexcept;
   [[nodiscard]] broker::Peer& provider() const {
     return static_cast<broker::Peer&>(*provides_->dispatcher.join_broker());
   }
@@ -332,8 +336,9 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   Heartbeat heartbeat_;
   std::chrono::nanoseconds heard_at_;
   std::chrono::nanoseconds latency_{0};
-  std::set<std::string, std::less<>> methods_;
-  std::set<std::string, std::less<>> former_methods_;  // of sessions before, until all of this one's are known
+  MethodNames methods_;
+  MethodNames former_methods_;     // of sessions before, until all of this one's are known
+  bool counts_as_absent_ = false;  // in the context
   std::map<std::string, broker::Registration, std::less<>> withheld_;  // that others here provide otherwise
   std::size_t withheld_bytes_ = 0;                                     // by which they are described
   std::set<std::string, std::less<>> clients_;                         // names of its clients

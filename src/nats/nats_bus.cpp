@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kConnectTimeout{2000};
 constexpr milliseconds kConnectPause{250};
 constexpr milliseconds kReconnectWait{100};
-constexpr milliseconds kPingInterval{20'000};
+constexpr milliseconds kPingInterval{900};
 constexpr milliseconds kClosing{1000};
 // What is on the way to a subscription that has ended comes within that time, or never.
 constexpr milliseconds kDraining{5000};

@@ -41,7 +41,7 @@ class PlainClient {
 
 class PlainClientsTest : public testing::Test {
  protected:
-  static constexpr auto kMeet = 300ms;
+  static constexpr auto kMeet = 600ms;
   static constexpr auto kHop = 1ms;
   static constexpr auto kTick = 251ms;
 

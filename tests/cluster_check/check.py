@@ -572,7 +572,7 @@ class Check:
 
     def only_brokers_speak(self):
         stored = "PUB $JS.API.STREAM.MSG.GET.wirecall_shop_events_other 0\r\n"
-        for command in ("PUB wc.shop.n.one.call 1\r\nx", "SUB wc.shop.n.one.call 1", "PUB wc.shop.hb 1\r\nx", stored):
+        for command in ("PUB wc.shop.n.one.call 1\r\nx", "SUB wc.shop.n.one.call 1", "PUB wc.shop.hb 1\r\nx", "SUB _INBOX.> 1", stored):
             said = self.nats.answer_to("others", self.nats.OTHERS_PASSWORD, command)
             assert "Permissions Violation" in said, (command, said)
         for command in ("SUB wc.shop.n.one.call 1", "PUB $JS.API.INFO 0\r\n", "PUB wc.shop.m.rpc.ping 0\r\n"):
