@@ -47,7 +47,7 @@ class FewDescriptors : public testing::TestWithParam<std::string> {
 
   void SetUp() override {
     // It needs a pipe for each class of an object that it meets for the first time, and takes it for another without.
-    if (kAddressSanitizer) GTEST_SKIP() << "UndefinedBehaviorSanitizer, beside this one, needs descriptors itself";
+    if (kAddressSanitizer) GTEST_SKIP() << kSanitizerNeedsDescriptors;
   }
   std::chrono::nanoseconds processor_time() {
     clockid_t clock{};

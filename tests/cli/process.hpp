@@ -19,6 +19,10 @@
 
 namespace wirecall::cli {
 
+/// Why what runs out of descriptors is not tested with AddressSanitizer.
+inline constexpr const char* kSanitizerNeedsDescriptors =
+    "UndefinedBehaviorSanitizer, beside this one, needs descriptors itself";
+
 /// Seconds after which a process that hangs is killed, and its test fails.
 inline constexpr unsigned kSecondsMax = 60;
 
