@@ -160,7 +160,7 @@ void DurableConsumer::bury(Pending::iterator event, std::string error) {
   std::string error_json = kept_error(std::move(error), "The consumer's");
   if (one.error.empty()) one.account = one.peer != nullptr ? account_of(*one.peer) : principal_;
   const auto next = std::next(event);
-  const std::uint64_t behind = next == pending_.end() ? scanned_ : next->first - 1;
+  const std::uint64_t behind = next == pending_.end() ? scanned() : next->first - 1;
   durable::Progress progress{.consumer = settings_.name,
                              .floor = event == pending_.begin() ? behind : floor(),
                              .tried = durable::Tried{seq, one.deliveries, true}};
