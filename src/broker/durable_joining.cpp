@@ -5,6 +5,7 @@
 #include "broker/durable_consumer.hpp"
 #include "broker/durable_params.hpp"
 #include "broker/durable_topics.hpp"
+#include "broker/outgoing.hpp"
 #include "message/own_error.hpp"
 
 namespace wirecall::broker {

@@ -2,6 +2,7 @@
 #include "broker/durable_consumer.hpp"
 #include "broker/durable_params.hpp"
 #include "broker/durable_topics.hpp"
+#include "broker/outgoing.hpp"
 
 namespace wirecall::broker {
 

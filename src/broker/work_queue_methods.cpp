@@ -1,5 +1,6 @@
 // Of WorkQueues: the methods rpc.queue.…, by which peers push jobs and look at them (work_queues.hpp).
 #include "broker/durable_answers.hpp"
+#include "broker/outgoing.hpp"
 #include "broker/work_queues.hpp"
 #include "message/own_error.hpp"
 
