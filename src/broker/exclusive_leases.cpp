@@ -15,17 +15,28 @@ using std::chrono::nanoseconds;
 constexpr int kRenewals = 4;
 constexpr int kParts = 5;
 constexpr int kPartsHeld = 4;
+constexpr std::string_view kLate = "its lease could not be renewed";
 
 struct LeaseRow {
   std::uint64_t token;
 };
 
 struct ExclusiveLeases::Asking {
+  Asking(ExclusiveLeases& its_leases, std::uint64_t its_peer) noexcept
+      : leases(&its_leases), alive(its_leases.alive_), peer(its_peer) {}
+  Asking(Asking&&) = delete;
+  /// However it ends, also for want of memory.
+  ~Asking() {
+    if (!alive.expired()) leases->ended(*this);
+  }
+
+  ExclusiveLeases* leases;
+  std::weak_ptr<char> alive;
   std::uint64_t peer;
-  ReplySink sink;
-  std::vector<Registration> registrations;
-  std::vector<std::string> names;  // that want leases
-  std::size_t next = 0;            // that is asked for
+  ReplySink sink{};
+  std::vector<Registration> registrations{};
+  std::vector<std::string> names{};  // that want leases
+  std::size_t next = 0;              // that is asked for
 };
 
 ExclusiveLeases::ExclusiveLeases(BrokerContext& context, Registrar& registrar, durable::Store* store)
@@ -60,8 +71,9 @@ void ExclusiveLeases::register_methods(Call& call) {
     throw Error::with_data(ErrorCode::invalid_request, R"({"reason":"needs_connection"})");
   Buffer params;
   params.append(json_of(call.reader(), "params", {.text = call.params(), .kind = ValueKind::object}));
-  auto asking = std::make_shared<Asking>(Asking{
-      .peer = caller.number, .sink = {}, .registrations = read_registrations(*context_, params.padded()), .names = {}});
+  const auto asking = std::make_shared<Asking>(*this, caller.number);
+  asking->registrations = read_registrations(*context_, params.padded());
+  std::vector<std::string> names;
   for (const Registration& one : asking->registrations) {
     if (one.policy != Policy::exclusive) continue;
     if (!rpc::may_provide(caller.principal, one.name)) throw forbidden();
@@ -69,11 +81,12 @@ void ExclusiveLeases::register_methods(Call& call) {
     if (held != held_.end() && held->second.peer == caller.number) continue;
     if (held != held_.end() || asked_for_.contains(one.name))
       throw conflict("the method is provided by another connection, which wants to be the only one");
-    if (std::ranges::find(asking->names, one.name) == asking->names.end()) asking->names.push_back(one.name);
+    if (std::ranges::find(names, one.name) == names.end()) names.push_back(one.name);
   }
+  asking->names = std::move(names);
+  asked_for_.insert(asking->names.begin(), asking->names.end());
   asking->sink = call.detach();
   asking->sink.keeps(params.size());
-  asked_for_.insert(asking->names.begin(), asking->names.end());
   ask_next(asking);
 }
 
@@ -92,12 +105,11 @@ void ExclusiveLeases::ask_next(const std::shared_ptr<Asking>& asking) {
 void ExclusiveLeases::leased(const std::shared_ptr<Asking>& asking, nanoseconds asked_at,
                              const durable::Outcome<durable::Leased>& outcome) {
   const std::string& name = asking->names[asking->next];
-  asked_for_.erase(name);
   if (!outcome) {
     const bool taken = outcome.error().kind == durable::Failure::Kind::conflict;
-    return give_up(*asking,
-                   taken ? conflict("the method is provided at another node, by one which wants to be the only one")
-                         : error_of(outcome.error()));
+    return asking->sink.error(
+        taken ? conflict("the method is provided at another node, by one which wants to be the only one")
+              : error_of(outcome.error()));
   }
   held_[name] = {.peer = asking->peer,
                  .token = outcome->revision,
@@ -114,17 +126,16 @@ void ExclusiveLeases::finish(const std::shared_ptr<Asking>& asking) {
     if (peer == nullptr) throw has_ended();
     answer(asking->sink, std::uint64_t{add_registrations(*peer, std::move(asking->registrations))});
   } catch (const Error& error) {
-    give_up(*asking, error);
+    asking->sink.error(error);
   }
 }
 
-void ExclusiveLeases::give_up(Asking& asking, const Error& error) {
+// What it has been given and does not provide is free again.
+void ExclusiveLeases::ended(const Asking& asking) noexcept {
   for (const std::string& name : asking.names) {
     asked_for_.erase(name);
-    const auto held = held_.find(name);
-    if (held != held_.end() && held->second.peer == asking.peer && !is_provided(name, held->second)) release(name);
+    provided_changed(name);
   }
-  asking.sink.error(error);
 }
 
 void ExclusiveLeases::lease(Call& call) {
@@ -150,7 +161,7 @@ bool ExclusiveLeases::is_provided(const std::string& method, const Held& held) c
 
 void ExclusiveLeases::provided_changed(std::string_view method) noexcept {
   const auto held = held_.find(method);
-  if (held == held_.end() || is_provided(held->first, held->second)) return;
+  if (held == held_.end() || asked_for_.contains(method) || is_provided(held->first, held->second)) return;
   if_memory_allows([&] { release(std::string{method}); });
 }
 
@@ -191,6 +202,18 @@ void ExclusiveLeases::lose(const std::string& method, std::string_view why) {
     static_cast<void>(registrar_->unregister(*peer, method));
 }
 
+// A loop that stood still hears of calls before its timers.
+bool ExclusiveLeases::end_late(std::string_view method) noexcept {
+  const auto held = held_.find(method);
+  if (held == held_.end() || context_->now() < held->second.until) return false;
+  bool ended = false;
+  if_memory_allows([&] {
+    lose(std::string{method}, kLate);
+    ended = true;
+  });
+  return ended;
+}
+
 void ExclusiveLeases::wait() {
   if (held_.empty() || context_->loop.scheduler == nullptr || std::exchange(waits_, true)) return;
   context_->loop.scheduler->start(*this, store_->lease_time() / (kRenewals * 2));
@@ -202,14 +225,18 @@ void ExclusiveLeases::expired() {
     const nanoseconds now = context_->now();
     const nanoseconds held_for = store_->lease_time() * kPartsHeld / kParts;
     std::vector<std::string> late;
+    std::vector<std::string> unprovided;  // for want of memory to say so
     for (auto& [method, held] : held_) {
       if (held.until <= now) {
         late.push_back(method);
+      } else if (!asked_for_.contains(method) && !is_provided(method, held)) {
+        unprovided.push_back(method);
       } else if (!held.renews && held.until - now <= held_for - store_->lease_time() / kRenewals) {
         renew(method, held);
       }
     }
-    for (const std::string& method : late) lose(method, "its lease could not be renewed");
+    for (const std::string& method : unprovided) release(method);
+    for (const std::string& method : late) lose(method, kLate);
   });
   wait();
 }

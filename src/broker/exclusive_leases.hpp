@@ -28,6 +28,8 @@ class ExclusiveLeases final : private Timer {
   [[nodiscard]] const Method* find(std::string_view name, const Received& message);
   /// Somebody has registered it, or does not provide it any more.
   void provided_changed(std::string_view method) noexcept;
+  /// Ends the registration of a method, about to be called, whose lease is not in force any more. Whether it did.
+  [[nodiscard]] bool end_late(std::string_view method) noexcept;
 
  private:
   struct Held {
@@ -46,7 +48,7 @@ class ExclusiveLeases final : private Timer {
   void leased(const std::shared_ptr<Asking>& asking, std::chrono::nanoseconds asked_at,
               const durable::Outcome<durable::Leased>& outcome);
   void finish(const std::shared_ptr<Asking>& asking);
-  void give_up(Asking& asking, const Error& error);
+  void ended(const Asking& asking) noexcept;
   [[nodiscard]] bool is_provided(const std::string& method, const Held& held) const noexcept;
   void release(const std::string& method);
   void renew(const std::string& method, Held& held);

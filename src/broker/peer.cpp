@@ -38,7 +38,9 @@ const Method* Peer::find(std::string_view name, const Received& message) {
     const Method* const of_leases = router_->leases().find(name, message);
     return of_leases != nullptr ? of_leases : router_->durable_topics().find(name, message);
   }
-  const Route* const route = router_->methods().find(name);
+  const Route* route = router_->methods().find(name);
+  if (route != nullptr && route->policy() == Policy::exclusive && router_->leases().end_late(route->name()))
+    route = router_->methods().find(name);
   // What a node asks for is served here, or not at all.
   if (route != nullptr && (of_node ? route->is_for_nodes() : route->is_provided())) return &route->method();
   Realm* const realm = router_->context().realm.get();

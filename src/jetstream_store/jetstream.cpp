@@ -175,15 +175,21 @@ void JetStream::take(const cluster::BusMessage& message) {
     if (waiter.wait == Wait::yes && !waiter.waits && waiter.messages.empty()) return ask(number, true);
     return end_pull(number);
   }
-  if (message.no_responders)
+  if (message.no_responders) {
+    if (absent_) absent_();
     return fail(number, {.why = "JetStream does not answer: nats-server has to run with it (-js)"});
+  }
   auto answer = Value::parse(message.payload);
   if (!answer || !answer->is_object()) return fail(number, {.why = "JetStream's answer is not understood"});
   if (const Value* const error = answer->find("error"); error != nullptr && error->is_object()) {
     const Value* const code = error->find("code");
     const Value* const said = error->find("description");
     constexpr std::uint64_t kWrongLastSequence = 10'071;
-    const bool is_other = jetstream_store::number(find(*error, "err_code")) == kWrongLastSequence;
+    constexpr std::uint64_t kNameInUse = 10'058;
+    constexpr std::uint64_t kNoStream = 10'059;
+    const std::uint64_t said_code = jetstream_store::number(find(*error, "err_code"));
+    if (said_code == kNoStream && absent_) absent_();
+    const bool is_other = said_code == kWrongLastSequence || said_code == kNameInUse;
     const bool is_none = jetstream_store::number(code) == 404;
     return fail(number,
                 {.kind = is_other  ? Failure::Kind::conflict
@@ -211,8 +217,14 @@ void JetStream::end_pull(std::uint64_t number) {
   const auto found = waiters_.find(number);
   Waiter waiter = std::move(found->second);
   waiters_.erase(found);
-  pulls_.erase(waiter.stream + '.' + waiter.consumer);
+  forget_pull(number, waiter);
   waiter.pulled(std::move(waiter.messages));
+}
+
+// Another one may have begun for a consumer that was made anew.
+void JetStream::forget_pull(std::uint64_t number, const Waiter& waiter) noexcept {
+  const auto pull = pulls_.find(waiter.stream + '.' + waiter.consumer);
+  if (pull != pulls_.end() && pull->second == number) pulls_.erase(pull);
 }
 
 void JetStream::fail(std::uint64_t number, Failure failure) {
@@ -221,7 +233,7 @@ void JetStream::fail(std::uint64_t number, Failure failure) {
   Waiter waiter = std::move(found->second);
   waiters_.erase(found);
   if (!waiter.pulled) return waiter.answered(std::unexpected(std::move(failure)));
-  pulls_.erase(waiter.stream + '.' + waiter.consumer);
+  forget_pull(number, waiter);
   for (const PulledMessage& message : waiter.messages) send(message.reply, "-NAK");
   waiter.pulled(std::unexpected(std::move(failure)));
 }

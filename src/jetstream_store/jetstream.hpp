@@ -37,6 +37,9 @@ class JetStream {
 
   /// `changed` is called whenever it is connected, or is not any more. Once, before anything else.
   void on_connection(std::function<void(bool connected)> changed) { changed_ = std::move(changed); }
+  /// `absent` is called when it says that a stream is not there, or that nobody takes what was published. Once, before
+  /// anything else.
+  void on_absence(std::function<void()> absent) { absent_ = std::move(absent); }
   [[nodiscard]] bool is_connected() const noexcept;
   /// The most bytes of a message.
   [[nodiscard]] std::size_t payload_bytes_max() const noexcept { return bus_->payload_bytes_max(); }
@@ -97,6 +100,7 @@ class JetStream {
   void publish(std::uint64_t number, std::string_view subject, std::string_view payload, const Headers& headers);
   void ask(std::uint64_t number, bool wait);
   void end_pull(std::uint64_t number);
+  void forget_pull(std::uint64_t number, const Waiter& waiter) noexcept;
   void fail(std::uint64_t number, durable::Failure failure);
   void tick();
   void wants_flush();
@@ -106,6 +110,7 @@ class JetStream {
   const std::string inbox_;
   Scheduler* scheduler_;
   std::function<void(bool)> changed_;
+  std::function<void()> absent_;
   bool connected_ = false;
   std::map<std::uint64_t, Waiter> waiters_;
   std::map<std::string, std::uint64_t, std::less<>> pulls_;  // by "STREAM.CONSUMER"

@@ -38,7 +38,7 @@ void JetStreamAccounts::require_room(const std::string& principal, std::size_t b
     std::erase_if(accounts_, [now](const auto& one) { return one.second.waiting.empty() && one.second.until < now; });
   const std::string token = token_of(principal);
   Account& account = accounts_[token];
-  if (now < account.until && !why_full(account, bytes)) {
+  if (account.waiting.empty() && now < account.until && !why_full(account, bytes)) {
     ++account.events;
     account.bytes += bytes;
     return then(Done{});

@@ -8,16 +8,16 @@
 #include <openssl/evp.h>
 
 #include "base/dotted_name.hpp"
-#include "cluster/subjects.hpp"
 #include "codec/base64.hpp"
+#include "wirecall/bytes.hpp"
+#include "wirecall/codec.hpp"
+#include "wirecall/limits.hpp"
 
 namespace wirecall::jetstream_store {
 
 using std::chrono::milliseconds;
 
 std::string nanoseconds_of(std::uint64_t ms) { return std::to_string(ms) + (ms == 0 ? "" : "000000"); }
-
-std::string header_text(std::string_view text) { return cluster::subject_of_name(text); }
 
 const Value* find(const Value& value, std::string_view name) noexcept {
   return value.is_object() ? value.find(name) : nullptr;
@@ -55,6 +55,17 @@ std::uint64_t to_number(std::string_view digits) noexcept {
   std::uint64_t number = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), number);
   return number;
+}
+
+bool is_json(std::string_view text) {
+  if (text.empty()) return true;
+  Buffer padded{text};
+  const Scan scan = json_codec().scan(padded.padded(), kDepthMax);
+  return scan.status == ScanStatus::complete && scan.offset == text.size();
+}
+
+bool are_params(std::string_view text) {
+  return text.empty() || ((text.front() == '[' || text.front() == '{') && is_json(text));
 }
 
 namespace {

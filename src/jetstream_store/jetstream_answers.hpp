@@ -12,8 +12,6 @@ namespace wirecall::jetstream_store {
 
 /// That many milliseconds as JetStream wants them.
 [[nodiscard]] std::string nanoseconds_of(std::uint64_t ms);
-/// The text as that of a header, which is one line.
-[[nodiscard]] std::string header_text(std::string_view text);
 /// A name of the text, of 32 hexadecimal digits, where it may have other characters: the same at each node, and of no
 /// other text.
 [[nodiscard]] std::string token_of(std::string_view text);
@@ -29,6 +27,10 @@ namespace wirecall::jetstream_store {
 /// 0 and an empty text for another kind, or null.
 [[nodiscard]] std::uint64_t number(const Value* value);
 [[nodiscard]] std::string text(const Value* value);
+
+/// Whether the text is empty or one JSON value, and whether that is one of params: an array or object.
+[[nodiscard]] bool is_json(std::string_view text);
+[[nodiscard]] bool are_params(std::string_view text);
 
 /// A message that a stream has been asked for.
 struct StoredMessage {

@@ -12,6 +12,8 @@
 
 #include "durable/store.hpp"
 #include "jetstream_store/jetstream.hpp"
+#include "jetstream_store/jetstream_job_counts.hpp"
+#include "jetstream_store/jetstream_job_finder.hpp"
 
 namespace wirecall::jetstream_store {
 
@@ -19,18 +21,6 @@ namespace wirecall::jetstream_store {
 struct WantedStream {
   std::string name;
   std::string configuration;  ///< what it has beside a name, replicas and where it is kept, as members in JSON
-};
-
-/// As DurableOptions says.
-struct JobLimits {
-  std::uint64_t dedup_ms = 120'000;
-  std::uint64_t result_ms = 3'600'000;
-  std::uint64_t queue_count = 1'000'000;
-  std::uint64_t queue_bytes = 1ULL << 30U;
-  std::uint64_t principal_bytes = 256ULL << 20U;
-  std::uint64_t principal_jobs = 1'000'000;
-  /// For which a job is a broker's that says nothing of it; one that is at work says something three times as often.
-  std::uint64_t lease_ms = 30'000;
 };
 
 class JetStreamJobs {
@@ -45,84 +35,57 @@ class JetStreamJobs {
   /// The streams are there, from now on until the connection is lost.
   void begin();
   void lost();
-  /// Others get at once what runs here.
-  void give_back();
+  /// Others get at once what runs here, and nothing begins any more.
+  void leave();
 
   /// Whether NATS takes it.
   [[nodiscard]] bool fits(const durable::NewJob& job) const noexcept;
   /// Whether this broker has been given the job, and has not finished it.
   [[nodiscard]] bool runs(std::uint64_t id) const { return running_.contains(id); }
+  /// Whether jobs of the method wait or run, as far as has been counted.
+  [[nodiscard]] bool waits(const std::string& method) const { return counts_.waits(method); }
 
-  // As of durable::Store: of a job that fits, and of one that runs.
+  // As of durable::Store: of a job that fits, of one that runs, and to take one at least.
 
   void push(durable::NewJob job, durable::Then<durable::Pushed> then);
   void take(durable::Take take, durable::Then<durable::Taken> then);
   void finish(durable::JobOutcome outcome, durable::Then<durable::Done> then);
   void find_job(std::uint64_t id, durable::Then<durable::Job> then);
-  void list_queues(durable::Then<std::vector<durable::QueueCounts>> then);
-  void peek(durable::Peek peek, durable::Then<std::vector<durable::Job>> then);
+  void list_queues(durable::Then<std::vector<durable::QueueCounts>> then) { finder_.list_queues(std::move(then)); }
+  void peek(durable::Peek peek, durable::Then<std::vector<durable::Job>> then) {
+    finder_.peek(std::move(peek), std::move(then));
+  }
   void retry_job(std::uint64_t id, durable::Then<durable::Done> then);
   void drop_job(std::uint64_t id, durable::Then<durable::Done> then);
 
  private:
-  struct Counts {
-    std::uint64_t count = 0;
-    std::uint64_t bytes = 0;
-  };
-  /// What there is of jobs that are not done, dead ones among them; of principals by their token.
-  struct Usage {
-    std::map<std::string, Counts, std::less<>> methods = {};
-    std::map<std::string, Counts, std::less<>> principals = {};
-    std::set<std::string> waiting = {};  // methods with jobs that wait or run
-  };
-  struct WaitingPush {
-    durable::NewJob job;
-    durable::Then<durable::Pushed> then;
-  };
   /// A job that this broker has been given.
   struct Running {
     durable::Job job;
     std::string reply;       // where it is acknowledged
     std::uint64_t seq;       // of its message
     std::uint32_t given;     // how often that has been given, with this time
+    std::uint64_t delay_ms;  // before it is made for the first time
     bool has_trial = false;  // in the stream of trials
   };
   struct Taking;
-  struct Peeking;
-  struct Found {
-    durable::Job job;
-    std::uint64_t seq = 0;  // of its message, where it waits or runs
-  };
+  using Found = JetStreamJobFinder::Found;
   using Answers = std::vector<std::optional<Value>>;
 
-  [[nodiscard]] std::string subject_of(const durable::NewJob& job) const;
-  [[nodiscard]] std::string trial_subject(std::uint64_t id, std::string_view method) const;
-  [[nodiscard]] std::string buried_subject(const durable::Job& job) const;
-
-  void read_usage();
-  void usage_read(Usage usage);
-  void count(const durable::NewJob& job, bool more);
-  [[nodiscard]] std::optional<durable::Failure> why_full(const durable::NewJob& job) const;
   void publish(durable::NewJob job, durable::Then<durable::Pushed> then);
 
-  void pull(const durable::Take& take, durable::Then<durable::Taken> then);
+  void pull(const std::shared_ptr<Taking>& taking);
   void pulled(const durable::Outcome<std::vector<PulledMessage>>& outcome, const std::shared_ptr<Taking>& taking);
   void examine(const PulledMessage& message, const std::shared_ptr<Taking>& taking);
-  void examined(Running running, std::uint64_t delay_ms, const Answers& before, const std::shared_ptr<Taking>& taking);
-  void begin_job(Running running, std::uint64_t delay_ms, const std::shared_ptr<Taking>& taking);
+  void examined(Running running, const Answers& before, const std::shared_ptr<Taking>& taking);
+  void begin_job(Running running, std::uint32_t silent, const std::shared_ptr<Taking>& taking);
   void taken(const std::shared_ptr<Taking>& taking);
-  void put_off(const Running& running, std::uint32_t deliveries, const std::string& error, std::uint64_t delay_ms,
+  void put_off(const Running& running, const std::string& error, std::uint64_t delay_ms,
                durable::Then<durable::Done> then);
   void finished(std::uint64_t id);
-  void forget_trial(std::uint64_t id);
   void purge(const std::string& stream, const std::string& subjects, durable::Then<durable::Done> then);
-
-  void find(std::uint64_t id, durable::Then<Found> then);
-  void find_message(Found found, bool is_tried, durable::Then<Found> then);
-  void list_consumers(std::uint64_t offset, std::function<void(const Value& info)> each,
-                      durable::Then<durable::Done> then);
-  void walk(std::shared_ptr<Peeking> peeking);
-  void visit(std::shared_ptr<Peeking> peeking);
+  void jobs_counted(const std::set<std::string>& waiting);
+  void forget_consumer(const std::string& method);
 
   class CallTimer final : public Timer {
    public:
@@ -136,21 +99,15 @@ class JetStreamJobs {
   const JobLimits limits_;
   JetStream* jetstream_;
   Scheduler* scheduler_;
-  const std::string prefix_;  // of all subjects, with a dot at the end
+  const JobSubjects subjects_;
   const std::string notices_;
-  const std::string jobs_;  // streams
-  const std::string trials_;
-  const std::string results_;
+  JetStreamJobCounts counts_;
+  JetStreamJobFinder finder_;
   durable::ToldOfJobs told_;
-  bool usable_ = false;
-  Usage usage_;
-  std::chrono::nanoseconds usage_until_{};  // it may be counted with
-  bool reads_usage_ = false;
-  std::vector<WaitingPush> pushes_;  // that wait for the usage
-  std::set<std::string> consumers_;  // that are there
+  bool left_ = false;
+  std::map<std::string, std::chrono::nanoseconds, std::less<>> consumers_;  // by method: when it was last of use
   std::map<std::uint64_t, Running> running_;
   std::map<std::string, std::map<std::uint64_t, std::chrono::nanoseconds>, std::less<>> due_;  // of jobs put off here
-  CallTimer usage_timer_;
   CallTimer work_timer_;
 };
 

@@ -23,9 +23,8 @@ constexpr milliseconds kRetry{1000};
 // So much longer than a broker JetStream waits for an acknowledgement: only where the broker has gone it is the first.
 constexpr milliseconds kAckGrace{5000};
 // Before a dead letter that could not be kept is tried once more.
-constexpr std::uint64_t kDeadPauseMs = 5000;
-// How often a lease is asked for that is another's, and before each further time.
-constexpr int kLeaseTries = 5;
+constexpr milliseconds kLetterPause{1000};
+// Before a lease is asked for once more.
 constexpr milliseconds kLeasePause{100};
 const Failure kMoved{.kind = Failure::Kind::moved, .why = "another process has taken over"};
 
@@ -75,10 +74,18 @@ JetStreamStore::JetStreamStore(JetStreamStoreOptions options, std::unique_ptr<ne
     : options_(std::move(options)),
       scheduler_(&scheduler),
       log_(&log),
+      letter_timer_([this] {
+        for (DeadLetter& one : std::exchange(letters_, {})) {
+          jetstream_.send(one.reply, "+WPI");
+          bury(std::move(one));
+        }
+      }),
       retry_timer_([this] {
         for (const std::size_t at : std::set{missing_}) make_stream(at);
       }),
       accounts_(options_.accounts, jetstream_, scheduler),
+      consumer_counts_(
+          options_.consumers, [this](auto then) { list_consumers(std::move(then)); }, scheduler),
       jobs_(options_.realm, options_.jobs, jetstream_, scheduler),
       jetstream_(std::move(bus), std::move(inbox), scheduler) {
   for (const durable::TopicRule& rule : options_.rules) {
@@ -94,6 +101,7 @@ JetStreamStore::JetStreamStore(JetStreamStoreOptions options, std::unique_ptr<ne
   for (std::size_t at = 0; at != wanted_.size(); ++at) missing_.insert(at);
   why_missing_ = "NATS is not connected yet";
   jetstream_.on_connection([this](bool connected) { connection_changed(connected); });
+  jetstream_.on_absence([this] { stream_absent(); });
 }
 
 // What it holds others get at once.
@@ -101,7 +109,8 @@ JetStreamStore::~JetStreamStore() {
   for (const auto& [name, opened] : opened_) {
     for (const auto& [seq, reply] : opened.held) give_back(reply, 0);
   }
-  jobs_.give_back();
+  jobs_.leave();
+  scheduler_->stop(letter_timer_);
   scheduler_->stop(retry_timer_);
   scheduler_->stop(answer_timer_);
   scheduler_->stop(lease_timer_);
@@ -112,7 +121,7 @@ void JetStreamStore::leave() {
   for (auto& [name, opened] : opened_) {
     for (const auto& [seq, reply] : std::exchange(opened.held, {})) give_back(reply, 0);
   }
-  jobs_.give_back();
+  jobs_.leave();
 }
 
 // Each time anew: who has lost its memory meanwhile is told again.
@@ -146,8 +155,7 @@ std::string JetStreamStore::configuration(const Stream& stream) const {
 void JetStreamStore::make_stream(std::size_t at) {
   const auto there = [this, at](const Outcome<Value>& outcome) {
     if (!outcome) return stream_failed(at, outcome.error());
-    missing_.erase(at);
-    if (!missing_.empty()) return;
+    if (missing_.erase(at) == 0 || !missing_.empty()) return;
     (*log_)(LogLevel::info, "durable: JetStream is there: " + jetstream_.url());
     jobs_.begin();
   };
@@ -156,15 +164,9 @@ void JetStreamStore::make_stream(std::size_t at) {
                                     std::to_string(options_.replicas) + ',' + stream.configuration + '}';
   jetstream_.request("$JS.API.STREAM.CREATE." + stream.name, configuration,
                      [this, at, there, configuration](const Outcome<Value>& outcome) {
-                       if (outcome) return there(outcome);
-                       // It may be there with other limits.
-                       jetstream_.request("$JS.API.STREAM.UPDATE." + wanted_[at].name, configuration,
-                                          [this, at, there, first = outcome.error()](const Outcome<Value>& updated) {
-                                            const bool is_none =
-                                                !updated && updated.error().kind == Failure::Kind::unknown;
-                                            if (is_none) return stream_failed(at, first);
-                                            there(updated);
-                                          });
+                       // It may be there with other limits. What it cannot be made with it is not given later either.
+                       if (outcome || outcome.error().kind != Failure::Kind::conflict) return there(outcome);
+                       jetstream_.request("$JS.API.STREAM.UPDATE." + wanted_[at].name, configuration, there);
                      });
 }
 
@@ -174,6 +176,17 @@ void JetStreamStore::stream_failed(std::size_t at, const Failure& failure) {
     (*log_)(LogLevel::error, "durable: JetStream has no room for durable topics and queues: " + why);
   scheduler_->stop(retry_timer_);
   if (jetstream_.is_connected()) scheduler_->start(retry_timer_, kRetry);
+}
+
+// Somebody has deleted it, or nats-server has lost what it had: they are made anew.
+void JetStreamStore::stream_absent() {
+  if (!missing_.empty() || !jetstream_.is_connected()) return;
+  why_missing_ = "JetStream has lost a stream, which is made anew";
+  (*log_)(LogLevel::error, "durable: " + why_missing_);
+  jobs_.lost();
+  for (std::size_t at = 0; at != wanted_.size(); ++at) missing_.insert(at);
+  scheduler_->stop(retry_timer_);
+  scheduler_->start(retry_timer_, nanoseconds{0});
 }
 
 const JetStreamStore::Stream& JetStreamStore::stream_of_topic(std::string_view topic) const noexcept {
@@ -261,7 +274,7 @@ void JetStreamStore::keep(const durable::NewEvent& event, const std::string& sub
   JetStream::Headers headers;
   // JetStream knows ids of streams, and not of topics.
   if (!event.msg_id.empty() && options_.dedup_ms != 0)
-    headers.push_back({"Nats-Msg-Id", header_text(event.topic) + ' ' + header_text(event.msg_id)});
+    headers.push_back({"Nats-Msg-Id", token_of(event.topic + ' ' + event.msg_id)});
   jetstream_.request(
       subject, event.params,
       [then = std::move(then)](const Outcome<Value>& outcome) mutable {
@@ -283,6 +296,17 @@ std::string JetStreamStore::topic_of(const Stream& stream, const std::string& su
   std::string_view rest = std::string_view{subject}.substr(std::min(stream.prefix.size(), subject.size()));
   for (int i = 0; i != 2; ++i) static_cast<void>(take_word(rest));
   return cluster::name_of_subject(rest).value_or(subject);
+}
+
+// What others have published there is passed over: nobody is sent what is no JSON.
+bool JetStreamStore::is_event(std::string_view subject, std::string_view payload) {
+  if (are_params(payload)) return true;
+  if (!std::exchange(told_of_others_, true)) {
+    (*log_)(LogLevel::warning,
+            "durable: others publish to the streams of this realm what is no event, which is passed over: " +
+                std::string{subject});
+  }
+  return false;
 }
 
 /// Events that are read one by one.
@@ -325,6 +349,10 @@ void JetStreamStore::read_next(std::shared_ptr<Reading> reading) {
     if (is_end) return reading->then(std::move(fetched));
     StoredMessage message = stored_message(*outcome);
     if (message.seq == 0) return reading->then(std::unexpected(Failure{.why = "JetStream's answer is not understood"}));
+    if (!is_event(message.subject, message.data)) {
+      fetched.scanned = message.seq;
+      return read_next(std::move(reading));
+    }
     durable::Event event{.seq = message.seq,
                          .at_ms = message.at_ms,
                          .topic = topic_of(*reading->stream, message.subject),
@@ -404,7 +432,15 @@ void JetStreamStore::open_consumer(durable::ConsumerSettings settings, Then<Cons
   locate(name, [this, at, settings = std::move(settings),
                 then = std::move(then)](const Outcome<std::optional<Located>>& outcome) mutable {
     if (!outcome) return then(std::unexpected(outcome.error()));
-    if (!*outcome) return make_consumer(at, settings, nullptr, std::move(then));
+    if (!*outcome) {
+      const std::string principal = settings.principal;
+      return consumer_counts_.require_room(principal,
+                                           [this, at, settings = std::move(settings),
+                                            then = std::move(then)](const Outcome<durable::Done>& has_room) mutable {
+                                             if (!has_room) return then(std::unexpected(has_room.error()));
+                                             make_consumer(at, settings, nullptr, std::move(then));
+                                           });
+    }
     const std::optional<ConsumerState> known = state_of(streams_[(*outcome)->stream], (*outcome)->info);
     if (!known || known->settings.pattern != settings.pattern) {
       return then(std::unexpected(
@@ -441,15 +477,18 @@ void JetStreamStore::make_consumer(std::size_t at, const durable::ConsumerSettin
                             R"(,"ack_policy":"explicit","max_deliver":-1,"ack_wait":)" +
                             nanoseconds_of(settings.ack_wait_ms + static_cast<std::uint64_t>(kAckGrace.count())) +
                             R"(,"max_ack_pending":)" + std::to_string(settings.max_in_flight) + ',' + begin + "}}";
-  jetstream_.request("$JS.API.CONSUMER.DURABLE.CREATE." + stream.name + '.' + settings.name, asked,
-                     [this, at, settings, then = std::move(then)](const Outcome<Value>& outcome) mutable {
-                       if (!outcome) return then(std::unexpected(outcome.error()));
-                       opened_.try_emplace(settings.name, Opened{.stream = at});
-                       then(ConsumerState{.settings = settings,
-                                          .floor = number(find(*outcome, "ack_floor", "stream_seq")),
-                                          .tried = {},
-                                          .in_flight = number(find(*outcome, "num_ack_pending"))});
-                     });
+  jetstream_.request(
+      "$JS.API.CONSUMER.DURABLE.CREATE." + stream.name + '.' + settings.name, asked,
+      [this, at, settings, then = std::move(then)](const Outcome<Value>& outcome) mutable {
+        if (!outcome) return then(std::unexpected(outcome.error()));
+        const std::uint64_t floor = number(find(*outcome, "ack_floor", "stream_seq"));
+        Opened& opened = opened_[settings.name];
+        opened.stream = at;
+        opened.settings = settings;
+        opened.settings.after = floor;
+        then(ConsumerState{
+            .settings = settings, .floor = floor, .tried = {}, .in_flight = number(find(*outcome, "num_ack_pending"))});
+      });
 }
 
 void JetStreamStore::pull(const durable::Fetch& fetch, Opened& opened, Then<durable::Fetched> then) {
@@ -464,10 +503,21 @@ void JetStreamStore::pull(const durable::Fetch& fetch, Opened& opened, Then<dura
               std::unexpected(Failure{.kind = Failure::Kind::unknown, .why = "there is no consumer of that name"}));
         }
         found->second.pulls = false;
-        if (!outcome) return then(std::unexpected(outcome.error()));
+        if (!outcome) {
+          if (is_usable()) look_after(name);
+          return then(std::unexpected(outcome.error()));
+        }
+        if (left_) {
+          for (const PulledMessage& message : *outcome) give_back(message.reply, 0);
+          return then(std::unexpected(kMoved));
+        }
         const Stream& from = streams_[found->second.stream];
         durable::Fetched fetched;
         for (PulledMessage& message : *outcome) {
+          if (!is_event(message.subject, message.payload)) {
+            jetstream_.send(message.reply, "+TERM");
+            continue;
+          }
           const Delivery delivery = delivery_of(message.reply);
           found->second.held[delivery.seq] = std::move(message.reply);
           fetched.events.push_back({.seq = delivery.seq,
@@ -478,6 +528,25 @@ void JetStreamStore::pull(const durable::Fetch& fetch, Opened& opened, Then<dura
         }
         then(std::move(fetched));
       });
+}
+
+// One that somebody has deleted though it was joined is made anew, from where it was when it was joined: in a stream
+// that was made anew, from the beginning.
+void JetStreamStore::look_after(const std::string& name) {
+  const auto opened = opened_.find(name);
+  const std::string& stream = streams_[opened->second.stream].name;
+  jetstream_.request_all({{"$JS.API.CONSUMER.INFO." + stream + '.' + name, {}}, {"$JS.API.STREAM.INFO." + stream, {}}},
+                         [this, name](const Outcome<std::vector<std::optional<Value>>>& outcome) {
+                           const auto found = opened_.find(name);
+                           if (!outcome || (*outcome)[0] || !(*outcome)[1] || found == opened_.end() || !is_usable())
+                             return;
+                           (*log_)(LogLevel::warning,
+                                   "durable: JetStream has lost the consumer " + name + ", which is made anew");
+                           durable::ConsumerSettings settings = found->second.settings;
+                           if (number(find(*(*outcome)[1], "state", "last_seq")) < settings.after) settings.after = 0;
+                           found->second.held.clear();
+                           make_consumer(found->second.stream, settings, nullptr, [](const Outcome<ConsumerState>&) {});
+                         });
 }
 
 void JetStreamStore::give_back(const std::string& reply, std::uint64_t pause_ms) {
@@ -508,17 +577,28 @@ void JetStreamStore::progress(durable::Progress progress, Then<durable::Appended
   durable::NewEvent dead = *std::move(progress.dead);
   // Where this is done twice, it is kept once.
   dead.msg_id = stream + ' ' + std::to_string(tried.seq);
-  append(std::move(dead), [this, alive = std::weak_ptr{alive_}, reply = std::move(reply),
-                           then = std::move(then)](Outcome<durable::Appended> outcome) mutable {
-    if (alive.expired()) return;
-    const bool given_up = outcome || outcome.error().kind == Failure::Kind::full;  // else it would come for ever
-    if (given_up) {
-      jetstream_.send(reply, "+TERM");
-    } else {
-      give_back(reply, kDeadPauseMs);
-    }
-    if (then) then(std::move(outcome));
-  });
+  bury({.event = std::move(dead), .reply = std::move(reply), .then = std::move(then)});
+}
+
+// One that its principal has no room for, or that could not be kept, is tried again, and the event is ours meanwhile:
+// it is sent to nobody, and its letter says what it is dead of. One that is too large is given up without a trace.
+void JetStreamStore::bury(DeadLetter letter) {
+  durable::NewEvent event = letter.event;
+  append(std::move(event),
+         [this, alive = std::weak_ptr{alive_}, letter = std::move(letter)](Outcome<durable::Appended> outcome) mutable {
+           if (alive.expired()) return;
+           using Kind = Failure::Kind;
+           const bool too_large =
+               !outcome && outcome.error().kind == Kind::full && !outcome.error().limit.starts_with("durable.");
+           if (outcome || too_large) {
+             jetstream_.send(letter.reply, "+TERM");
+           } else if (outcome.error().kind != Kind::moved) {
+             letters_.push_back(std::move(letter));
+             if (letters_.size() == 1) scheduler_->start(letter_timer_, kLetterPause);
+             return;
+           }
+           if (letter.then) letter.then(std::move(outcome));
+         });
 }
 
 void JetStreamStore::forget_consumer(std::string name, Then<durable::Done> then) {
@@ -578,7 +658,11 @@ void JetStreamStore::push(durable::NewJob job, Then<durable::Pushed> then) {
 }
 
 void JetStreamStore::take(durable::Take take, Then<durable::Taken> then) {
-  if (require_usable(then)) jobs_.take(std::move(take), std::move(then));
+  if (!require_usable(then)) return;
+  if (take.count != 0) return jobs_.take(std::move(take), std::move(then));
+  // What is asked is whether there are any.
+  durable::Taken none{.jobs = {}, .next_ms = jobs_.waits(take.method) ? std::optional<std::uint64_t>{0} : std::nullopt};
+  answer_later([then = std::move(then), none = std::move(none)]() mutable { then(std::move(none)); });
 }
 
 void JetStreamStore::finish(durable::JobOutcome outcome, Then<durable::Done> then) {
@@ -620,25 +704,35 @@ WantedStream JetStreamStore::lease_stream() const {
 }
 
 void JetStreamStore::lease(std::string name, std::uint64_t revision, Then<durable::Leased> then) {
-  if (!missing_.empty() || !jetstream_.is_connected()) return fail_later(std::move(then), why_not());
-  ask_for_lease(name, revision, kLeaseTries, std::move(then));
+  LeaseTries tries;
+  if (revision != 0) tries = {.ended = 0, .reached = 0};
+  ask_for_lease(name, revision, tries, std::move(then));
 }
 
-// One that has just ended elsewhere is free a moment later.
-void JetStreamStore::ask_for_lease(const std::string& name, std::uint64_t revision, int tries,
+// One that has just ended elsewhere is free a moment later, and a broker that begins reaches NATS then.
+void JetStreamStore::ask_for_lease(const std::string& name, std::uint64_t revision, LeaseTries tries,
                                    Then<durable::Leased> then) {
+  if (!missing_.empty() || !jetstream_.is_connected()) {
+    if (tries.reached == 0) return fail_later(std::move(then), why_not());
+    --tries.reached;
+    return ask_for_lease_later(name, tries, std::move(then));
+  }
   jetstream_.request("wc." + options_.realm + ".d.leases." + cluster::subject_of_name(name), options_.node,
-                     [this, name, revision, tries, then = std::move(then)](const Outcome<Value>& outcome) mutable {
+                     [this, name, tries, then = std::move(then)](const Outcome<Value>& outcome) mutable {
                        if (outcome)
                          return then(durable::Leased{.revision = number(find(*outcome, "seq")), .time = lease_time()});
-                       const bool again = outcome.error().kind == Failure::Kind::conflict && revision == 0 && tries > 1;
+                       const bool again = outcome.error().kind == Failure::Kind::conflict && tries.ended != 0;
                        if (!again) return then(std::unexpected(outcome.error()));
-                       lease_tries_.push_back([this, name, tries, then = std::move(then)]() mutable {
-                         ask_for_lease(name, 0, tries - 1, std::move(then));
-                       });
-                       if (lease_tries_.size() == 1) scheduler_->start(lease_timer_, kLeasePause);
+                       --tries.ended;
+                       ask_for_lease_later(name, tries, std::move(then));
                      },
                      {{"Nats-Expected-Last-Subject-Sequence", std::to_string(revision)}});
+}
+
+void JetStreamStore::ask_for_lease_later(const std::string& name, LeaseTries tries, Then<durable::Leased> then) {
+  lease_tries_.push_back(
+      [this, name, tries, then = std::move(then)]() mutable { ask_for_lease(name, 0, tries, std::move(then)); });
+  if (lease_tries_.size() == 1) scheduler_->start(lease_timer_, kLeasePause);
 }
 
 void JetStreamStore::end_lease(std::uint64_t revision) {

@@ -11,6 +11,7 @@
 
 #include "durable/store.hpp"
 #include "jetstream_store/jetstream_accounts.hpp"
+#include "jetstream_store/jetstream_consumer_counts.hpp"
 #include "jetstream_store/jetstream_jobs.hpp"
 #include "wirecall/log.hpp"
 
@@ -24,6 +25,7 @@ struct JetStreamStoreOptions {
   std::string node = {};                       ///< the broker's name, for people
   std::uint64_t lease_ms = 5000;               ///< of a method that wants one provider
   AccountLimits accounts = {};
+  ConsumerLimits consumers = {};
   JobLimits jobs = {};
 };
 
@@ -77,6 +79,7 @@ class JetStreamStore final : public durable::Store {
   /// A consumer of this node's.
   struct Opened {
     std::size_t stream;
+    durable::ConsumerSettings settings = {};         // `after`: how far it had come
     std::map<std::uint64_t, std::string> held = {};  // events that it has been given, and where each is acknowledged
     bool pulls = false;
   };
@@ -89,6 +92,7 @@ class JetStreamStore final : public durable::Store {
   void connection_changed(bool connected);
   void make_stream(std::size_t at);
   void stream_failed(std::size_t at, const durable::Failure& failure);
+  void stream_absent();
   [[nodiscard]] std::string configuration(const Stream& stream) const;
   [[nodiscard]] const Stream& stream_of_topic(std::string_view topic) const noexcept;
   /// The one that has all topics of the pattern; null where that is none.
@@ -111,6 +115,7 @@ class JetStreamStore final : public durable::Store {
   void keep(const durable::NewEvent& event, const std::string& subject, durable::Then<durable::Appended> then);
   void read_next(std::shared_ptr<Reading> reading);
   void pull(const durable::Fetch& fetch, Opened& opened, durable::Then<durable::Fetched> then);
+  void look_after(const std::string& name);
   void locate(const std::string& name, durable::Then<std::optional<Located>> then);
   void make_consumer(std::size_t stream, const durable::ConsumerSettings& settings, const Value* before,
                      durable::Then<durable::ConsumerState> then);
@@ -119,8 +124,22 @@ class JetStreamStore final : public durable::Store {
                            std::shared_ptr<std::vector<durable::ConsumerState>> found,
                            durable::Then<std::vector<durable::ConsumerState>> then);
   void give_back(const std::string& reply, std::uint64_t pause_ms);
+  struct DeadLetter {
+    durable::NewEvent event;
+    std::string reply;  // where the event that is given up is acknowledged
+    durable::Then<durable::Appended> then;
+  };
+  void bury(DeadLetter letter);
+  [[nodiscard]] bool is_event(std::string_view subject, std::string_view payload);
   [[nodiscard]] WantedStream lease_stream() const;
-  void ask_for_lease(const std::string& name, std::uint64_t revision, int tries, durable::Then<durable::Leased> then);
+  /// How often a lease is asked for once more.
+  struct LeaseTries {
+    int ended = 4;     // that is another's
+    int reached = 30;  // while JetStream is not there
+  };
+  void ask_for_lease(const std::string& name, std::uint64_t revision, LeaseTries tries,
+                     durable::Then<durable::Leased> then);
+  void ask_for_lease_later(const std::string& name, LeaseTries tries, durable::Then<durable::Leased> then);
 
   class CallTimer final : public Timer {
    public:
@@ -143,6 +162,9 @@ class JetStreamStore final : public durable::Store {
   std::vector<std::move_only_function<void()>> answers_;  // for the next turn
   std::vector<durable::ConsumerState> consumers_;         // none: they are not known at once
   std::vector<std::string> waiting_methods_;
+  std::vector<DeadLetter> letters_;  // that could not be kept
+  bool told_of_others_ = false;      // who publish to the streams
+  CallTimer letter_timer_;
   CallTimer retry_timer_;
   CallTimer answer_timer_{[this] { answer_now(); }};
   std::vector<std::move_only_function<void()>> lease_tries_;
@@ -151,6 +173,7 @@ class JetStreamStore final : public durable::Store {
   }};
   const std::shared_ptr<char> alive_ = std::make_shared<char>();  // as long as anybody is to be told
   JetStreamAccounts accounts_;
+  JetStreamConsumerCounts consumer_counts_;
   JetStreamJobs jobs_;
   JetStream jetstream_;  // last: it calls back
 };

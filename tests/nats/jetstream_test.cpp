@@ -3,7 +3,9 @@
 #include <cstdlib>
 #include <gtest/gtest.h>
 #include <set>
+#include <thread>
 
+#include "jetstream_store/jetstream_answers.hpp"
 #include "jetstream_store/jetstream_store.hpp"
 #include "tests/broker/world.hpp"
 #include "tests/nats/nats_server.hpp"
@@ -130,6 +132,12 @@ class JetStreamTest : public testing::Test {
   std::string consumers(JetStreamClient& client) {
     const std::string listed = ask(client, "rpc.durable.ls");
     return listed.substr(std::min(listed.find("\"consumers\""), listed.size()));
+  }
+
+  // As the principal of that name.
+  static void login(JetStreamClient& client, const std::string& name) {
+    client.principal.name = name;
+    client.dispatcher.identify(&client.principal, {});
   }
 
   std::filesystem::path folder;
@@ -276,6 +284,91 @@ TEST_F(JetStreamTest, APrincipalHasNoMoreEventsThanItMayAtAllBrokersTogether) {
   EXPECT_EQ(publish(other, "orders.new", "[4]"), result_reply(R"({"seq":3})"));
 }
 
+TEST_F(JetStreamTest, ADeadLetterThatItsPrincipalHasNoRoomForWaitsAndSaysWhatItIsDeadOf) {
+  start({.realm = {}, .rules = {{.pattern = "orders.>", .max_count = 1}}, .accounts = {.events = 1}});
+  JetStreamClient billing{*a};
+  JetStreamClient other{*b};
+  login(billing, "some");
+  login(other, "other");
+  static_cast<void>(publish(billing, "orders.new", R"({"id":1})"));
+  static_cast<void>(join(billing, R"(,"start":"first","max_deliver":1)"));
+  EXPECT_EQ(received(billing), event(1, "billing:1:1"));
+  billing.send(R"({"jsonrpc":"2.0","error":{"code":7,"message":"no"},"id":"billing:1:1"})");
+  const auto dead = [&] { return ask(other, "rpc.durable.read", R"({"topic":"dead.>"})"); };
+  const auto end = std::chrono::steady_clock::now() + 300ms;
+  while (std::chrono::steady_clock::now() < end) loop.turn(10ms);
+  EXPECT_NE(dead().find(R"("events":[])"), std::string::npos);
+  static_cast<void>(publish(other, "orders.new", R"({"id":2})"));  // the first event gives way
+  EXPECT_TRUE(until([&] { return dead().find(R"("error":{"code":7)") != std::string::npos; }));
+}
+
+TEST_F(JetStreamTest, APrincipalMakesNoMoreConsumersThanItMay) {
+  start({.realm = {}, .consumers = {.of_principal = 1}});
+  JetStreamClient client{*a};
+  JetStreamClient there{*b};
+  JetStreamClient other{*b};
+  login(client, "some");
+  login(there, "some");
+  login(other, "other");
+  const auto join_another = [this](JetStreamClient& one, const std::string& name) {
+    return ask(one, "rpc.subscribe", R"({"topic":"orders.>","durable":")" + name + R"("})");
+  };
+  EXPECT_NE(join_another(client, "first").find("position"), std::string::npos);
+  EXPECT_NE(join_another(there, "second").find(R"("limit":"consumers")"), std::string::npos);
+  EXPECT_NE(join_another(there, "first").find("position"), std::string::npos);
+  EXPECT_NE(join_another(other, "second").find("position"), std::string::npos);
+}
+
+// What others do to the streams of the brokers.
+class JetStreamOthersTest : public JetStreamTest {
+ protected:
+  std::string say(const std::string& subject, const std::string& payload = {}) {
+    if (!others) {
+      ClusterOptions options;
+      options.url = server->url();
+      others = std::make_unique<jetstream_store::JetStream>(
+          net::make_nats_bus(loop, options, "others", *a->loop_context.log), "others", loop);
+      EXPECT_TRUE(until([&] { return others->is_connected(); }));
+    }
+    std::optional<std::string> said;
+    others->request(subject, payload, [&](const durable::Outcome<Value>& outcome) {
+      said = outcome ? to_json(*outcome) : "failed: " + outcome.error().why;
+    });
+    EXPECT_TRUE(until([&] { return said.has_value(); }));
+    return said.value_or(std::string{});
+  }
+  void TearDown() override {
+    others.reset();
+    JetStreamTest::TearDown();
+  }
+
+  std::unique_ptr<jetstream_store::JetStream> others;
+};
+
+TEST_F(JetStreamOthersTest, AStreamThatIsDeletedIsMadeAnewWithItsConsumers) {
+  JetStreamClient billing{*a};
+  JetStreamClient publisher{*b};
+  for (int i = 1; i <= 3; ++i) static_cast<void>(publish(publisher, "orders.new", "[" + std::to_string(i) + "]"));
+  static_cast<void>(join(billing, R"(,"start":"new")"));
+  EXPECT_NE(say("$JS.API.STREAM.DELETE.wirecall_test_events_other").find("success"), std::string::npos);
+  EXPECT_TRUE(
+      until([&] { return publish(publisher, "orders.new", R"({"id":4})").find(R"("seq":1)") != std::string::npos; }));
+  EXPECT_EQ(received(billing), event(4, "billing:1:1"));
+}
+
+TEST_F(JetStreamOthersTest, WhatIsNoEventIsPassedOver) {
+  JetStreamClient billing{*a};
+  JetStreamClient publisher{*b};
+  static_cast<void>(join(billing));
+  const std::string subject = "wc.test.d.other." + jetstream_store::token_of("") + ".64.orders.new";
+  EXPECT_NE(say(subject, "no JSON\n{}").find(R"("seq":1)"), std::string::npos);
+  EXPECT_NE(say(subject, "7").find(R"("seq":2)"), std::string::npos);
+  static_cast<void>(publish(publisher, "orders.new", R"({"id":3})"));
+  EXPECT_EQ(received(billing), event(3, "billing:3:1"));
+  const std::string read = ask(publisher, "rpc.durable.read", R"({"topic":"orders.>"})");
+  EXPECT_NE(read.find(R"({"events":[{"seq":3,)"), std::string::npos) << read;
+}
+
 TEST_F(JetStreamTest, ServersThatAreNoClusterKeepNoReplicasAndSayWhy) {
   a.reset();
   b.reset();
@@ -342,6 +435,50 @@ TEST_F(JetStreamQueueTest, AJobThatOneBrokerKeepsAProviderAtAnotherIsGiven) {
   EXPECT_NE(ask(client, "rpc.queue.ls").find(R"("waiting":0,"running":0,"done":1,"dead":0)"), std::string::npos);
   EXPECT_EQ(push(client, "[4]"), result_reply(R"({"id":2})"));  // of which the other is told
   EXPECT_EQ(asked(provider), "[4]");
+}
+
+TEST_F(JetStreamQueueTest, AMessageIdIsThatOfThePrincipalWhoPushes) {
+  JetStreamClient client{*a};
+  JetStreamClient other{*b};
+  login(client, "some");
+  login(other, "other");
+  EXPECT_EQ(push(client, "[1]", R"(,"msg_id":"x")"), result_reply(R"({"id":1})"));
+  EXPECT_EQ(push(other, "[1]", R"(,"msg_id":"x")"), result_reply(R"({"id":2})"));
+}
+
+TEST_F(JetStreamQueueTest, APrincipalHasJobsOfNoMoreMethodsThanItMay) {
+  start({.realm = {}, .jobs = {.principal_queues = 1}});
+  JetStreamClient client{*a};
+  JetStreamClient other{*b};
+  login(client, "some");
+  login(other, "other");
+  EXPECT_EQ(push(client, "[1]"), result_reply(R"({"id":1})"));
+  EXPECT_EQ(push(client, "[2]"), result_reply(R"({"id":2})"));
+  const std::string full = ask(client, "rpc.queue.push", R"({"method":"another"})");
+  EXPECT_NE(full.find(R"("limit":"queues")"), std::string::npos) << full;
+  EXPECT_EQ(ask(other, "rpc.queue.push", R"({"method":"another"})"), result_reply(R"({"id":3})"));
+}
+
+TEST_F(JetStreamQueueTest, WhatABrokerThatEndsWasAtWorkOnWaitsAndMayBeDropped) {
+  JetStreamClient client{*a};
+  static_cast<void>(push(client, "[1]"));
+  {
+    JetStreamClient there{*b};
+    provide(there);
+    EXPECT_EQ(asked(there), "[1]");
+  }
+  b.reset();
+  EXPECT_NE(result(client, 1, R"("state":"waiting","deliveries":1)"), "");
+  EXPECT_EQ(ask(client, "rpc.queue.drop", R"({"id":1})"), result_reply("true"));
+}
+
+TEST_F(JetStreamQueueTest, JobsForLaterDoNotKeepOneWaitingThatIsDue) {
+  JetStreamClient client{*a};
+  for (int i = 0; i != 100; ++i) static_cast<void>(push(client, "[0]", R"(,"delay_ms":86400000)"));
+  static_cast<void>(push(client, "[1]"));
+  JetStreamClient provider{*b};
+  provide(provider);
+  EXPECT_EQ(asked(provider), "[1]");
 }
 
 TEST_F(JetStreamQueueTest, AMessageIdIsPushedOnce) {
@@ -466,6 +603,104 @@ TEST_F(JetStreamQueueTest, WhatWasPushedIsThereAfterNatsServerWasKilled) {
   }
 }
 
+class JetStreamQueueOthersTest : public JetStreamQueueTest {
+ protected:
+  jetstream_store::JetStream& connect() {
+    ClusterOptions options;
+    options.url = server->url();
+    others = std::make_unique<jetstream_store::JetStream>(
+        net::make_nats_bus(loop, options, "others", *a->loop_context.log), "others", loop);
+    EXPECT_TRUE(until([&] { return others->is_connected(); }));
+    return *others;
+  }
+  // Whether JetStream does what it is asked.
+  bool say(const std::string& subject, const std::string& payload = {}) {
+    std::optional<bool> done;
+    if (!others) connect();
+    others->request(subject, payload, [&](const durable::Outcome<Value>& outcome) { done = outcome.has_value(); });
+    EXPECT_TRUE(until([&] { return done.has_value(); }));
+    return done.value_or(false);
+  }
+  // A job was pushed and made, so that there is a consumer.
+  void make_one(JetStreamClient& client) {
+    JetStreamClient provider{*b};
+    provide(provider);
+    static_cast<void>(push(client, "[0]"));
+    EXPECT_EQ(asked(provider), "[0]");
+    answer(provider, "null");
+    EXPECT_NE(result(client, 1, R"("state":"done")"), "");
+  }
+  void TearDown() override {
+    others.reset();
+    JetStreamQueueTest::TearDown();
+  }
+
+  const std::string consumer = jetstream_store::token_of("gpu.add");
+  std::unique_ptr<jetstream_store::JetStream> others;
+};
+
+TEST_F(JetStreamQueueOthersTest, AConsumerThatIsDeletedIsMadeAnew) {
+  JetStreamClient client{*a};
+  make_one(client);
+  EXPECT_TRUE(say("$JS.API.CONSUMER.DELETE.wirecall_test_jobs." + consumer));
+  JetStreamClient provider{*b};
+  provide(provider);
+  static_cast<void>(push(client, "[1]"));
+  EXPECT_EQ(asked(provider), "[1]");
+}
+
+TEST_F(JetStreamQueueOthersTest, AStreamThatIsDeletedIsMadeAnew) {
+  JetStreamClient client{*a};
+  make_one(client);
+  EXPECT_TRUE(say("$JS.API.STREAM.DELETE.wirecall_test_jobs"));
+  EXPECT_TRUE(until([&] { return push(client, "[1]").find(R"("id")") != std::string::npos; }));
+}
+
+TEST_F(JetStreamQueueOthersTest, TheConsumerOfAMethodWithoutJobsIsForgotten) {
+  start({.realm = {}, .jobs = {.consumer_idle_ms = 100}});
+  JetStreamClient client{*a};
+  make_one(client);
+  EXPECT_TRUE(until([&] { return !say("$JS.API.CONSUMER.INFO.wirecall_test_jobs." + consumer); }));
+  JetStreamClient provider{*b};
+  provide(provider);
+  static_cast<void>(push(client, "[1]"));
+  EXPECT_EQ(asked(provider), "[1]");
+}
+
+TEST_F(JetStreamQueueOthersTest, WhatIsNoJobIsPassedOver) {
+  JetStreamClient client{*a};
+  make_one(client);
+  const std::string subject = "wc.test.d.jobs." + jetstream_store::token_of("") + ".64.gpu.add";
+  EXPECT_TRUE(say(subject, "no job"));
+  EXPECT_TRUE(say(subject, R"({"principal":"","max_deliver":5,"timeout_ms":1000,"delay_ms":0})"
+                           "\n[1"));
+  JetStreamClient provider{*b};
+  provide(provider);
+  static_cast<void>(push(client, "[1]"));
+  EXPECT_EQ(asked(provider), "[1]");
+  EXPECT_TRUE(
+      until([&] { return ask(client, "rpc.queue.ls").find(R"("waiting":0,"running":1)") != std::string::npos; }));
+}
+
+TEST_F(JetStreamQueueOthersTest, AJobForLaterThatABrokerHadWhichWasKilledIsNotMadeBefore) {
+  start({.realm = {}, .jobs = {.lease_ms = 300}});
+  JetStreamClient client{*a};
+  make_one(client);
+  const auto begin = std::chrono::steady_clock::now();
+  static_cast<void>(push(client, "[1]", R"(,"delay_ms":2000)"));
+  std::size_t given = 0;
+  connect().pull("wirecall_test_jobs", consumer, 1, 1000, jetstream_store::JetStream::Wait::no,
+                 [&](const durable::Outcome<std::vector<jetstream_store::PulledMessage>>& outcome) {
+                   given = outcome ? outcome->size() : 0;
+                 });
+  EXPECT_TRUE(until([&] { return given == 1; }));
+  others.reset();  // which says nothing of it
+  JetStreamClient provider{*b};
+  provide(provider);
+  EXPECT_EQ(asked(provider), "[1]");
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 1990ms);
+}
+
 class JetStreamLeaseTest : public JetStreamTest {
  protected:
   std::string provide(JetStreamClient& client) {
@@ -516,6 +751,45 @@ TEST_F(JetStreamLeaseTest, ALeaseIsRenewedAndEndsWhereItCannotBe) {
   server->start();
   EXPECT_TRUE(until([&] { return provide(other) == result_reply("1"); }));
   EXPECT_GT(token(other), first);
+}
+
+TEST_F(JetStreamLeaseTest, OfTwoWhoRegisterAtOneMomentAtTwoBrokersOneMay) {
+  JetStreamClient client{*a};
+  JetStreamClient other{*b};
+  const std::string asked = request("rpc.register", R"({"method":"gpu.add","policy":"exclusive"})");
+  client.send(asked);
+  other.send(asked);
+  const std::string first = received(client);
+  const std::string second = received(other);
+  EXPECT_NE(first == result_reply("1"), second == result_reply("1")) << first << second;
+  EXPECT_NE((first + second).find("-32007"), std::string::npos) << first << second;
+}
+
+TEST_F(JetStreamLeaseTest, WhoHasGoneBeforeItsLeaseIsThereHasNone) {
+  {
+    JetStreamClient client{*a};
+    client.send(request("rpc.register", R"({"method":"gpu.add","policy":"exclusive"})"));
+  }
+  JetStreamClient here{*a};
+  EXPECT_TRUE(until([&] { return provide(here) == result_reply("1"); }));
+}
+
+TEST_F(JetStreamLeaseTest, WhoRegistersWhileJetStreamIsNotThereYetWaitsForIt) {
+  a = std::make_unique<JetStreamBroker>(loop, server->url(), jetstream_store::JetStreamStoreOptions{});
+  JetStreamClient client{*a};
+  EXPECT_EQ(provide(client), result_reply("1"));
+}
+
+TEST_F(JetStreamLeaseTest, WhoStoodStillForLongerThanALeaseIsAskedNothingMore) {
+  start({.realm = {}, .lease_ms = 500});
+  JetStreamClient provider{*a};
+  JetStreamClient caller{*a};
+  EXPECT_EQ(provide(provider), result_reply("1"));
+  std::this_thread::sleep_for(500ms);  // the loop does not turn
+  caller.send(request("gpu.add", "[1]"));
+  EXPECT_TRUE(provider.sink.messages.empty());
+  EXPECT_NE(received(caller).find("-32601"), std::string::npos);
+  EXPECT_EQ(token(provider), 0U);
 }
 
 TEST(JetStreamOptionsTest, ReplicasOfAFolderAreRefused) {
