@@ -207,7 +207,8 @@ void NodeLink::take(const Frame& frame) try {
 }
 
 void NodeLink::answer_ping(const Frame& frame) {
-  if (last_ && !(is_open() && is_of_session(frame))) return;
+  // Of another process of that name, whose session has ended here: what has come of this session says nothing of that.
+  if (!is_of_session(frame) && (is_open() || last_)) return;
   Buffer payload{frame.payload};
   append_bytes_of(payload, frame.head.from_session == peer_session_ ? taken_bytes_ : 0);
   static_cast<void>(send(FrameKind::pong, payload.view()));

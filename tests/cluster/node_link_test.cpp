@@ -125,5 +125,27 @@ TEST(NodeLinkTest, ALastSessionEndsWhereTheOtherSideSaysThatItHasEndedItAndNoOth
   EXPECT_FALSE(two.link.is_open());
 }
 
+// Its pong would say that nothing has come of the session, which goes on with the process that has taken over.
+TEST(NodeLinkTest, APingOfAnotherProcessOfThatNameIsNotAnswered) {
+  VirtualScheduler scheduler;
+  SimulatedNetwork network{scheduler};
+  LinkEnd one{network, "one", "two", 1'000};
+  LinkEnd two{network, "two", "one", 2'000};
+  one.link.maintain();
+  scheduler.advance(std::chrono::milliseconds{1});
+  ASSERT_TRUE(one.link.is_open());
+  const std::uint64_t published = network.published;
+  const auto ping = [&](std::uint64_t session) {
+    Buffer frame;
+    cluster::append_frame_head(frame, {.kind = FrameKind::ping, .from_session = session, .node = "two"});
+    frame.append(std::string(16, '\0'));
+    one.link.take(*cluster::read_frame(frame.view()));
+  };
+  ping(3'000);
+  EXPECT_EQ(network.published, published);
+  ping(2'000);
+  EXPECT_EQ(network.published, published + 1);
+}
+
 }  // namespace
 }  // namespace wirecall::test

@@ -257,7 +257,9 @@ class Held:
             self.caller.send(method=self.method, params=[number], id=number)
             self.numbers.append(number)
         while len(self.asked) != len(self.numbers):
-            self.asked.append(self.provider.receive())
+            request = self.provider.receive()
+            assert request["method"] == self.method, request
+            self.asked.append(request)
 
     def finish(self):
         """All are answered with their results."""
