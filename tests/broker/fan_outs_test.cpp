@@ -38,6 +38,7 @@ class Elsewhere final : public broker::RemoteNode {
   [[nodiscard]] std::uint32_t load() const noexcept override { return 0; }
   [[nodiscard]] bool has_client(std::string_view /*name*/) const noexcept override { return false; }
   [[nodiscard]] std::chrono::nanoseconds latency() const noexcept override { return {}; }
+  void begin_part(std::string_view /*principal*/) noexcept override {}
 };
 
 class FanOuts : public testing::Test {
