@@ -153,7 +153,7 @@ void JetStreamJobs::publish(durable::NewJob job, Then<durable::Pushed> then) {
   payload.append("\n").append(job.params);
   JetStream::Headers headers;
   if (!job.msg_id.empty() && limits_.dedup_ms != 0) {
-    headers.push_back({"Nats-Msg-Id", token_of(job.method + ' ' + token_of(job.principal) + ' ' + job.msg_id)});
+    headers.push_back({"Nats-Msg-Id", token_of(job.method + ' ' + job.msg_id)});
   }
   const std::string subject = subjects_.job(job.principal, job.params.size(), job.method);
   jetstream_->request(
