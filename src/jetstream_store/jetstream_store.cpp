@@ -20,6 +20,9 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr milliseconds kRetry{1000};
+// nats-server 2.9 deletes the files of a stream after it has said so: one of that name that is made at once may lose
+// what it is given.
+constexpr milliseconds kAnew{250};
 // So much longer than a broker JetStream waits for an acknowledgement: only where the broker has gone it is the first.
 constexpr milliseconds kAckGrace{5000};
 // Before a dead letter that could not be kept is tried once more.
@@ -186,7 +189,7 @@ void JetStreamStore::stream_absent() {
   jobs_.lost();
   for (std::size_t at = 0; at != wanted_.size(); ++at) missing_.insert(at);
   scheduler_->stop(retry_timer_);
-  scheduler_->start(retry_timer_, nanoseconds{0});
+  scheduler_->start(retry_timer_, kAnew);
 }
 
 const JetStreamStore::Stream& JetStreamStore::stream_of_topic(std::string_view topic) const noexcept {
