@@ -20,8 +20,10 @@ constexpr milliseconds kLook{1};
 
 std::atomic<int> uses{0};
 std::atomic<bool> exiting{false};
+std::thread::id ends_process;  // this thread; written before `exiting`
 
 void await_uses() {
+  ends_process = std::this_thread::get_id();
   exiting = true;
   for (const auto until = steady_clock::now() + kPatience; uses != 0 && steady_clock::now() < until;)
     std::this_thread::sleep_for(kLook);
@@ -37,7 +39,7 @@ void OpensslUse::watch_exit() noexcept {
 
 void OpensslUse::begin() noexcept {
   ++uses;
-  if (!exiting) return;
+  if (!exiting || ends_process == std::this_thread::get_id()) return;
   --uses;
   for (;;) ::pause();
 }

@@ -1,7 +1,7 @@
 // OpensslUse: when a process ends, OpenSSL frees what all threads share; a thread that nobody waits for, such as one
 // that connects, would go on with it, and crash or hang the process. So such a thread says with an OpensslUse that it
 // uses OpenSSL. The end of the process waits for those that do, and whoever begins after that waits for the process to
-// be gone.
+// be gone; but for the thread that ends it, which nobody else would.
 #pragma once
 
 namespace wirecall::transport {

@@ -56,6 +56,18 @@ TEST_F(OpensslUseDeathTest, a_thread_does_not_begin_to_use_it_once_the_process_e
   EXPECT_EXIT(exit_beside(begins_late), testing::ExitedWithCode(0), "");
 }
 
+TEST_F(OpensslUseDeathTest, the_thread_that_ends_the_process_may_use_it_to_the_last) {
+  const auto ends = [] {
+    std::atexit([] {
+      const OpensslUse use;
+      ::_exit(0);
+    });
+    OpensslUse::watch_exit();
+    std::exit(1);
+  };
+  EXPECT_EXIT(ends(), testing::ExitedWithCode(0), "");
+}
+
 TEST_F(OpensslUseDeathTest, a_thread_that_pauses_may_go_on_for_as_long_as_the_process_does) {
   const auto pauses = [] {
     const OpensslUse use;
