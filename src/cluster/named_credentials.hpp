@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "message/own_error.hpp"
 #include "rpc/access.hpp"
 
 namespace wirecall::cluster {
@@ -21,5 +22,10 @@ class NamedCredentials final : public rpc::CredentialKind {
  private:
   std::string_view revoked_;
 };
+
+/// What calls end with that are in progress when their principal is given other grants, or goes.
+[[nodiscard]] inline Error principal_changed() {
+  return message::make(ErrorCode::unauthenticated, "the principal may do other things than before", "maybe");
+}
 
 }  // namespace wirecall::cluster

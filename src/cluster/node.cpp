@@ -98,10 +98,6 @@ bool is_for_own_broker(std::string_view name) {
   return reserved != nullptr && reserved->needs != rpc::ReservedMethod::Needs::nothing;
 }
 
-Error revoked() {
-  return message::make(ErrorCode::unauthenticated, "the principal may do other things than before", "maybe");
-}
-
 Limits limits_of_node(Limits limits) {
   limits.rate = limits.principal_rate = 0;
   limits.in_flight = limits.principal_calls = kNoLimit;
@@ -661,7 +657,7 @@ bool Node::belongs_to_a_call(const Received& message) const {
 Node::Side* Node::side_of(std::string_view principal) {
   auto found = callers_.find(principal);
   if (found != callers_.end() && !found->second->dispatcher.is_still_known()) {
-    found->second->dispatcher.end_calls(revoked());
+    found->second->dispatcher.end_calls(principal_changed());
     callers_.erase(found);
     found = callers_.end();
   }
@@ -685,7 +681,7 @@ void Node::end_revoked() noexcept {
   const auto& authority = context_->host.loop_context.services.authority;
   if (authority_ == authority) return;
   broker::if_memory_allows([&] {
-    const Error error = revoked();
+    const Error error = principal_changed();
     std::erase_if(callers_, [&](const auto& one) {
       rpc::Dispatcher& dispatcher = one.second->dispatcher;
       if (dispatcher.is_still_known()) return false;

@@ -313,8 +313,7 @@ void PlainCalls::tick(bool may_take) noexcept {
 void PlainCalls::end_calls_of_former() noexcept {
   if (requests_.empty() || authority_ == context_->host.loop_context.services.authority) return;
   try {
-    const Error error =
-        message::make(ErrorCode::unauthenticated, "the principal may do other things than before", "maybe");
+    const Error error = principal_changed();
     std::vector<Request*> ended;
     for (const auto& [request, owned] : requests_) {
       if (!owned->is_serving() && !owned->is_still_known()) ended.push_back(owned.get());

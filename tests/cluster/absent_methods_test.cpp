@@ -2,25 +2,14 @@
 // whether their calls were delivered.
 #include <gtest/gtest.h>
 
-#include "tests/cluster/cluster_world.hpp"
+#include "tests/cluster/cluster_fixture.hpp"
 
 namespace wirecall::test {
 namespace {
 
 using namespace std::chrono_literals;
 
-class AbsentMethodsTest : public testing::Test {
- protected:
-  static constexpr auto kMeet = 100ms;
-  static constexpr auto kHop = 1ms;
-
-  void advance(std::chrono::nanoseconds by) { scheduler.advance(by); }
-
-  VirtualScheduler scheduler;
-  SimulatedNetwork network{scheduler};
-  BrokerNode a{network, scheduler, "a", 0x1000000000};
-  BrokerNode b{network, scheduler, "b", 0x2000000000};
-};
+class AbsentMethodsTest : public ClusterTest {};
 
 TEST_F(AbsentMethodsTest, MethodsOfAPrefixAreExpectedToo) {
   BrokerNode next{network, scheduler, "c", 0x3000000000};
@@ -44,22 +33,22 @@ TEST_F(AbsentMethodsTest, WithoutTheBusWhatIsExpectedStaysExpected) {
 }
 
 TEST_F(AbsentMethodsTest, OfACallOfAllANodeThatWouldNotBeAskedIsNoOutcome) {
-  NodeClient own{a};
+  NodeClient own{*a};
   own.provide("ver.a");
-  NodeClient far{b};
+  NodeClient far{*b};
   far.provide("ver.>");
-  NodeClient caller{a};
+  NodeClient caller{*a};
   advance(kMeet);
-  a.bus->become(cluster::Bus::State::disconnected);
+  a->bus->become(cluster::Bus::State::disconnected);
   caller.send(request("rpc.call_all", R"({"method":"ver.a"})"));
   own.send(result_reply("1", id_of(own.received())));
   EXPECT_EQ(caller.received(), result_reply(R"([{"result":1}])"));
 }
 
 TEST_F(AbsentMethodsTest, OneThatHasGoneFromTheOnlyNodeThatHadItIsNotDelivered) {
-  NodeClient far{b};
+  NodeClient far{*b};
   far.provide("gpu.add");
-  NodeClient caller{a};
+  NodeClient caller{*a};
   advance(kMeet);
   caller.send(request("gpu.add", "[1]"));
   EXPECT_EQ(far.ask(request("rpc.unregister", R"({"method":"gpu.add"})")), result_reply("1"));
@@ -70,17 +59,17 @@ TEST_F(AbsentMethodsTest, OneThatHasGoneFromTheOnlyNodeThatHadItIsNotDelivered) 
 }
 
 TEST_F(AbsentMethodsTest, WhoGivesWayInAQueueMayHaveBeenDoneByTheFirst) {
-  NodeClient own{a};
+  NodeClient own{*a};
   own.provide("gpu.add", R"(,"concurrency":1,"queue":2,"idempotent":true)");
-  NodeClient there{b};
+  NodeClient there{*b};
   there.provide("gpu.add", R"(,"idempotent":true)");
-  NodeClient ada{a};
-  NodeClient bob{a};
+  NodeClient ada{*a};
+  NodeClient bob{*a};
   advance(kMeet);
   for (const char* const id : {"1", "2", "3"}) ada.send(request("gpu.add", "[1]", id));
   advance(kHop);
   ASSERT_EQ(there.sink.messages.size(), 2U);
-  b.bus->become(cluster::Bus::State::disconnected);
+  b->bus->become(cluster::Bus::State::disconnected);
   advance(300ms);
   bob.send(request("gpu.add", "[1]", "4"));
   const std::string answer = ada.received();

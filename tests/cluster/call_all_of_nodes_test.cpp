@@ -2,19 +2,15 @@
 #include <gtest/gtest.h>
 
 #include "rpc/access.hpp"
-#include "tests/cluster/cluster_world.hpp"
+#include "tests/cluster/cluster_fixture.hpp"
 
 namespace wirecall::test {
 namespace {
 
 using namespace std::chrono_literals;
 
-class CallAllOfNodes : public testing::Test {
+class CallAllOfNodes : public ClusterTest {
  protected:
-  static constexpr auto kMeet = 100ms;
-  static constexpr auto kHop = 1ms;
-
-  void advance(std::chrono::nanoseconds by) { scheduler.advance(by); }
   // Each of the clients is asked once, and answers.
   static void answer(NodeClient& client, std::string_view json) {
     const std::string asked = client.received();
@@ -35,10 +31,6 @@ class CallAllOfNodes : public testing::Test {
     EXPECT_FALSE(b->cluster->busy());
   }
 
-  VirtualScheduler scheduler;
-  SimulatedNetwork network{scheduler};
-  std::unique_ptr<BrokerNode> a = std::make_unique<BrokerNode>(network, scheduler, "a", 0x1000000000);
-  std::unique_ptr<BrokerNode> b = std::make_unique<BrokerNode>(network, scheduler, "b", 0x2000000000);
   const std::string all = request("rpc.call_all", R"({"method":"version","params":[1]})", "\"all\"");
 };
 

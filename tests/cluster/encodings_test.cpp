@@ -3,6 +3,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
+#include "tests/cluster/cluster_fixture.hpp"
 #include "tests/cluster/encoded_client.hpp"
 
 namespace wirecall::test {
@@ -11,11 +12,8 @@ namespace {
 using namespace std::chrono_literals;
 
 // Messages written by hand: a one that takes a byte more than it needs shows whether it has been written anew.
-class EncodingsTest : public testing::TestWithParam<Encoding> {
+class EncodingsTest : public ClusterTest, public testing::WithParamInterface<Encoding> {
  protected:
-  static constexpr auto kMeet = 100ms;
-  static constexpr auto kHop = 1ms;
-
   [[nodiscard]] static bool is_cbor() { return GetParam() == Encoding::cbor; }
   [[nodiscard]] static std::string text(std::string_view value) {
     return static_cast<char>((is_cbor() ? 0x60 : 0xA0) + value.size()) + std::string{value};
@@ -60,12 +58,6 @@ class EncodingsTest : public testing::TestWithParam<Encoding> {
     client.send_json(request("rpc.register", R"({"method":")" + std::string{method} + "\"}"));
     static_cast<void>(client.received());
   }
-  void advance(std::chrono::nanoseconds by) { scheduler.advance(by); }
-
-  VirtualScheduler scheduler;
-  SimulatedNetwork network{scheduler};
-  std::unique_ptr<BrokerNode> a = std::make_unique<BrokerNode>(network, scheduler, "a", 0x1000000000);
-  std::unique_ptr<BrokerNode> b = std::make_unique<BrokerNode>(network, scheduler, "b", 0x2000000000);
 };
 
 TEST_P(EncodingsTest, ParamsAndResultsOfTwoWhoSpeakTheSameStayAsTheyAre) {

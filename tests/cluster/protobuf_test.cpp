@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "message/protobuf_transcoder.hpp"
+#include "tests/cluster/cluster_fixture.hpp"
 #include "tests/cluster/encoded_client.hpp"
 
 namespace wirecall::test {
@@ -13,11 +14,8 @@ using namespace std::string_literals;
 
 // Messages written by hand: an integer of the kind that those above 2^63 - 1 have shows whether it has been written
 // anew.
-class ProtobufOfNodes : public testing::Test {
+class ProtobufOfNodes : public ClusterTest {
  protected:
-  static constexpr auto kMeet = 100ms;
-  static constexpr auto kHop = 1ms;
-
   [[nodiscard]] static std::string field(char tag, const std::string& content) {
     return tag + std::string(1, static_cast<char>(content.size())) + content;
   }
@@ -52,12 +50,6 @@ class ProtobufOfNodes : public testing::Test {
     client.send_json(request("rpc.hello", R"({"name":")" + std::string{name} + "\"}"));
     static_cast<void>(client.received());
   }
-  void advance(std::chrono::nanoseconds by) { scheduler.advance(by); }
-
-  VirtualScheduler scheduler;
-  SimulatedNetwork network{scheduler};
-  std::unique_ptr<BrokerNode> a = std::make_unique<BrokerNode>(network, scheduler, "a", 0x1000000000);
-  std::unique_ptr<BrokerNode> b = std::make_unique<BrokerNode>(network, scheduler, "b", 0x2000000000);
 };
 
 TEST_F(ProtobufOfNodes, ParamsAndResultsOfTwoWhoSpeakItStayAsTheyAre) {

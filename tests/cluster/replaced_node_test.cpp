@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/cluster/cluster_world.hpp"
+#include "tests/cluster/cluster_fixture.hpp"
 #include "wirecall/value.hpp"
 
 namespace wirecall::test {
@@ -12,18 +12,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class ReplacedNodeTest : public testing::Test {
+class ReplacedNodeTest : public ClusterTest {
  protected:
-  static constexpr auto kMeet = 100ms;  // until nodes know each other, and what they provide
-  static constexpr auto kHop = 1ms;
   static constexpr std::uint64_t kNextEpoch = 0x6000000000;
 
-  void advance(std::chrono::nanoseconds by) { scheduler.advance(by); }
   static std::string lost(std::string_view delivered, std::string_view id = "1") {
-    return error_reply(
-        -32001, "Provider lost",
-        R"({"reason":"the provider's node has gone","origin":"remote","delivered":")" + std::string{delivered} + "\"}",
-        id);
+    return remote_error("the provider's node has gone", delivered, "remote", id);
   }
   // Another process takes the place of that one.
   [[nodiscard]] std::unique_ptr<BrokerNode> take_over_from(BrokerNode& before, std::uint64_t epoch = kNextEpoch) {
@@ -41,11 +35,6 @@ class ReplacedNodeTest : public testing::Test {
     provider.send(result_reply(result, id));
     advance(kHop);
   }
-
-  VirtualScheduler scheduler;
-  SimulatedNetwork network{scheduler};
-  std::unique_ptr<BrokerNode> a = std::make_unique<BrokerNode>(network, scheduler, "a", 0x1000000000);
-  std::unique_ptr<BrokerNode> b = std::make_unique<BrokerNode>(network, scheduler, "b", 0x2000000000);
 };
 
 TEST_F(ReplacedNodeTest, CallsThatAreInProgressBothWaysAreAnswered) {

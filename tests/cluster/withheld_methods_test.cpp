@@ -1,20 +1,17 @@
 // Methods that two brokers have registered otherwise: neither calls those of the other's clients, until its own end.
 #include <gtest/gtest.h>
 
-#include "tests/cluster/cluster_world.hpp"
+#include "tests/cluster/cluster_fixture.hpp"
 
 namespace wirecall::test {
 namespace {
 
 using namespace std::chrono_literals;
 
-class WithheldMethods : public testing::Test {
+class WithheldMethods : public ClusterTest {
  protected:
-  static constexpr auto kMeet = 100ms;
-  static constexpr auto kHop = 1ms;
   static constexpr auto kTick = 251ms;
 
-  void advance(std::chrono::nanoseconds by) { scheduler.advance(by); }
   static void unregister(NodeClient& client, std::string_view method = "work") {
     EXPECT_TRUE(client.ask(request("rpc.unregister", R"({"method":")" + std::string{method} + "\"}"))
                     .ends_with(result_reply("1")));
@@ -35,10 +32,6 @@ class WithheldMethods : public testing::Test {
   }
 
   int calls = 0;
-  VirtualScheduler scheduler;
-  SimulatedNetwork network{scheduler};
-  std::unique_ptr<BrokerNode> a = std::make_unique<BrokerNode>(network, scheduler, "a", 0x1000000000);
-  std::unique_ptr<BrokerNode> b = std::make_unique<BrokerNode>(network, scheduler, "b", 0x2000000000);
 };
 
 TEST_F(WithheldMethods, OneOfAnotherPolicyIsCalledOnceTheOwnOneHasEnded) {
