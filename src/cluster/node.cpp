@@ -1,13 +1,10 @@
-// See node.hpp.
+// See node.hpp: the session with a node, and the messages of calls.
 #include "cluster/node.hpp"
 
 #include <cstring>
 
-#include "base/dotted_name.hpp"
 #include "broker/methods.hpp"
 #include "broker/stream_request.hpp"
-#include "cluster/exclusive_claims.hpp"
-#include "cluster/hexadecimal.hpp"
 #include "cluster/named_credentials.hpp"
 #include "message/cancel_request.hpp"
 #include "message/own_error.hpp"
@@ -24,12 +21,6 @@ namespace {
 
 // Beyond so many principals those go that nobody of is calling.
 constexpr std::size_t kSidesMax = 256;
-// Of one node; far more than its clients may have in any use.
-constexpr std::size_t kMethodsMax = 100'000;
-constexpr std::size_t kDescribedBytesMax = std::size_t{64} << 20;
-constexpr std::size_t kSubscriptionsMax = 100'000;
-constexpr std::size_t kGroupsMax = 1000;
-constexpr std::size_t kClientsMax = 100'000;
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max() / 4;
 // What a message may be larger than its limit, for what brokers add.
 constexpr std::size_t kEnvelopeBytes = 64 * 1024;
@@ -76,19 +67,6 @@ Error too_much(bool is_too_long, std::string_view delivered) {
                                               : "the message nests deeper than the other broker takes",
                         .delivered = delivered,
                         .limit = is_too_long ? "max_message_size" : "depth"});
-}
-
-struct AboutMethod {
-  std::optional<std::string> method;
-};
-
-// The method that an event of the other broker's own is about, of which those alone are told who may call it; empty for
-// an event about none, and nothing for one that should name a method, and does not.
-std::optional<std::string> method_announced(const Received& event) {
-  if (event.method() != "rpc.method.registered" && event.method() != "rpc.method.unregistered") return std::string{};
-  if (event.params().empty()) return std::nullopt;
-  const auto about = from_json<AboutMethod>(event.params());
-  return about && about->method && !about->method->empty() ? about->method : std::nullopt;
 }
 
 // Whether a call is one that its caller's own broker serves: it holds for a connection, or is said in its own name.
@@ -284,18 +262,6 @@ void Node::tell_all_topics() {
   });
   tell_topics(news);
   telling_ = Telling::nothing;
-}
-
-// `write` appends to the record. Without memory for it the session ends, and the next one tells all.
-template <class Write>
-void Node::tell(RecordKind kind, const Write& write) noexcept {
-  try {
-    write(link_.begin_record({.kind = kind}));
-    link_.end_record();
-  } catch (const std::bad_alloc&) {
-    link_.discard_record();
-    link_.fail();
-  }
 }
 
 void Node::tell_topics(const TopicNews& news) {
@@ -756,139 +722,6 @@ void Node::tell_sides(const Arrived& arrived) {
   }
 }
 
-// ---- its methods ----
-
-void Node::take_methods(std::string_view json) {
-  if (provides_ == nullptr) return;
-  bool all = false;
-  const MethodNewsHandlers handlers{
-      .set = [this](broker::Registration registration) { take_method(std::move(registration)); },
-      .gone =
-          [this](std::string_view method) {
-            end_method(method);
-            context_->supersede(name_, method);
-          }};
-  if (!read_method_news(json, context_->host.loop_context.codecs.codec, handlers, all)) refuse_news("methods");
-  if (!all || state_ == State::up) return;
-  become(State::up);
-  former_methods_.clear();
-  count_absent();
-  context_->supersede(name_, {});
-  provider().tells_itself = true;
-  context_->log(LogLevel::info,
-                "cluster: node " + name_ + " is up, with " + std::to_string(methods_.size()) + " methods");
-}
-
-// Of a method that wants one provider that of the process before goes first; else calls that wait there go to this one.
-void Node::take_method(broker::Registration registration) {
-  const std::string method = registration.name;
-  if (registration.policy == broker::Policy::exclusive) context_->supersede(name_, method);
-  set_method(std::move(registration));
-  context_->supersede(name_, method);
-}
-
-// One that this broker has itself, or knows otherwise, is not called there; the latter as long as that holds.
-void Node::set_method(broker::Registration registration) {
-  const std::string method = registration.name;
-  if (context_->host.registry.find(method) != nullptr) return;
-  static_cast<void>(take_withheld(method));
-  if ((methods_.size() + withheld_.size() >= kMethodsMax && !methods_.contains(method)) ||
-      provider().described_bytes + withheld_bytes_ + registration.description.bytes() > kDescribedBytesMax)
-    return refuse("it has more than " + std::to_string(kMethodsMax) + " methods, or describes them at more than " +
-                  std::to_string(kDescribedBytesMax >> 20) + " MiB; the others are not called from here");
-  registration.policy_given = true;
-  end_former(registration);
-  if (!admit_exclusive(*context_, {&provider(), heartbeat_.epoch, name_}, registration))
-    return withhold(std::move(registration));
-  const broker::Route* const route = context_->router.methods().find_registered(method);
-  std::optional<broker::Registration> kept;
-  if (route != nullptr) kept = registration;
-  std::vector<broker::Registration> one;
-  one.push_back(std::move(registration));
-  try {
-    context_->router.registrar().register_methods(provider(), std::move(one));
-    methods_.insert(method);
-  } catch (const Error& error) {
-    refuse(method + " is not called from here: " + error.data() + "; register it alike on all nodes");
-    if (!kept) return;
-    const bool ends = !route->is_provided();
-    withhold(*std::move(kept));
-    if (ends) context_->may_admit(method);
-  }
-}
-
-// Of a method that the node has otherwise from now on, what it has said before does not hold.
-void Node::end_former(const broker::Registration& registration) {
-  const auto found = methods_.find(registration.name);
-  const broker::Route* const route = context_->router.methods().find_registered(registration.name);
-  if (found == methods_.end() || route == nullptr) return;
-  const bool alike = route->policy() == registration.policy && route->hash_param() == registration.hash_param &&
-                     route->description.is_of_kind(registration.description);
-  if (alike) return;
-  static_cast<void>(drop_method(registration.name));
-}
-
-void Node::withhold(broker::Registration registration) {
-  const std::string method = registration.name;
-  static_cast<void>(take_withheld(method));
-  static_cast<void>(drop_method(method));  // it was registered otherwise before
-  const std::size_t bytes = registration.description.bytes();
-  withheld_.emplace(method, std::move(registration));
-  withheld_bytes_ += bytes;
-  ++context_->withheld;
-}
-
-std::optional<broker::Registration> Node::take_withheld(std::string_view method) {
-  const auto found = withheld_.find(method);
-  if (found == withheld_.end()) return std::nullopt;
-  broker::Registration registration = std::move(withheld_.extract(found).mapped());
-  withheld_bytes_ -= registration.description.bytes();
-  --context_->withheld;
-  return registration;
-}
-
-bool Node::admit_withheld(std::string_view method) {
-  const broker::Route* const route = context_->router.methods().find_registered(method);
-  const auto found = withheld_.find(method);
-  if (found == withheld_.end() || provides_ == nullptr) return true;
-  if (route != nullptr && !route->is_provided() && !route->description.is_of_kind(found->second.description))
-    return false;
-  try {
-    set_method(*take_withheld(method));
-  } catch (const std::bad_alloc&) {
-    link_.fail();  // the next session tells all
-    return true;
-  }
-  if (methods_.contains(method))
-    context_->log(LogLevel::info, "cluster: node " + name_ + ": " + std::string{method} + " is called from here now");
-  return true;
-}
-
-void Node::end_method(std::string_view method) {
-  static_cast<void>(take_withheld(method));
-  if (drop_method(method)) context_->may_admit(method);
-}
-
-bool Node::drop_method(std::string_view method) {
-  const auto found = methods_.find(method);
-  if (found == methods_.end()) return false;
-  static_cast<void>(context_->router.registrar().unregister(provider(), method));
-  methods_.erase(found);
-  return true;
-}
-
-void Node::forget_methods() {
-  context_->withheld -= withheld_.size();
-  withheld_.clear();
-  withheld_bytes_ = 0;
-  if (context_->withheld != 0) {
-    for (const std::string& method : methods_) context_->may_admit(method);
-  }
-  if (former_methods_.size() < kMethodsMax) former_methods_.merge(methods_);
-  count_absent();
-  methods_.clear();
-}
-
 // What is not understood is passed over: to begin anew would bring the same again.
 void Node::refuse_news(std::string_view what) {
   refuse("what it tells of its " + std::string{what} + " is not understood, and passed over");
@@ -900,173 +733,6 @@ void Node::refuse(const std::string& why) {
   if (++refused_ > kLinesMax) return;
   context_->log(LogLevel::warning,
                 "cluster: node " + name_ + ": " + why + (refused_ == kLinesMax ? "; no more is said of it" : ""));
-}
-
-// ---- events ----
-
-// The peer that subscribes for those of the node's clients that are in that group, or in none, and publishes for the
-// node to those of ours.
-broker::Peer& Node::events_of(std::string_view group) {
-  auto found = events_.find(group);
-  if (found == events_.end()) found = events_.emplace(std::string{group}, make_events_side(group)).first;
-  return static_cast<broker::Peer&>(*found->second->dispatcher.join_broker());
-}
-
-std::unique_ptr<Node::Side> Node::make_events_side(std::string_view group) {
-  auto side = std::make_unique<Side>(*this, RecordKind::event, std::string{group});
-  auto& made = static_cast<broker::Peer&>(*side->dispatcher.join_broker());
-  made.node = this;
-  made.of_node = true;
-  made.topics.of_node = true;
-  made.topics.group = group;
-  if (group.empty()) made.retained_reader = &told_numbers_;
-  return side;
-}
-
-// The same where it publishes only: of groups in which it has nobody nothing is kept.
-broker::Peer& Node::publisher_for(std::string_view group) {
-  if (group.empty() || events_.contains(group)) return events_of(group);
-  if (publishes_ == nullptr) publishes_ = make_events_side(group);
-  auto& peer = static_cast<broker::Peer&>(*publishes_->dispatcher.join_broker());
-  peer.topics.group = group;
-  return peer;
-}
-
-void Node::take_clients(std::string_view json) {
-  const auto news = from_json<ClientNews>(json);
-  if (!news) return refuse_news("clients");
-  for (const std::string& name : news->gone) clients_.erase(name);
-  for (const std::string& name : news->set) {
-    if (name.empty() || name.size() > kNameBytesMax) continue;
-    if (clients_.size() >= kClientsMax) return refuse("it has more clients with names than calls may be addressed to");
-    clients_.insert(name);
-  }
-}
-
-void Node::take_topics(std::string_view json) {
-  broker::Subscriptions& topics = context_->router.topics();
-  const auto take = [&](std::string_view pattern, std::string_view group, bool there) {
-    if (there && (subscriptions_ >= kSubscriptionsMax || (events_.size() >= kGroupsMax && !events_.contains(group))))
-      return refuse("it has more subscriptions or groups than are told of events");
-    if (!there && !events_.contains(group)) return;
-    broker::Peer& peer = events_of(group);
-    if (!there) {
-      if (topics.unsubscribe(peer.topics, pattern)) --subscriptions_;
-      if (peer.topics.count() == 0 && !group.empty()) events_.erase(events_.find(group));
-    } else if (topics.admits(peer.topics, pattern) && !topics.has(peer.topics, pattern)) {
-      topics.subscribe(peer.topics, pattern, {.group = group, .echo = false});
-      ++subscriptions_;
-    }
-  };
-  if (!read_topic_news(json, context_->host.loop_context.codecs.codec, take)) refuse_news("topics");
-}
-
-void Node::take_event(std::string_view group, const Received& message) {
-  if (message.kind != MessageKind::notification || message.method_escaped || !is_name(message.method())) return;
-  if (message.method() == "rpc.lagged") return static_cast<void>(++events_lost_);
-  const std::optional<std::string> about = method_announced(message);
-  if (!about) return;
-  Buffer text{message.text};
-  context_->router.events().deliver(
-      &publisher_for(group),
-      {.topic = message.method(), .text = text.view(), .params = message.params(), .method = *about, .owned = &text});
-}
-
-// ---- what is retained ----
-
-void Node::tell_retained(std::string_view topic) {
-  if (!link_.is_open() || !context_->retained.knows(topic)) return;
-  const std::optional<std::uint64_t> number = context_->router.events().retained().number_of(topic);
-  const bool told = number && told_.contains(*number);
-  tell(RecordKind::retained, [&](Buffer& out) { context_->retained.write(topic, told, out); });
-}
-
-// As much as may wait for the node.
-void Node::tell_more_retained() {
-  constexpr std::size_t kTopicsATurn = 1024;
-  for (std::size_t i = 0; link_.is_open(); ++i) {
-    const std::string* const topic = context_->retained.next(*retained_after_);
-    if (topic == nullptr) return retained_after_.reset();
-    if (i == kTopicsATurn || link_.waiting_bytes() > context_->host.limits.soft_output / 4) return context_->flush();
-    retained_after_ = *topic;
-    tell_retained(*topic);
-  }
-}
-
-void Node::compare_retained(std::uint64_t digest) {
-  retained_there_.reset();
-  if (digest == context_->retained.digest() || !link_.is_open()) return;
-  const nanoseconds now = context_->now();
-  RetainedAsked& asked = context_->retained_asked;
-  if (!asked.is_over(now)) {
-    retained_there_ = digest;  // what comes now may be the same: `tick` looks again
-    return;
-  }
-  asked = {.node = this, .since = now, .last = now};
-  tell(RecordKind::retained, [](Buffer& out) { out.append(ask_for_retained()); });
-}
-
-void Node::take_retained(std::string_view text) {
-  const std::optional<RetainedText> read = read_retained(text);
-  if (!read) return refuse_news("retained events");
-  const RetainedHead& head = read->head;
-  if (head.digest) return compare_retained(read_hexadecimal(*head.digest).value_or(0));
-  if (head.ask) {
-    retained_after_ = "";
-    return context_->flush();
-  }
-  if (context_->retained_asked.node == this) context_->retained_asked.last = context_->now();
-  // The event is one of that topic: it is read as any message of a node's.
-  if (!read->event.empty()) {
-    Buffer padded{read->event};
-    Arrived event;
-    const ReadStatus status = this->read(padded.padded(), widest(), event);
-    const Received& message = event.received;
-    if (status != ReadStatus::done || message.kind != MessageKind::notification || message.method_escaped ||
-        !head.topic || message.method() != *head.topic)
-      return refuse_news("retained events");
-  }
-  switch (context_->retained.take(head, read->event, context_->now())) {
-    case RetainedReplica::Taken::malformed: return refuse_news("retained events");
-    case RetainedReplica::Taken::known: return;
-    case RetainedReplica::Taken::outdone: return context_->retained_outdone(*head.topic);
-    case RetainedReplica::Taken::newer:
-      if (!head.gone && !head.told) deliver_retained(*head.topic, read->event);
-      return;
-  }
-}
-
-// To those of our clients that subscribe to it, of which the node may not have known.
-void Node::deliver_retained(std::string_view topic, std::string_view event) {
-  Buffer text{event};
-  Arrived read;
-  if (this->read(text.padded(), widest(), read) != ReadStatus::done) return;
-  restore(read);
-  const Received& message = read.received;
-  const auto number = context_->router.events().retained().number_of(topic);
-  context_->router.events().deliver(&events_of(""), {.topic = topic,
-                                                     .text = text.view(),
-                                                     .params = message.params(),
-                                                     .owned = &text,
-                                                     .retained = number.value_or(0)});
-}
-
-bool is_among(const MethodNames& names, std::string_view method) noexcept {
-  if (names.empty()) return false;
-  const auto has = [&names](std::string_view name) { return names.contains(name); };
-  return has(method) || (is_name(method) && broker::any_prefix(method, has));
-}
-
-bool Node::provides(std::string_view method) const noexcept { return is_open() && is_among(methods_, method); }
-
-std::optional<broker::LostBy> Node::lost_by(std::string_view method, bool exactly) const noexcept {
-  if (!counts_as_absent_) return std::nullopt;
-  const auto are_of = [&](const MethodNames& names) {
-    return exactly ? names.contains(method) : is_among(names, method);
-  };
-  if (state_ == State::unreachable && are_of(methods_)) return broker::LostBy::bus;
-  if (!are_of(former_methods_) || are_of(methods_)) return std::nullopt;
-  return state_ == State::unreachable ? broker::LostBy::bus : broker::LostBy::node;
 }
 
 std::size_t Node::calls_here() const noexcept {

@@ -192,6 +192,10 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   [[nodiscard]] std::chrono::nanoseconds latency() const noexcept override { return latency_; }
 
  private:
+  // Of one node; far more than its clients may have in any use.
+  static constexpr std::size_t kMethodsMax = 100'000;
+  static constexpr std::size_t kSubscriptionsMax = 100'000;
+
   // Where messages for the node go: of our callers (call), or for its callers (answer).
   class Sink final : public rpc::MessageSink {
    public:
@@ -371,5 +375,17 @@ class Node final : public broker::RemoteNode, private NodeLink::User {
   bool overfull_ = false;  // it has been told, and not that there is room again
   broker::LostBy losing_ = broker::LostBy::node;
 };
+
+// `write` appends to the record. Without memory for it the session ends, and the next one tells all.
+template <class Write>
+void Node::tell(RecordKind kind, const Write& write) noexcept {
+  try {
+    write(link_.begin_record({.kind = kind}));
+    link_.end_record();
+  } catch (const std::bad_alloc&) {
+    link_.discard_record();
+    link_.fail();
+  }
+}
 
 }  // namespace wirecall::cluster
